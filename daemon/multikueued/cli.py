@@ -14,6 +14,7 @@ from typing import Any, Final
 import click
 
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
+from multikueue.core.model.outside_text import without_controls
 
 SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
@@ -67,7 +68,8 @@ class LazyGroup(click.Group):
             if any(isinstance(one, BrokenPipeError) for one in errors):
                 raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
-            click.echo(f"multikueue: error: {known or _unexpected(errors[0])}", file=sys.stderr)
+            told = without_controls(str(known or _unexpected(errors[0])))
+            click.echo(f"multikueue: error: {told}", file=sys.stderr)
             ctx.exit(_exit_code(known))
 
 

@@ -264,7 +264,7 @@ class Settings:
     namespace: ObjectName = ObjectName("")
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
     gc_interval: timedelta = timedelta(minutes=1)
-    """How often copies are checked for leftovers, those of running jobs once in 120 times; 0 turns it off."""
+    """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached."""
     kubeconfig_path_prefix: str = KUBECONFIG_PREFIX

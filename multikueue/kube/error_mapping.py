@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import aiohttp
 import attrs
@@ -14,9 +14,12 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from multikueue import errors
 from multikueue.core.model.names import Json
+from multikueue.core.model.outside_text import one_line
 from multikueue.errors import ApiError
 from multikueue.kube.requests import Request
 
+MAX_MESSAGE: Final = 1024
+"""The most characters of a server's words that an error repeats."""
 _BY_STATUS: Mapping[int, type[ApiError]] = {
     **dict.fromkeys((400, 413, 415, 422), errors.Invalid),
     401: errors.Unauthorized,
@@ -50,7 +53,8 @@ def error_of_status(where: str, body: Json, code: int = 0, headers: Mapping[str,
     """
     named = body.get("code")
     status = code or (named if isinstance(named, int) else 0)
-    reason, message = str(body.get("reason") or ""), str(body.get("message") or f"HTTP {status}")
+    reason, said = (one_line(str(body.get(field) or "")[:MAX_MESSAGE]) for field in ("reason", "message"))
+    message = said or f"HTTP {status}"
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (errors.ServerFault if status >= 500 else ApiError)
     return kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 import attrs
 
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
@@ -24,6 +25,8 @@ from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 
+BREATH: Final = 20
+"""After so many objects of a list, which are compared with others, other tasks may run."""
 LOOK_AGAIN: Final = 300.0
 """Seconds after which a kind is listed again of which an object could not be read. One that is mended there brings an
 event; what something on the way has spoilt does not."""
@@ -172,25 +175,37 @@ class Informer(Indexer):
         while not self.status.synced and not self.status.failures:
             await self._changed.wait()
 
-    def _replace(self, listed: ObjectList, backwards: bool) -> None:
+    async def _replace(self, listed: ObjectList, backwards: bool) -> None:
         self._check_objects(len(listed.items) + len(listed.unreadable))
         sound, unknown = self._sorted_out(listed)
+        found, changed = await self._prepared(sound)
+        # NO AWAIT from here on: nobody may see half a list.
         self.predecessor, self._sizes, self._bytes, self._list_at = None, {}, 0, float("inf")
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
+        for key, obj in changed:
+            self._put(key, obj)
+        for one in unknown:
+            found.add(ObjectKey.of(one.object))
+            self._note_unreadable(one)
+        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - found):
+            self._put(gone, None)
+
+    async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
+        """What a list has, and what of it is to be stored, as it will be. Others may run meanwhile: a worker decides
+        how much there is to compare."""
         found: set[ObjectKey] = set()
+        changed: list[tuple[ObjectKey, Json | None]] = []
         for obj in filter(self.belongs, sound):
             key = ObjectKey.of(obj)
             found.add(key)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
-                self._store(key, self.transform(obj))
-        for one in unknown:
-            found.add(ObjectKey.of(one.object))
-            self._note_unreadable(one)
-        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - found):
-            self._store(gone, None)
+                changed.append((key, self._shared(key, self.transform(obj))))
+                if len(changed) % BREATH == 0:
+                    await anyio.lowlevel.checkpoint()
+        return found, changed
 
     def _sorted_out(self, listed: ObjectList) -> tuple[list[Json], list[UnreadableObject]]:
         """The items of a list that can be read, and those that cannot."""
@@ -227,7 +242,7 @@ class Informer(Indexer):
         if unknown is not None:
             self._note_unreadable(unknown)
         else:
-            self._store(key, None if deleted else self.transform(event.object))
+            self._put(key, None if deleted else self._shared(key, self.transform(event.object)))
 
     def _note_unreadable(self, found: UnreadableObject) -> None:
         key = ObjectKey.of(found.object)
@@ -253,9 +268,12 @@ class Informer(Indexer):
         if self._bytes > self.limits.list_bytes:
             raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
-    def _store(self, key: ObjectKey, new: Json | None) -> None:
+    def _shared(self, key: ObjectKey, new: Json | None) -> Json | None:
         if new is not None:
             self._parts.share(new, self.get(key))
+        return new
+
+    def _put(self, key: ObjectKey, new: Json | None) -> None:
         old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
         old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 import anyio
@@ -48,7 +48,7 @@ class Reflector:
     """Whether a list follows a watch that has ended well: there are objects that could not be read."""
     reset_after: float = attrs.field(kw_only=True)
     """Seconds after which a watch is established."""
-    on_list: Callable[[ObjectList, bool], None] = attrs.field(kw_only=True)
+    on_list: Callable[[ObjectList, bool], Awaitable[None]] = attrs.field(kw_only=True)
     """Gets each list, and whether its resourceVersion is lower than what was known."""
     on_event: Callable[[WatchEvent], None] = attrs.field(kw_only=True)
     """Gets each event that is no bookmark."""
@@ -102,8 +102,8 @@ class Reflector:
         highest = max(version_number(self.resource_version), version_number(known))
         try:
             listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
-            # NO AWAIT from here to the end of `step`: nobody may see half a list.
-            self.on_list(listed, version_number(listed.resource_version) < highest)
+            # `on_list` stores it at its end. NO AWAIT from then to the end of `step`: nobody may see half a list.
+            await self.on_list(listed, version_number(listed.resource_version) < highest)
         except ApiError as error:
             return watch.Failed(), error
         return watch.Listed(listed.resource_version), None

@@ -19,6 +19,8 @@ keep what they have, and later ones share among themselves."""
 DEPTH: Final = 10
 """How deep parts are looked for: `spec.podSets[0].template.spec.containers[0].resources.requests` is at 8. Each level
 is written as JSON once more, and whoever creates an object decides how deep it is."""
+MAX_PARTS: Final = 5_000
+"""How many parts of one object are looked at: of a thousand empty lists each would cost as much as a whole job."""
 _OVERHEAD: Final = 200
 """Bytes of an entry beside its JSON."""
 _WITH_PARTS: Final = (dict, list)
@@ -35,6 +37,8 @@ class SharedParts:
     _parts: dict[bytes, Any] = attrs.field(factory=dict, init=False)
     """By its JSON, each dict and list."""
     _bytes: int = attrs.field(default=0, init=False)
+    _left: int = attrs.field(default=0, init=False)
+    """How many parts of the object at hand may still be looked at."""
 
     def __repr__(self) -> str:
         return f"<SharedParts: {len(self._parts)} parts, {self._bytes} bytes>"
@@ -48,6 +52,7 @@ class SharedParts:
                 looked for then: the status of a running job changes all the time.
         """
         if earlier is None:
+            self._left = MAX_PARTS
             for part in (obj, obj["metadata"]):
                 for field, value in part.items():
                     if type(value) in _WITH_PARTS and value is not obj["metadata"]:
@@ -57,6 +62,9 @@ class SharedParts:
 
     def _shared(self, value: Any, depth: int) -> Any:
         """The first dict or list that is equal; or else this one, with its parts replaced."""
+        self._left -= 1
+        if self._left < 0:
+            return value
         try:
             text = orjson.dumps(value)
         except TypeError:  # it nests too deep, or has a number that orjson reads and does not write

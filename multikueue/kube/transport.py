@@ -27,7 +27,7 @@ _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "
 
 
 class Connector(aiohttp.TCPConnector):
-    """Tells a call when it has a connection."""
+    """Tells a call when it has a connection; one on which there is an answer that nobody asked for is no connection."""
 
     first: aiohttp.ClientRequest | None = None
     """The first GET of a session for calls, whose connections are limited: how to connect, and the headers that are the
@@ -40,6 +40,10 @@ class Connector(aiohttp.TCPConnector):
         if self.first is None and req.method == "GET" and self.limit:
             self.first = req
         connection = await super().connect(req, traces, timeout)
+        while connection.protocol is not None and connection.protocol.should_close:
+            # A 408 on an idle connection would be taken for the answer to the next request, and that for the one after.
+            connection.close()
+            connection = await super().connect(req, traces, timeout)
         call = CURRENT.get()
         if call is not None:
             call.has_connection()
@@ -82,6 +86,8 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
         context.verify_mode = ssl.CERT_NONE
     # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    # As Go and Python 3.13 do: a CA in a kubeconfig may be an intermediate one, or the server's own certificate.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     pair = pair or (KeyPair(config.client_cert_pem, config.client_key_pem) if config.client_cert_pem else None)
     if pair is not None:
         try:

@@ -16,6 +16,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resou
 from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
+from multikueue.core.workload.words import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
@@ -196,7 +197,8 @@ class EffectExecutor:
         return told
 
     def _emit(self, workload: Json, type: str, note: str) -> None:
-        self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=note)
+        """Emit an event into the job's namespace, without the addresses that a server's words may have."""
+        self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=without_addresses(note))
 
 
 def _has_no_effect(error: ApiError) -> bool:

@@ -18,7 +18,7 @@ from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
 from multikueue.kube.informer import Handler
@@ -29,7 +29,7 @@ from multikueue.runtime.journal import Journal
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
-from multikueue.runtime.workload_indexes import UNPLACED, check_names
+from multikueue.runtime.workload_indexes import check_names, looking
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -38,6 +38,12 @@ _Keys: TypeAlias = KeyQueue[ObjectKey]
 CAUSED: Final = 50_000
 """Workloads that the manager does not have and one worker may have in the queue: as many as it may have copies. The
 collection of garbage finds those that are left out."""
+
+
+MARKS_BATCH: Final = 1.0
+"""Seconds for which changes of the labels and annotations of MultiKueueClusters are collected, at least."""
+MARKS_RATE: Final = 200.0
+"""Workloads that are planned in a second because of such changes, if these do not end."""
 
 
 def _namespace(key: ObjectKey) -> str:
@@ -118,12 +124,15 @@ class ManagerHandlers:
         handled(kind, old, new)
 
     def _check_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        if not self.cluster.is_ours(old) and not self.cluster.is_ours(new):
-            return
-        self.recompute_quotas()
-        self.work.checks.enqueue(key)
-        if old is None or new is None or config_name(old) != config_name(new):
+        if self.cluster.is_ours(old) or self.cluster.is_ours(new):
+            self.recompute_quotas()
+            self.work.checks.enqueue(key)
+        if self._meaning(old) != self._meaning(new):
             self._enqueue_workloads_with(key.name)
+
+    def _meaning(self, check: Json | None) -> object:
+        """What a decision reads of an AdmissionCheck: whether it exists, whether it is ours, and its config."""
+        return None if check is None else (self.cluster.is_ours(check) and config_name(check))
 
     def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self.recompute_quotas()
@@ -142,10 +151,8 @@ class ManagerHandlers:
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
                     self.work.checks.enqueue(ObjectKey("", check))
-        if _cordon(old) != _cordon(new):
-            for config in self.cluster.configs_listing(key.name):
-                for check in self.cluster.checks_using(config):
-                    self._enqueue_workloads_with(check)
+        if old is not None and (_terms(old), _marks(old)) != (_terms(new), _marks(new)):
+            self._enqueue_looking(key.name, paced=_terms(old) == _terms(new))
 
     def _secret_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         profiles = any(may_be_for_a_profile(secret) for secret in (old, new) if secret is not None)
@@ -156,6 +163,15 @@ class ManagerHandlers:
 
     def _is_ours(self, workload: Json) -> bool:
         return self.cluster.our_check(check_names(workload))[0] is not None
+
+    def _enqueue_looking(self, cluster: str, *, paced: bool) -> None:
+        """Have those planned that may get this worker. A controller may write labels each second: paced, all wait for
+        so long that a round of them takes a part of the loop's time only."""
+        workloads = self.cluster.workloads.informer
+        checks = [one for config in self.cluster.configs_listing(cluster) for one in self.cluster.checks_using(config)]
+        found = looking(workloads) & {key for check in checks for key in workloads.keys_by("check", check)}
+        for key in sorted(found):
+            self.work.workloads.enqueue(key, MARKS_BATCH + len(found) / MARKS_RATE if paced else 0.0)
 
     def _enqueue_workloads_with(self, check: str) -> None:
         for workload in self.cluster.workloads.informer.by("check", check):
@@ -226,9 +242,8 @@ class WorkerHandlers:
         self._connected.add(worker.name)
 
     def _waiting_for(self, cluster: str) -> list[ObjectKey]:
-        """The Workloads that the worker has, or that no worker has."""
-        unplaced = self.manager.workloads.informer.keys_by("worker", UNPLACED)
-        return sorted(self.manager.placed_on(cluster) | unplaced)
+        """The Workloads that the worker has, or may get."""
+        return sorted(self.manager.placed_on(cluster) | looking(self.manager.workloads.informer))
 
 
 def asks_again(old: Json, new: Json) -> bool:
@@ -248,8 +263,14 @@ def _spec_of(cluster: Json | None) -> object:
     return dig(cluster, "metadata", "deletionTimestamp"), dig(cluster, "metadata", "uid"), dig(cluster, "spec")
 
 
-def _cordon(cluster: Json | None) -> str:
-    return annotations_of(cluster or {}).get(CORDON_ANNOTATION, "")
+def _terms(cluster: Json | None) -> object:
+    """What of a MultiKueueCluster opens or closes the worker: it is acted on at once."""
+    return cluster is None or is_terminating(cluster), annotations_of(cluster or {}).get(CORDON_ANNOTATION, "")
+
+
+def _marks(cluster: Json | None) -> object:
+    """What else of a MultiKueueCluster dispatchers read."""
+    return labels_of(cluster or {}), annotations_of(cluster or {})
 
 
 def _activity(cluster: Json) -> object:

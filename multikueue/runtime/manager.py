@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -32,7 +31,7 @@ from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, W
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventories import fill_configs
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
-from multikueue.runtime.loop import Task
+from multikueue.runtime.loop import Task, loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
@@ -264,12 +263,14 @@ class Manager:
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
     async def _collect_garbage(self) -> None:
-        for turn in itertools.count():
+        since = now = loop_time()
+        while True:
             await anyio.sleep(self.settings.gc_interval.total_seconds())
+            since, now = now, loop_time()
             for worker in list(self.workers):
                 found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
                 for number, key in enumerate(found, 1):
-                    if has_turn(key, turn) or not self.cluster.runs_on(key, worker.name):
+                    if has_turn(key, since, now) or not self.cluster.runs_on(key, worker.name):
                         for concerned in self.cluster.with_successors(key):
                             self._handlers.enqueue(worker.name, concerned)
                     if number % BREATH == 0:

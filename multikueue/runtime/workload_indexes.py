@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Set
 from typing import Final
 
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import (
     checks,
     cluster_name,
@@ -18,6 +20,7 @@ from multikueue.core.model.workloads import (
     owner,
 )
 from multikueue.core.workload.resync import runs_on
+from multikueue.kube.indexer import Indexer
 
 
 def owner_entry(gvk: GVK, key: ObjectKey) -> str:
@@ -55,6 +58,10 @@ UNPLACED: Final = "unplaced"
 """The entry of the index `worker` for Workloads that no worker has."""
 
 
+MOVING: Final = "moving"
+"""The entry of the index `worker` for Workloads that shall leave the worker that has them."""
+
+
 def placed_entry(worker: str) -> str:
     """The entry of the index `worker` for Workloads that the worker has."""
     return f"placed|{worker}"
@@ -71,7 +78,8 @@ def _worker_entries(workload: Json) -> list[str]:
     if is_finished(workload) or not has_quota(workload):
         return []
     if (worker := cluster_name(workload)) is not None:
-        return [sys.intern(placed_entry(worker))]
+        moving = [MOVING] if MOVE_FROM_ANNOTATION in annotations_of(workload) else []
+        return [sys.intern(placed_entry(worker)), *moving]
     return [UNPLACED, *(sys.intern(offered_entry(name)) for name in nominated(workload))]
 
 
@@ -91,3 +99,8 @@ INDEXES: Final = {
     RUNNING: _running_entries,
 }
 """All of them, by name."""
+
+
+def looking(workloads: Indexer) -> Set[ObjectKey]:
+    """The Workloads that have quota and no worker, or shall leave theirs: any worker may be the one they get."""
+    return workloads.keys_by("worker", UNPLACED) | workloads.keys_by("worker", MOVING)

@@ -87,7 +87,7 @@ async def test_kind_not_enabled() -> None:
 
     wrong = finding(found, "kind-not-enabled")
     assert wrong.blocking
-    assert wrong.why == "jobs of this kind are not dispatched: the daemon's settings do not name it"
+    assert wrong.why.endswith("""because the daemon's settings do not name kind "batch/v1, Kind=Job\"""")
     assert 'add "batch/job" to integrations.frameworks' in wrong.remedy
     assert found.job.state is JobState.INACTIVE  # Kueue deactivates what was rejected
 

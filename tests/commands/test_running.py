@@ -20,6 +20,7 @@ from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import Target
 from multikueued.commands.panel import status_panel
 from multikueued.commands.running import EVERY, Printed, text_of
+from multikueued.remote.command import printer
 from multikueued.reports.status import StatusReport, status_report
 from tests.reports.objects import fleet, worker
 
@@ -126,6 +127,25 @@ def test_errors_of_the_manager_say_what_to_do(error: ApiError, told: str) -> Non
         raise error
     assert str(caught.value).startswith(told)
     assert caught.value.exit_code == NOT_REACHABLE
+
+
+def test_a_terminal_is_told_nothing_but_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Words of workers could set its title, clear it, or turn the direction of what follows."""
+    seen: list[str] = []
+    monkeypatch.setattr(click, "echo", lambda text, color: seen.append(text))
+    running.echo(f"{click.style('Lost', fg='red')} \x1b]0;t\x07\x1b[2J\x9b2J\u202e\nnext")
+    assert seen == [f"{click.style('Lost', fg='red')} �]0;t��[2J�2J�\nnext"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "tty", "expected"), [(False, True, "a�b"), (True, True, "a\x1bb"), (False, False, "a\x1bb")]
+)
+def test_logs_are_filtered_at_a_terminal(
+    raw: bool, tty: bool, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: tty)
+    printer(raw=raw)("a\x1bb")
+    assert capsys.readouterr().out == f"{expected}\n"
 
 
 @pytest.mark.parametrize(("set_to", "coloured"), [("", True), ("1", False)])

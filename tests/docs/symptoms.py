@@ -58,7 +58,7 @@ def told(rules: tuple[Rule, ...], samples: list[tuple[str, str]]) -> Iterator[Ro
     for rule in rules:
         words = next(words for _, words in samples if first(rules, words) is rule)
         plain = words.replace("w1: ", "").replace('"w1"', '"worker1"')
-        finding = found_by(rules, "worker1", plain, CONTEXT)
+        finding = found_by(rules, "worker1", plain, CONTEXT, own=True)
         assert finding is not None, words
         yield Row(f"`{plain}`", finding)
 

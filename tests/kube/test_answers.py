@@ -214,7 +214,7 @@ async def test_objects_that_grow_by_events_are_bounded_too() -> None:
     informer._apply(WatchEvent("ADDED", obj("c", "62"), 60))
     with pytest.raises(Unreadable, match="more than 100 bytes of objects"):
         informer._apply(WatchEvent("ADDED", obj("d", "63"), 1))
-    informer._replace(listed("64", obj("a", "50"), obj("c", "62")), False)
+    await informer._replace(listed("64", obj("a", "50"), obj("c", "62")), False)
     informer._apply(WatchEvent("ADDED", obj("d", "65"), 100))
     assert len(informer) == 3
 

@@ -73,6 +73,17 @@ async def test_statuses_become_errors(status: int, reason: str, expected: type[A
     assert (error.status, error.reason, str(error)) == (status, reason, "w1: get jobs.batch: because")
 
 
+async def test_a_servers_words_are_one_line_of_bounded_length() -> None:
+    """They go into events, conditions, logs and terminals."""
+    error = await error_of(
+        refuses(403, "Bad\nReason", "no\n\x1b[2J--- multikueue: the log ends here" + "x" * (1 << 20))
+    )
+    assert str(error).startswith("w1: get jobs.batch: no [2J--- multikueue")
+    assert str(error).isprintable()
+    assert len(str(error)) < 1100
+    assert error.reason == "Bad Reason"
+
+
 @pytest.mark.parametrize("status", [302, 404, 502])
 async def test_a_page_of_html_is_an_error_like_any(status: int) -> None:
     """Load balancers answer in HTML; the page is not quoted, and a redirect is not followed."""

@@ -26,7 +26,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.exec_protocol import exec_info
-from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PATH, run_plugin
+from multikueue.kube.credentials.exec_run import MAX_COMPLAINT, MAX_OUTPUT, PATH, run_plugin
 from multikueue.kube.single_flight import SingleFlight
 from tests.kube.exec_plugins import API, CANARY, FakePlugin, prints
 from tests.kube.scripted import eventually, job, says, talking
@@ -71,12 +71,20 @@ async def test_a_plugin_gets_fixed_variables_its_own_and_what_is_asked(
     """Nothing else of the daemon's, and no stdin. Arguments are no words for a shell."""
     for name in ("HTTPS_PROXY", "CANARY", "KUBERNETES_EXEC_INFO"):
         monkeypatch.setenv(name, CANARY)
+    service = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}  # for rest.InClusterConfig
+    for name, value in service.items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("HOME", "/home/a")
     plugin = prints(tmp_path, token="json.dumps([*sys.argv[2:], sys.stdin.read()]).replace(' ', '')")
     config = plugin.config('{"server":"https://a","config":null}', GIVEN="a").extended(["$HOME", "`id`", ";"])
     assert (await run_plugin(config)).token == '["$HOME","`id`",";",""]'
     told = {name: value for name, value in plugin.environment.items() if not name.startswith("LC_")}
-    assert told == {"PATH": PATH, "HOME": "/home/a", "GIVEN": "a", "KUBERNETES_EXEC_INFO": exec_info(config)}
+    assert told == service | {
+        "PATH": PATH,
+        "HOME": "/home/a",
+        "GIVEN": "a",
+        "KUBERNETES_EXEC_INFO": exec_info(config),
+    }
     assert '"cluster":{"server":"https://a","config":null}' in exec_info(config)
 
 
@@ -166,10 +174,9 @@ async def test_a_plugin_may_print_up_to_the_bound(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (f"sys.stderr.write({CANARY!r}); print({CANARY!r}); sys.exit(3)", "failed with exit code 3: run it by hand"),
-        ("os.kill(os.getpid(), 9)", "failed with exit code -9: run it by hand"),
+        (f"print({CANARY!r}); sys.exit(3)", "failed with exit code 3: the daemon's log has .* inheritEnv"),
+        ("os.kill(os.getpid(), 9)", "failed with exit code -9: the daemon's log"),
         (f"print({CANARY!r})", "decoding stdout: it is not JSON"),
-        (f"raise RuntimeError({CANARY!r})", "failed with exit code 1: run it by hand"),
         ("os.close(1); sys.exit(0)", "decoding stdout: it is not JSON"),
         (
             f"print(json.dumps(dict(kind='ExecCredential', apiVersion={API!r}, status=dict(token='{CANARY} x'))))",
@@ -189,6 +196,17 @@ async def test_errors_of_a_plugin_do_not_quote_its_output(
     assert "canary" not in f"{caught.value!r}{caught.value.__cause__!r}{logs}{capfd.readouterr()}"
 
 
+async def test_the_log_has_the_beginning_of_what_a_failing_plugin_complains_of(tmp_path: Path) -> None:
+    """The error, which goes into conditions, does not quote it."""
+    body = "sys.stderr.write('unable to load in-cluster\\n\\x1b[2Jconfiguration' + 'x' * 100_000); sys.exit(1)"
+    with structlog.testing.capture_logs() as logs, pytest.raises(Unauthorized) as caught:
+        await run_plugin(FakePlugin(tmp_path, body).config())
+    (line,) = logs
+    assert line["stderr"].startswith("unable to load in-cluster [2Jconfiguration")
+    assert len(line["stderr"]) <= MAX_COMPLAINT
+    assert "in-cluster" not in str(caught.value)
+
+
 async def test_a_renewal_that_fails_is_logged_without_its_output(tmp_path: Path) -> None:
     """The credential at hand is still good."""
     works = prints(tmp_path).config(SECRET=CANARY)
@@ -196,11 +214,11 @@ async def test_a_renewal_that_fails_is_logged_without_its_output(tmp_path: Path)
         async with SingleFlight() as flights:
             known = Authenticators(max_age=0.0).get(works)
             assert (await known.credential(flights)).token == "t1"
-            FakePlugin(tmp_path, f"print({CANARY!r}); sys.stderr.write({CANARY!r}); sys.exit(1)").config()
+            FakePlugin(tmp_path, f"print({CANARY!r}); sys.exit(1)").config()
             assert (await known.credential(flights)).token == "t1"
             await eventually(lambda: not flights.under_way)
-    assert [line["event"] for line in logs] == ["credential not renewed"]
-    assert "failed with exit code 1" in logs[0]["error"]
+    assert [line["event"] for line in logs] == ["credential plugin failed", "credential not renewed"]
+    assert "failed with exit code 1" in logs[1]["error"]
     assert "canary" not in str(logs)
 
 

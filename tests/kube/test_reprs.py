@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest import mock
 
 import anyio
 import pytest
@@ -78,7 +79,7 @@ def test_a_reflector_shows_its_next_request() -> None:
         lifetime=lambda: 300.0,
         lists_next=lambda: False,
         reset_after=2,
-        on_list=lambda _listed, _backwards: None,
+        on_list=mock.AsyncMock(),
         on_event=lambda _: None,
         on_established=lambda: None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import orjson
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import Json
+from multikueue.kube import shared_parts
 from multikueue.kube.shared_parts import DEPTH, SharedParts
 
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a", "1"]) | st.just(1.0)
@@ -148,3 +150,16 @@ def level(obj: Json, most: int) -> int:
     while value and found < most:
         found, value = found + 1, value["in"]
     return found
+
+
+def test_an_object_of_very_many_parts_costs_no_more_than_a_large_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever creates an object decides how many there are."""
+    dumped: list[object] = []
+
+    def dumps(value: object) -> bytes:
+        dumped.append(value)
+        return repr(value).encode()
+
+    monkeypatch.setattr(shared_parts, "orjson", mock.Mock(dumps=dumps))
+    SharedParts().share({"metadata": {"name": "a"}, "spec": {"lists": [[number] for number in range(50_000)]}}, None)
+    assert len(dumped) == shared_parts.MAX_PARTS

@@ -112,7 +112,7 @@ async def test_a_list_tells_that_it_is_gone() -> None:
         async with running(informer):
             pass
         await client.delete(GADGET, key("a"))
-        informer._replace(await client.list(GADGET), False)
+        await informer._replace(await client.list(GADGET), False)
         assert not informer.unreadable
         assert readable(informer) == ["b"]
 

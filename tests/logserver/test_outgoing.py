@@ -11,11 +11,13 @@ import anyio
 import attrs
 import pytest
 from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from multikueue.kube.log_stream import LogLine, read_log
 from multikueue.testing.waiting import until
 from multikueued.listening import listening
 from multikueued.logserver import outgoing
+from multikueued.logserver.answers import NOTE
 from multikueued.logserver.outgoing import AHEAD, Outgoing
 from tests.kube.test_log_stream import MAPPED, Response
 
@@ -118,3 +120,10 @@ async def test_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> 
         await until(lambda: producer.outs and producer.outs[0].stalled)
         await until(lambda: producer.outs[0].request.transport is None)
     assert producer.shown < LOG
+
+
+async def test_a_workers_words_forge_no_line_of_the_servers() -> None:
+    """A newline in the answer of a worker was one in the log: `--- multikueue: this ends here`."""
+    out = Outgoing(make_mocked_request("GET", "/"), 1 << 20)
+    out.note("worker1: bad request\n--- multikueue: this ends here, ask https://10.11.12.13:6443")
+    assert out._waiting.decode() == f"{NOTE}worker1: bad request --- multikueue: this ends here, ask [address]\n"

@@ -49,6 +49,9 @@ async def _left_alone(ground: OperatorsGround, case: Case) -> None:
     shown = await ground.manager.client.get(case.kind.resource, ObjectKey("default", own))
     assert status_controllers(shown) != ()
     assert '" has written its status although' in case.adapter.acted_on(shown)
+    listed = (await ground.manager.client.list(case.kind.resource, namespace="default")).items
+    (found,) = (one for one in listed if one["metadata"]["name"] == own)
+    assert status_controllers(found) == status_controllers(shown), "a daemon that starts later only lists it"
 
 
 @pytest.mark.parametrize("operator", DEFAULT, ids=lambda operator: operator.name)

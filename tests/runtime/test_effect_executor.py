@@ -319,6 +319,16 @@ async def test_what_a_worker_refuses_counts_once_it_has_lasted(error: ApiError, 
     assert conflicts.refusal(JOB, KEY, own=()) is None
 
 
+async def test_an_event_in_the_jobs_namespace_has_no_address_of_a_worker() -> None:
+    """Where workers are is nobody's business but the operator's."""
+    emitted = mock.Mock()
+    executing = EffectExecutor(lambda _: None, emitted, WorkloadMemory())
+    note = 'worker cluster "w1" refuses it: dial https://10.11.12.13:6443/apis and 10.1.2.3:443'
+    await executing.execute(a_workload(uid="u"), (Announce("Warning", note),))
+    told = emitted.emit.call_args.kwargs["note"]
+    assert told == 'worker cluster "w1" refuses it: dial [address] and [address]'
+
+
 @pytest.mark.parametrize(("status", "told"), [(403, 1), (404, 1), (422, 1), (429, 0), (500, 0)])
 async def test_a_refusal_is_noted_and_told(status: int, told: int) -> None:
     """adapters.md H2, 9.9: Kueue's controller tries on in silence. What may pass by itself is not told."""

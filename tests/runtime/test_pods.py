@@ -12,10 +12,12 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.adapters.pod import KINDS as POD_KINDS
 from multikueue.adapters.pod import PODS
 from multikueue.adapters.sets import LEADER_WORKER_SET
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import (
     ADMISSION_GATE,
     COMPONENT_INDEX_ANNOTATION,
+    GIVE_UP_ANNOTATION,
     GROUP_WORKLOAD_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
@@ -26,10 +28,10 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import check_state, cluster_name
+from multikueue.core.model.workloads import check, check_state, cluster_name
 from multikueue.errors import NotFound
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.runtime.fleet import Fleet, is_active, now, until
 
@@ -148,6 +150,11 @@ class Bench:
         await until(is_there)
         await self.say(name, where, conditions=said("QuotaReserved", "Admitted"))
 
+    async def evict_and_reserve(self, name: str, times: int) -> None:
+        """Kueue evicts it, frees its quota at once, as it does for pods, and gives it quota again."""
+        again = [{**one, "lastTransitionTime": f"2026-11-21T12:00:0{times}Z"} for one in said("QuotaReserved")]
+        await self.say(name, clusterName=None, conditions=again)
+
     async def placed(self, name: str, where: str) -> None:
         """Wait until a Workload is assigned."""
 
@@ -211,13 +218,92 @@ async def test_a_pod_that_is_somebody_elses_is_left_alone_and_the_group_goes_els
             return check_state(await bench.get(WORKLOAD, GROUP) or {}, CHECK) == "Retry"
 
         await until(sent_back)
-        again = [{**one, "lastTransitionTime": "2026-11-21T12:00:01Z"} for one in said("QuotaReserved")]
-        await bench.say(GROUP, clusterName=None, conditions=again)  # Kueue evicts it and gives it quota again
+        await bench.evict_and_reserve(GROUP, 1)
         await bench.shows({"b": "Pending"}, "worker1")
         await bench.admit(GROUP, "worker2")
         await bench.placed(GROUP, "worker2")
         await bench.shows({"a": "Pending", "b": "Pending"}, "worker2")
         assert (await bench.get(PODS, "b", "worker1") or {})["metadata"] == theirs["metadata"]
+
+
+@pytest.mark.parametrize("held_by", ["webhook", "finalizer"])
+async def test_a_group_whose_pods_are_not_let_go_runs_nowhere_else(held_by: str) -> None:
+    """It ran on a second worker after 82 s (the webhook refused) and after 1 s (the finalizer held)."""
+    bench = await Bench.of("worker1", "worker2")
+    async with bench.fleet.running(bench.manager()):
+        await until(is_active(bench.fleet))
+        await until(is_active(bench.fleet, "worker2"))
+        await bench.make_group("a", "b")
+        await bench.admit(GROUP, "worker1")
+        await bench.placed(GROUP, "worker1")
+        await bench.shows({"a": "Pending", "b": "Pending"}, "worker1")
+        for name in ("a", "b"):
+            await bench.set_phase(name, "worker1", "Running")
+        left = [await bench.get(PODS, name, "worker1") or {} for name in ("a", "b")]
+        await _hold_pods(bench, held_by)
+
+        await bench.evict_and_reserve(GROUP, 1)
+        await bench.admit(GROUP, "worker2")
+        await anyio.sleep(300)
+        assert (await bench.pods("worker1"), await bench.pods("worker2")) == ({"a": "Running", "b": "Running"}, {})
+        copy = await bench.get(WORKLOAD, GROUP, "worker1") or {}
+        assert is_true(copy, "DeactivationTarget"), "its quota is not free before the pods are gone"
+        entry = check(await bench.get(WORKLOAD, GROUP) or {}, CHECK) or {}
+        assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
+        assert f'worker cluster "worker1": Pod "a" (UID {left[0]["metadata"]["uid"]})' in entry["message"]
+
+        await bench.evict_and_reserve(GROUP, 2)
+        given_up = ", ".join(f"worker1/{pod['metadata']['uid']}" for pod in left)
+        patch = {"metadata": {"annotations": {GIVE_UP_ANNOTATION: given_up}}}
+        await bench.client().merge_patch(WORKLOAD, ObjectKey("default", GROUP), patch)
+        await anyio.sleep(5)
+        await bench.admit(GROUP, "worker2")
+        await bench.shows({"a": "Pending", "b": "Pending"}, "worker2")
+
+
+async def _hold_pods(bench: Bench, held_by: str) -> None:
+    """Let nobody remove the pods of worker1."""
+    if held_by == "webhook":
+        bench.fleet.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("delete",), resource="pods"))
+        return
+    for name in await bench.pods("worker1"):
+        patch = {"metadata": {"finalizers": ["example.com/held"]}}
+        await bench.client("worker1").merge_patch(PODS, ObjectKey("default", name), patch)
+
+
+async def test_a_set_that_is_not_let_go_runs_nowhere_else() -> None:
+    """Its Workloads share it, and none of them has it as a stale job of its own."""
+    bench = await Bench.of("worker1", "worker2")
+    async with bench.fleet.running(bench.manager()):
+        await until(is_active(bench.fleet))
+        await until(is_active(bench.fleet, "worker2"))
+        body: Json = {"apiVersion": SETS.gvk.api_version, "kind": SETS.gvk.kind, "spec": {"replicas": 1}}
+        made = await bench.client().create(SETS, {**body, "metadata": {"name": "lws", "namespace": "default"}})
+        part = await bench.make_part(made, 0)
+        await bench.admit(part, "worker1")
+        await bench.placed(part, "worker1")
+
+        async def is_there() -> bool:
+            return await bench.get(SETS, "lws", "worker1") is not None
+
+        await until(is_there)
+        refused = bench.fleet.workers["worker1"].faults.add(
+            Refuse(403), on=Match(verbs=("delete",), resource=SETS.plural)
+        )
+        await bench.evict_and_reserve(part, 1)
+        await bench.admit(part, "worker2")
+        await anyio.sleep(300)
+        assert await bench.get(SETS, "lws", "worker2") is None
+        bench.fleet.workers["worker1"].faults.remove(refused)
+        await bench.evict_and_reserve(part, 2)
+        await until(lambda: _gone(bench, "worker1"))
+        await anyio.sleep(5)
+        await bench.admit(part, "worker2")
+        await bench.placed(part, "worker2")
+
+
+async def _gone(bench: Bench, where: str) -> bool:
+    return await bench.get(SETS, "lws", where) is None
 
 
 async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:

@@ -117,7 +117,8 @@ async def test_a_job_of_the_built_in_controller_runs_on_and_ends(form: str) -> N
 
 @pytest.mark.parametrize("form", ["label", "annotation"])
 async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workload(form: str) -> None:
-    """Nothing tells it from what a user of that worker has made. It is not left to run beside ours, either."""
+    """Nothing tells it from what a user of that worker has made. It is not left to run beside ours, either: its Kueue
+    stops it, though its API server refuses to delete it."""
     async with left_by_built_in(form, recorded=False) as fleet:
         worker = DirectClient(fleet.workers["worker1"])
         (before,) = (await fleet.running_on()).values()
@@ -127,8 +128,9 @@ async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workloa
         async with fleet.running():
             for _ in range(60):
                 assert cluster_name(await fleet.workload()) is None
-                assert [*(await fleet.running_on()).values()] == [before]
+                assert {*(await fleet.running_on()).values()} <= {before}
                 await anyio.sleep(1)
+            assert not await fleet.running_on()
             fleet.workers["worker1"].faults.remove(refused)
 
             async def runs_anew() -> bool:
@@ -136,7 +138,7 @@ async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workloa
                 assert len(running) < 2
                 return bool(running) and before not in running.values()
 
-            await until(runs_anew)
+            await until(runs_anew, within=180)  # it was sent back meanwhile
             assert cluster_name(await fleet.workload()) in await fleet.running_on()
             assert before not in [uid(one) for one in (await worker.list(JOB)).items]
 

@@ -74,8 +74,8 @@ class Session:
         return await self._call("get", resource, lambda: self.link.client.get(resource, key))
 
     async def schema(self, gvk: GVK) -> Json | None:
-        """See `Describer`."""
-        return await self._call("get", WORKLOAD, lambda: self.link.client.schema(gvk))
+        """See `Describer`. It is asked for once in a connection, as what Kueue's version is."""
+        return await self._call("schema", WORKLOAD, lambda: self.link.client.schema(gvk))
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0

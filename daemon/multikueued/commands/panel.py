@@ -11,6 +11,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.quantities import MILLI, thousandths
 from multikueued.commands.showing import daemon_line, finding_lines, totals_line, workers_table
 from multikueued.reports.queues import QueueReport
@@ -24,7 +25,7 @@ def status_panel(status: StatusReport, now: datetime) -> RenderableType:
     """The whole view."""
     lines = workers_table(status.workers, now, _WIDTH, wide=False)
     parts: list[RenderableType] = [
-        Text(daemon_line(status.daemon, now)),
+        Text(one_line(daemon_line(status.daemon, now))),
         Text(),
         Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis"),
         Text(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -16,6 +17,7 @@ from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from multikueue.core.model.outside_text import without_controls
 from multikueue.kube import KubeClient
 from multikueued.commands.exits import FINE, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, Target, utc_now
@@ -69,9 +71,18 @@ def text_of(report: R, printed: Printed[R], output: Format) -> str:
     return "\n".join(printed.lines(report, utc_now(), None if output == "wide" else terminal_width()))
 
 
+_COLOUR: Final = re.compile("(\x1b\\[[0-9;]{1,8}m)")
+"""What `paint` puts around words; cells of tables have none of their own, see `tables`."""
+
+
+def for_terminal(text: str) -> str:
+    """A text without anything that a terminal acts on, but for colours."""
+    return "".join(part if _COLOUR.fullmatch(part) else without_controls(part) for part in _COLOUR.split(text))
+
+
 def echo(text: str) -> None:
-    """Print, with colours only at a terminal and without NO_COLOR."""
-    click.echo(text, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    """Print, with colours only at a terminal and without NO_COLOR, and nothing else that a terminal acts on."""
+    click.echo(for_terminal(text), color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
 
 
 def terminal_width() -> int:

@@ -9,6 +9,8 @@ from typing import Final
 
 import click
 
+from multikueue.core.model.outside_text import one_line
+
 GAP: Final = 2
 _LEAST: Final = 8
 """Characters that a column keeps, however narrow the terminal is."""
@@ -31,7 +33,7 @@ def table(
         width: of the terminal; None: nothing is cut.
         wrapped: whether the last column goes on in further lines instead of being cut.
     """
-    cells = [[_one_line(cell) for cell in row] for row in (columns, *rows)]
+    cells = [[one_line(cell) for cell in row] for row in (columns, *rows)]
     widths = [max(len(row[number]) for row in cells) for number in range(len(columns))]
     if width is not None:
         _fit(widths, width - GAP * (len(columns) - 1))
@@ -66,7 +68,7 @@ def paint(word: str) -> str:
 def paragraph(text: str, width: int, *, first: str = "", rest: str = "") -> list[str]:
     """A text as lines of at most `width` characters; words that are longer stay whole."""
     return textwrap.wrap(
-        _one_line(text),
+        one_line(text),
         max(width, 40),
         initial_indent=first,
         subsequent_indent=rest,
@@ -105,7 +107,3 @@ def listed(amounts: Mapping[str, str], totals: Mapping[str, str] | None = None) 
     if totals is None:
         return ", ".join(f"{name} {amount}" for name, amount in amounts.items()) or "-"
     return ", ".join(f"{name} {amounts.get(name, '0')}/{total}" for name, total in totals.items()) or "-"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

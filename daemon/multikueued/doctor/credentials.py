@@ -53,7 +53,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
     except KubeconfigError as error:
         return Held(Credentials(secret, problem=f"the kubeconfig cannot be used: {error}"), None)
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return Held(Credentials(secret, credentials_digest(config), *dates, bound_in(found)), config)
+    return Held(Credentials(secret, credentials_digest(config), *dates, bound=bound_in(found)), config)
 
 
 async def _held_by_profile(profile: ObjectKey, sight: Sight, worker: str) -> Held | None:
@@ -66,7 +66,8 @@ async def _held_by_profile(profile: ObjectKey, sight: Sight, worker: str) -> Hel
     if found is None:
         sight.blind(f"{worker} itself", told, "look at the condition Active of its MultiKueueCluster")
         return None
-    return Held(Credentials(found.secret, token_expires=token_expires(found.config.token)), found.config)
+    ends = token_expires(found.config.token)
+    return Held(Credentials(found.secret, token_expires=ends, profile=profile.name), found.config)
 
 
 def token_expires(token: str) -> datetime | None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import click
-
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueued.doctor.seeing import Client
 from multikueued.reports.doctor.fixes import Fix
+from multikueued.workers.places import tell
 
 
 async def mend(client: Client, wanted: Sequence[Fix], agreed: Callable[[str], bool]) -> int:
@@ -20,10 +19,10 @@ async def mend(client: Client, wanted: Sequence[Fix], agreed: Callable[[str], bo
         agreed: asks a question.
     """
     if not wanted:
-        click.echo("Nothing that --fix may change: gates, RBAC, quotas, queues and configs are yours.", err=True)
+        tell("Nothing that --fix may change: gates, RBAC, quotas, queues and configs are yours.")
         return 0
     for one in wanted:
-        click.echo(f"would {one.told}", err=True)
+        tell(f"would {one.told}")
     if not agreed(f"Do {'this' if len(wanted) == 1 else f'these {len(wanted)}'}?"):
         return 0
     return sum([await _done(client, one) for one in wanted])
@@ -37,10 +36,10 @@ async def _done(client: Client, fix: Fix) -> bool:
         else:
             await client.merge_patch(fix.resource, fix.key, fix.patch)
     except (NotFound, Conflict):
-        click.echo(f"not done, it was changed or deleted meanwhile: {fix.told}", err=True)
+        tell(f"not done, it was changed or deleted meanwhile: {fix.told}")
         return False
     except ApiError as error:
-        click.echo(f"not done: {fix.told}: {error}", err=True)
+        tell(f"not done: {fix.told}: {error}")
         return False
-    click.echo(f"done: {fix.told}", err=True)
+    tell(f"done: {fix.told}")
     return True

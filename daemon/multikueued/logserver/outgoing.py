@@ -9,6 +9,8 @@ import anyio
 import attrs
 from aiohttp import web
 
+from multikueue.core.model.outside_text import one_line
+from multikueue.core.workload.words import without_addresses
 from multikueued.logserver.answers import NOTE
 
 AHEAD: Final = 256 << 10
@@ -66,8 +68,8 @@ class Outgoing:
         self._more.set()
 
     def note(self, text: str) -> None:
-        """Write a line of the server's own."""
-        self._append(f"{NOTE}{text}\n".encode(errors="replace"))
+        """Write a line of the server's own: one, whatever words of a worker are in it, and without its address."""
+        self._append(f"{NOTE}{without_addresses(one_line(text))}\n".encode(errors="replace"))
 
     async def pause(self) -> None:
         """Wait until the reader has caught up."""

@@ -11,6 +11,7 @@ import anyio
 import attrs
 import click
 
+from multikueue.core.model.outside_text import one_line, without_controls
 from multikueue.errors import Forbidden
 from multikueue.kube import KubeClient
 from multikueued.commands.exits import FINE, CommandError, for_people
@@ -93,8 +94,9 @@ async def gather_pods(manager: Manager, asked: Asked) -> PodList:
 @click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
 @click.option("--since", default="", callback=_seconds, help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
+@click.option("--raw", is_flag=True, help="At a terminal, too, print each line as it is, with what moves the cursor.")
 @click.option("--through-api", is_flag=True, help="Ask multikueue logs-server through the manager, and nothing else.")
-def logs_command(job: str, origin: str, follow: bool, through_api: bool, **options: Any) -> None:
+def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bool, **options: Any) -> None:
     """Print the logs of JOB's pods on the worker that has it.
 
     JOB is named as for explain. Without --all-pods it is one pod: the one that has run the longest. With -f it goes on
@@ -109,12 +111,18 @@ def logs_command(job: str, origin: str, follow: bool, through_api: bool, **optio
         options.pop("container"),
         options.pop("since"),
         options.pop("tail"),
-        show=lambda text: click.echo(text.encode(), color=True),
-        tell=lambda text: click.echo(f"--- {text}", file=sys.stderr),
+        show=printer(raw=raw),
+        tell=lambda text: click.echo(f"--- {one_line(text)}", file=sys.stderr),
     )
     asked = Asked(job, target_of(options), origin)
     anyio.run(_print_logs, asked, wanted, follow, through_api)
     raise SystemExit(FINE)
+
+
+def printer(*, raw: bool) -> Callable[[str], None]:
+    """Prints lines of logs; at a terminal without what moves its cursor or sets its title, unless asked for raw."""
+    cleaned = sys.stdout.isatty() and not raw
+    return lambda text: click.echo((without_controls(text) if cleaned else text).encode(), color=True)
 
 
 async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: bool) -> None:

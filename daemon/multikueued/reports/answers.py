@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import attrs
 
+from multikueue.core.machinery.connection import CONNECTION_FAILED, UNREADABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
@@ -125,6 +126,11 @@ class ClusterState:
     next_attempt: datetime | None
     unusable: Mapping[str, str]
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the error is in words of ours, about its configuration; else a worker's answer may be in it."""
+        return not self.connected and self.reason not in (CONNECTION_FAILED, UNREADABLE)
 
 
 def cluster_state(cluster: Json) -> ClusterState:

@@ -38,6 +38,8 @@ class WorkerAnswer:
     """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again."""
+    is_ours: bool = False
+    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
 
     @property
     def is_connected(self) -> bool:
@@ -98,7 +100,7 @@ def _answer(
         return WorkerAnswer(name, "Finished" if name == job.worker else "NotOffered", "", "")
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
-        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt)
+        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
     if name == job.worker:
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
     if (unusable := said.unusable.get(_dotted(workload), "")) and job.state in WAITING_STATES:
@@ -110,7 +112,7 @@ def _answer(
     if name in refused:
         return WorkerAnswer(name, "Refused", *refused[name])
     if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
-        return WorkerAnswer(name, "Cordoned", cordon, "annotation")
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
     if job.state in WAITING_STATES and name in job.offered_to and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
     return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
@@ -129,7 +131,7 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
 
 def _state_of_part(told: str, name: str, job: JobReport) -> str:
     """A part that a rule knows says why the worker does not admit it; any other is only a word."""
-    if any(rule.pattern.search(told) is not None for rule in WORKER_RULES):
+    if any(rule.pattern.search(told) is not None for rule in WORKER_RULES if not rule.own):
         return "Waiting"
     return "Offered" if name in job.offered_to else "NotOffered"
 

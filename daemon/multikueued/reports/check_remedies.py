@@ -12,6 +12,7 @@ CHECK_RULES: Final = (
         r'No multikueue adapter found(?: for owner kind "(?P<gvk>[^"]+)")?',
         'jobs of kind "{gvk}" are not dispatched: the daemon\'s settings do not name it',
         "{setting} in the daemon's settings, restart it, and then multikueue retry {job}",
+        own=True,
     ),
     row(
         "not-delegated",
@@ -19,12 +20,6 @@ CHECK_RULES: Final = (
         "the job does not say that MultiKueue runs it: {said}",
         "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
         "(webhook.enabled: true)",
-    ),
-    row(
-        "kind-not-enabled",
-        r"Jobs of this kind are not dispatched[^:]*: (?P<setting>.+)",
-        "jobs of this kind are not dispatched: the daemon's settings do not name it",
-        "{setting} in the daemon's settings, restart it, and then multikueue retry {job}",
     ),
     row(
         "not-delegated",

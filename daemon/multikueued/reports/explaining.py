@@ -11,6 +11,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
+from multikueue.core.workload.words import head_of
 from multikueued.reports.answers import Placement, placements
 from multikueued.reports.asking import WorkerAnswer, ask_workers
 from multikueued.reports.chain import check_findings, queue_findings
@@ -22,7 +23,7 @@ from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.next_steps import Step, next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.rejections import why_rejected
-from multikueued.reports.remedies import Finding, found_by
+from multikueued.reports.remedies import Finding, filled, found_by
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 
@@ -133,7 +134,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         return
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
-        if (found := found_by(CHECK_RULES, where, told, context)) is not None:
+        # Behind the head stand the workers' words.
+        if (found := found_by(CHECK_RULES, where, head_of(told), context, own=True)) is not None:
             yield found
         return
     told = job.reason if job.state is JobState.INACTIVE else told
@@ -141,8 +143,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     if known is not None:
         yield known
     elif job.state is JobState.INACTIVE:
-        remedy = f"set it active again: kubectl -n {job.namespace} patch workload {job.workload} --type merge "
-        remedy += """-p '{"spec": {"active": true}}'"""
+        begin = "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
+        remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
     else:
         remedy = f"act on what the check says; then multikueue retry {job.job}, or create it again if it has to change"
@@ -152,7 +154,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dict[str, str]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
     found = {
-        one.worker: about_worker(one.worker, one.told, context, connected=one.is_connected)
+        one.worker: about_worker(one.worker, one.told, context, connected=one.is_connected, own=one.is_ours)
         for one in answers
         if one.is_trouble
     }

@@ -31,8 +31,8 @@ def why_rejected(
     """
     where = f"Workload {context.get('workload', '')}".rstrip()
     notes = [event.note for event in reversed(events) if event.type == "Warning"]
-    for text in (told, *(notes if _REJECTED in told else ())):
-        if (found := found_by(CHECK_RULES, where, text, context)) is not None:
+    for text in (told, *(notes if _REJECTED in told else ())):  # anybody who may write events may write the notes
+        if (found := found_by(CHECK_RULES, where, text, context, own=text is told)) is not None:
             return found
     found_owner = owner(workload)
     if _REJECTED not in told or found_owner is None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import string
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
@@ -40,28 +42,66 @@ class Rule:
     why: str
     remedy: str
     blocking: bool = True
+    own: bool = False
+    """Whether it is about our own configuration: it is looked for in what we say ourselves, and nowhere else."""
 
     def applied(self, match: re.Match[str], where: str, told: str, context: Mapping[str, str]) -> Finding:
         """The finding, with everything filled in."""
         words = defaultdict(str, {**context, **{name: text or "" for name, text in match.groupdict().items()}})
         if "gvk" in words and (gvk := GVK.parse(words["gvk"])) is not None:
             words["setting"] = setting_for(gvk)
-        why, remedy = self.why.format_map(words), self.remedy.format_map(words)
-        return Finding(self.id, where, why, told, remedy, self.blocking)
+        return Finding(self.id, where, self.why.format_map(words), told, filled(self.remedy, words), self.blocking)
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_NO_COMMAND: Final = "mend what it names; no command is shown, as a name in these words is none that Kubernetes allows"
+
+
+def filled(remedy: str, words: Mapping[str, str]) -> str:
+    """A remedy with names filled in; people paste it into a shell, so nothing but names enters it.
+
+    Args:
+        remedy: `{name}` stands for a word.
+        words: names, or TYPE/NAME; `setting` is a sentence of ours. An empty one is left out.
+
+    Returns:
+        The remedy; another one without a command if a word is no name.
+    """
+    asked = {field for _, field, _, _ in string.Formatter().parse(remedy) if field}
+    names = {field: words[field] for field in asked - {"setting"}}
+    if not all(is_name(part) for name in names.values() if name for part in name.split("/")):
+        return _NO_COMMAND
+    quoted = {field: shlex.quote(name) if name else "" for field, name in names.items()}
+    return remedy.format_map({**quoted, "setting": words["setting"]} if "setting" in asked else quoted)
+
+
+def is_name(word: str) -> bool:
+    """Whether a word may stand in a command: a name as Kubernetes has them, which is no option and quotes nothing."""
+    return _NAME.fullmatch(word) is not None
 
 
 RETRY: Final = "then multikueue retry {job} (by itself it is asked again after five minutes, then ever more rarely)"
 """How a remedy goes on where a worker has refused the job."""
 
 
-def found_by(rules: tuple[Rule, ...], where: str, told: str, context: Mapping[str, str]) -> Finding | None:
-    """The finding of the first rule that knows these words; None if none does."""
-    for rule in rules:
+def found_by(
+    rules: tuple[Rule, ...], where: str, told: str, context: Mapping[str, str], *, own: bool = False
+) -> Finding | None:
+    """The finding of the first rule that knows these words; None if none does.
+
+    Args:
+        rules: the table.
+        where: what it is about.
+        told: the words.
+        context: what remedies fill in.
+        own: whether the words are ours: those of a worker, or of an event that anybody may write, are not.
+    """
+    for rule in rules if own else (one for one in rules if not one.own):
         if (match := rule.pattern.search(told)) is not None:
             return rule.applied(match, where, told, {**context, "told": told})
     return None
 
 
-def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True) -> Rule:
+def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True, own: bool = False) -> Rule:
     """A row: patterns ignore case, and `.` is any character."""
-    return Rule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking)
+    return Rule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking, own)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from multikueued.reports.profile_remedies import PROFILE_RULES
-from multikueued.reports.remedies import RETRY, Finding, found_by, row
+from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row
 
 WORKER_RULES: Final = (
     row(
@@ -20,6 +20,7 @@ WORKER_RULES: Final = (
         'Secret "{secret}" has no key "{key}"',
         "write the kubeconfig under that key: kubectl -n {secrets} create secret generic {secret} "
         "--from-file={key}=FILE --dry-run=client -o yaml | kubectl apply -f -",
+        own=True,
     ),
     row(
         "kubeconfig-secret",
@@ -27,6 +28,7 @@ WORKER_RULES: Final = (
         'there is no Secret "{secret}" in the daemon\'s namespace',
         "create it there with the kubeconfig under the key kubeconfig: kubectl -n {secrets} create secret generic "
         "{secret} --from-file=kubeconfig=FILE; or correct spec.clusterSource of MultiKueueCluster {worker}",
+        own=True,
     ),
     *PROFILE_RULES,
     row(
@@ -35,6 +37,7 @@ WORKER_RULES: Final = (
         "the daemon does not take the kubeconfig of {worker}, or what its ClusterProfile says",
         "correct what it names; certificates and the token must be in the file itself, without paths, plugins, basic "
         "auth or insecure-skip-tls-verify, and the server an https:// address",
+        own=True,
     ),
     row(
         "bad-token",
@@ -177,12 +180,15 @@ WORKER_RULES: Final = (
         r"cordoned",
         "{worker} is cordoned: it is offered nothing new",
         "multikueue worker uncordon {worker}, if that is over",
+        own=True,
     ),
 )
 """About one worker."""
 
 
-def about_worker(worker: str, told: str, context: Mapping[str, str], *, connected: bool = True) -> Finding:
+def about_worker(
+    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, own: bool = False
+) -> Finding:
     """What a worker says, as a finding: also words that no rule knows.
 
     Args:
@@ -190,12 +196,13 @@ def about_worker(worker: str, told: str, context: Mapping[str, str], *, connecte
         told: its words, or those about it.
         context: what remedies fill in.
         connected: whether it is.
+        own: whether the words are ours, not the worker's.
     """
-    known = found_by(WORKER_RULES, worker, told, {**context, "worker": worker})
+    known = found_by(WORKER_RULES, worker, told, {**context, "worker": worker}, own=own)
     if known is not None:
         return known
     if not connected:
         remedy = "look at its API server and its kubeconfig; it is asked again by itself, at least every minute"
         return Finding("worker-not-connected", worker, f"{worker} is not connected", told, remedy)
-    remedy = f"act on what it says; {RETRY.format_map(context)}"
+    remedy = f"act on what it says; {filled(RETRY, context)}"
     return Finding("unknown", worker, f"{worker} says: {told}", told, remedy)

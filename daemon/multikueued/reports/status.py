@@ -72,7 +72,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
 def _about(worker: WorkerReport, daemon_namespace: str) -> Finding:
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
     context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
-    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded")
+    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded", own=worker.is_ours)
     return attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded")
 
 

@@ -40,6 +40,8 @@ class WorkerReport:
     """What the worker has for jobs from here, as the daemon saw it."""
     error: str
     """Why it is not connected, or not usable for some kind."""
+    is_ours: bool
+    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
     attempts: int
     next_attempt: datetime | None
     checks: tuple[str, ...]
@@ -83,7 +85,7 @@ def _report(
     running, waiting = counts
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, 0, None, checks)
+        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, True, 0, None, checks)
     said = cluster_state(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
@@ -96,6 +98,7 @@ def _report(
         used=used,
         quota=quota,
         error=said.error or flaws,
+        is_ours=said.is_ours,
         attempts=said.attempts,
         next_attempt=said.next_attempt,
         checks=checks,

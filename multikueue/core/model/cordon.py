@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.outside_text import one_line
 
 MAX_CORDON: Final = 200
 """Characters of the reason of a cordon that are told."""
@@ -16,5 +17,5 @@ def cordon_of(annotations: Mapping[str, str]) -> str:
     noted = annotations.get(CORDON_ANNOTATION, "")
     if noted.lower() in ("", "false"):
         return ""
-    said = "".join(letter for letter in noted if letter.isprintable())[:MAX_CORDON]
+    said = one_line(noted)[:MAX_CORDON]
     return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"

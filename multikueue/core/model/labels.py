@@ -90,12 +90,25 @@ RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
 Workload are asked again at once."""
 MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
 """On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
-MANAGER_ONLY: Final = (LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION, MOVE_FROM_ANNOTATION)
+GIVE_UP_ANNOTATION: Final = "multikueue.dev/give-up"
+"""On a Workload of the manager, set by a person: `WORKER/UID` of what is left of an earlier attempt there, several with
+commas. It is waited for no longer, and may run beside the next attempt."""
+MANAGER_ONLY: Final = (
+    LAST_WORKER_ANNOTATION,
+    PLACEMENTS_ANNOTATION,
+    RETRY_ANNOTATION,
+    MOVE_FROM_ANNOTATION,
+    GIVE_UP_ANNOTATION,
+)
 """Annotations that copies do not have."""
 LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"
 """On a Lease: when somebody led last, if its renewTime does not say so. Empty: nobody ever has."""
 CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"
 """On a MultiKueueCluster: the worker gets nothing new, and keeps what it has. `true`, or the reason in words."""
+
+GIVE_UP_BEFORE_ANNOTATION: Final = "multikueue.dev/give-up-before"
+"""On the MultiKueueCluster of a broken worker, set by a person: a time (RFC 3339). What is left there of earlier
+attempts, and was created before, is waited for no longer."""
 
 MAX_LABEL_VALUE: Final = 63
 MAX_CONDITION_MESSAGE: Final = 32_768

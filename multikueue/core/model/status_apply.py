@@ -7,7 +7,7 @@ The resourceVersion in the body makes sure that it was read late enough.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.model.conditions import conditions, timestamp
@@ -73,8 +73,19 @@ def owned_conditions(workload: Json) -> list[Json]:
     return [entry for entry in conditions(workload) if entry.get("type") in OWNED_CONDITIONS]
 
 
-def check_entry(workload: Json, name: str, state: CheckState, message: str, now: datetime) -> Json:
-    """The check's entry in its new state. The transition time moves only when the state does."""
+def check_entry(
+    workload: Json, name: str, state: CheckState, message: str, now: datetime, after: timedelta | None = None
+) -> Json:
+    """The check's entry in its new state. The transition time moves only when the state does.
+
+    Args:
+        workload: the Workload.
+        name: the check's.
+        state: the new one.
+        message: what it says.
+        now: the manager's wall clock.
+        after: for Retry: how long Kueue waits before the Workload gets quota again.
+    """
     old = check(workload, name) or {"name": name}
     since = old.get("lastTransitionTime") if old.get("state") == state else None
     return {
@@ -82,6 +93,7 @@ def check_entry(workload: Json, name: str, state: CheckState, message: str, now:
         "state": str(state),
         "message": shortened(message, MAX_CONDITION_MESSAGE),
         "lastTransitionTime": since or timestamp(now),
+        **({} if after is None else {"requeueAfterSeconds": round(after.total_seconds())}),
     }
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.placement.decisions import Decision
-from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
+from multikueue.core.placement.names import ADDON_FINALIZER
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.settings import Adopt
+
+MAX_TRIES: Final = 3
+"""How often the addon's finalizer is taken off without being seen to go: somebody may change the check meanwhile."""
 
 
 def worker_name(cluster: str, placement: str, clusters: Mapping[str, Json], adopt: Adopt) -> str:
@@ -56,13 +60,25 @@ def is_addons(check: Json) -> bool:
     return ADDON_FINALIZER in finalizers(check)
 
 
-def may_take_over(check: Json, adopt: Adopt) -> bool:
-    """Whether a check that has the addon's finalizer is to be taken over.
+@attrs.frozen
+class Takeover:
+    """How often this process has taken the addon's finalizer off a check, and whether that was seen to have worked."""
 
-    Both finalizers come and go with one write of ours. If the addon's is there beside ours, then the addon has put it
-    back: it still runs.
-    """
-    return adopt is not Adopt.NONE and FINALIZER not in finalizers(check)
+    tries: int = 0
+    worked: bool = False
+
+    def seen(self, check: Json) -> Takeover:
+        """The same after a look at the check."""
+        return attrs.evolve(self, worked=True) if self.tries and not is_addons(check) else self
+
+    def tried(self) -> Takeover:
+        """The same after another try."""
+        return attrs.evolve(self, tries=self.tries + 1)
+
+    @property
+    def addon_runs(self) -> bool:
+        """Whether the addon has put its finalizer back: it still runs. An uninstalled one leaves it beside ours."""
+        return self.worked or self.tries >= MAX_TRIES
 
 
 def finalizers(obj: Json) -> list[str]:

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.placement.adopting import finalizers, is_addons, may_take_over
+from multikueue.core.placement.adopting import finalizers, is_addons
 from multikueue.core.placement.conditions import (
     Verdict,
     active,
@@ -25,6 +25,7 @@ from multikueue.core.placement.names import ADDON_FINALIZER, CONFIG_LABEL, FINAL
 from multikueue.core.placement.ownership import is_owned, why_foreign, with_owner
 from multikueue.core.placement.parameters import BadParameters, is_placement_check, name_or_empty, placement_name
 from multikueue.core.placement.releasing import leave, release, with_finalizers
+from multikueue.core.placement.settings import Adopt
 from multikueue.core.placement.snapshot import Memory, Snapshot, Unknown, check_key
 
 
@@ -36,7 +37,9 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         now: the manager's wall clock.
     """
     check, settings = snapshot.own(), snapshot.settings
-    if is_addons(check) and not may_take_over(check, settings.adopt):
+    takeover = snapshot.memory.takeover.seen(check)
+    snapshot = attrs.evolve(snapshot, memory=attrs.evolve(snapshot.memory, takeover=takeover))
+    if is_addons(check) and (settings.adopt is Adopt.NONE or takeover.addon_runs):
         return _stand_aside(snapshot, now)
     if is_terminating(check):
         return Plan(leave(snapshot), memory=snapshot.memory)
@@ -48,9 +51,10 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
         return _refuse(snapshot, Verdict(False, "Conflict", why), now)
     if isinstance(snapshot.source, Unknown):
         return _refuse(snapshot, Verdict(False, snapshot.source.reason, snapshot.source.message), now)
-    if FINALIZER not in finalizers(check):
-        kept = (one for one in finalizers(check) if one != ADDON_FINALIZER)
-        return Plan((with_finalizers(check, iter((*kept, FINALIZER))),), memory=snapshot.memory)
+    if FINALIZER not in finalizers(check) or is_addons(check):
+        kept = (one for one in finalizers(check) if one not in (ADDON_FINALIZER, FINALIZER))
+        memory = attrs.evolve(snapshot.memory, takeover=takeover.tried()) if is_addons(check) else snapshot.memory
+        return Plan((with_finalizers(check, iter((*kept, FINALIZER))),), memory=memory)
     return _keep(name, snapshot, now)
 
 
@@ -58,8 +62,9 @@ def _stand_aside(snapshot: Snapshot, now: datetime) -> Plan:
     """OCM's addon handles the check: two writers of one config would undo each other's work for ever."""
     check = snapshot.own()
     told = (
-        f"OCM's kueue-addon handles it (finalizer {ADDON_FINALIZER}): nothing is written. Uninstall the addon and set "
-        "ocm.adopt: addon to have this controller take over"
+        f"OCM's kueue-addon handles it (finalizer {ADDON_FINALIZER}): nothing is written. To have this controller take "
+        "over, scale the addon's Deployment to 0 and set ocm.adopt: addon; if it is there already, restart the daemon, "
+        "or take that finalizer off the AdmissionCheck by hand"
     )
     written = write_conflict(check, told, now)
     announced = (Announce(check, "Warning", "Conflict", told),) if written else ()
@@ -79,7 +84,7 @@ def _keep(name: str, snapshot: Snapshot, now: datetime) -> Plan:
     """Have the config list what is selected, and say so."""
     check, decision = snapshot.own(), decided(snapshot)
     if snapshot.memory.config != name:
-        snapshot = attrs.evolve(snapshot, memory=Memory(config=name))
+        snapshot = attrs.evolve(snapshot, memory=Memory(config=name, takeover=snapshot.memory.takeover))
     filling = fill(name, snapshot, decision, now)
     put_off = is_put_off(filling, snapshot)
     snapshot = remembered(snapshot, decision, filling, now)
@@ -105,7 +110,8 @@ def _sharing(name: str, snapshot: Snapshot) -> list[str]:
     """The checks of this Placement, the eldest first: that one writes the list, so that there is one writer."""
     found = [one for one in snapshot.checks.values() if is_placement_check(one) and name_or_empty(one) == name]
     acting = (one for one in sorted(found, key=check_key) if not is_terminating(one))
-    return [name_of(one) for one in acting if not is_addons(one) or may_take_over(one, snapshot.settings.adopt)]
+    adopts = snapshot.settings.adopt is not Adopt.NONE
+    return [name_of(one) for one in acting if not is_addons(one) or (adopts and FINALIZER not in finalizers(one))]
 
 
 def _write(filling: Filling, snapshot: Snapshot, now: datetime, *, writes: bool) -> Iterator[Effect]:

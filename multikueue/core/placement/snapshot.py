@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
+from multikueue.core.placement.adopting import Takeover
 from multikueue.core.placement.belief import Doubt
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.settings import PlacementSettings
@@ -39,6 +40,8 @@ class Memory:
     """A better order that was not written."""
     told: str = ""
     """The last warning that has no place in a condition."""
+    takeover: Takeover = attrs.field(factory=Takeover)
+    """From OCM's addon."""
 
 
 @attrs.frozen

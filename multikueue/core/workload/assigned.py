@@ -18,8 +18,9 @@ from multikueue.core.workload import check_updates
 from multikueue.core.workload.cordons import end_move, move, tell_unmoved
 from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, clean_all, delete_job, finish_as, sync_end, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
+from multikueue.core.workload.leftovers import send_back, withdraw
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
 
@@ -36,13 +37,19 @@ def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker
         decided = follow(situation, worker)
     else:
         decided = _wait_out_of_sight(situation, worker)
-    return attrs.evolve(decided, effects=(*decided.effects, *clean_all(situation.workers, keep=situation.assigned_to)))
+    return attrs.evolve(decided, effects=(*decided.effects, *_clean_others(situation)))
+
+
+def _clean_others(situation: Situation) -> Iterator[Effect]:
+    for worker in situation.workers:
+        if worker.name != situation.assigned_to:
+            yield from withdraw(situation, worker)
 
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
     worker = situation.assigned_worker
-    others = tuple(clean_all(situation.workers, keep=situation.assigned_to))
+    others = tuple(_clean_others(situation))
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
@@ -131,7 +138,7 @@ def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[Jo
     """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
     if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
         base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
-        return Plan((check_updates.retry(situation, base),))
+        return Plan((send_back(situation, base),))
     deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
     return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
 

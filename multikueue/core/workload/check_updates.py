@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
@@ -19,9 +20,9 @@ def reject(situation: Situation, base: str) -> Effect:
     return _alone(situation, CheckState.REJECTED, base)
 
 
-def retry(situation: Situation, base: str) -> Effect:
-    """Ask Kueue to evict it and to try again."""
-    return _alone(situation, CheckState.RETRY, base)
+def retry(situation: Situation, base: str, after: timedelta | None = None) -> Effect:
+    """Ask Kueue to evict it and to try again, at once or after a time."""
+    return _alone(situation, CheckState.RETRY, base, after)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -168,9 +169,9 @@ def _with_condition(situation: Situation, workload: Json, kind: str, reason: str
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
-def _alone(situation: Situation, state: CheckState, base: str) -> Effect:
+def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None) -> Effect:
     """A write of our check alone, under our own manager name."""
-    entry = _entry(situation, state, _with_previous(situation, base))
+    entry = _entry(situation, state, _with_previous(situation, base), after)
     return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
 
 
@@ -183,8 +184,8 @@ def _checked(situation: Situation, state: CheckState, message: str) -> Json:
     return {"admissionChecks": with_check(situation.workload, _entry(situation, state, message))}
 
 
-def _entry(situation: Situation, state: CheckState, message: str) -> Json:
-    return check_entry(situation.workload, situation.check, state, message, situation.now)
+def _entry(situation: Situation, state: CheckState, message: str, after: timedelta | None = None) -> Json:
+    return check_entry(situation.workload, situation.check, state, message, situation.now, after)
 
 
 def _with_previous(situation: Situation, base: str) -> str:

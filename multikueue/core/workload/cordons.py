@@ -56,12 +56,6 @@ def leaves(situation: Situation) -> ClusterName | None:
     return ClusterName(annotations_of(situation.workload).get(MOVE_FROM_ANNOTATION) or "") or None
 
 
-def left_behind(situation: Situation) -> bool:
-    """Whether the worker that the Workload leaves still shows anything of it: nobody else may be recorded yet."""
-    left = situation.snapshot.worker(leaves(situation) or "")
-    return left is not None and left.reachable and not left.is_empty
-
-
 def move(situation: Situation, worker: Worker) -> Plan | None:
     """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here.
 

@@ -1,4 +1,4 @@
-"""Whether an earlier attempt of the job may still run where it cannot be seen.
+"""Whether an earlier attempt of the job may still run where it cannot be seen. See `leftovers` for what can.
 
 This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
 `clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
@@ -12,13 +12,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
-from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
-    has_had_owner,
     is_admitted,
     is_elastic,
     is_evicted,
@@ -27,7 +25,6 @@ from multikueue.core.model.workloads import (
     is_stopping,
     reserved_at,
 )
-from multikueue.core.workload.cordons import leaves, left_behind
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.placements import new_placements
 from multikueue.core.workload.situation import Situation
@@ -54,49 +51,20 @@ LEFTOVER_GRACE: Final = timedelta(seconds=60)
 
 
 def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
-    """How long nobody may be recorded, because an earlier attempt may still run; None: go on.
+    """How long nobody may be recorded, because an earlier attempt may still run unseen; None: go on.
 
     Args:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
-            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. So is one that
-            is being deleted on another worker, which has just come back into sight.
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
     """
     others = [worker for worker in situation.workers if worker.name != chosen.name]
-    elsewhere = hidden(situation, others)
+    waits = hidden(situation, others)
     if any(_runs_for_other_slice(situation, worker) for worker in others):
-        elsewhere.append(LATE_CREATION)  # that slice has to take it away
-    if any(may_run_unproven(situation, worker) for worker in others):
-        elsewhere.append(LEFTOVER_GRACE)
-    waiting = situation.stale_jobs_on(chosen) or any(_still_runs(situation, worker) for worker in others)
-    waiting = waiting and situation.snapshot.quiet_for < LEFTOVER_GRACE
-    # What is moved away from a worker is gone there before another has it.
-    if chosen.name != leaves(situation) and left_behind(situation):
-        elsewhere.append(LEFTOVER_GRACE)
-    return max(elsewhere, default=LEFTOVER_GRACE if waiting else None)
-
-
-def _still_runs(situation: Situation, worker: Worker) -> bool:
-    """Whether an earlier attempt's job is seen to run there, and its deletion has not reached the worker yet."""
-    if not worker.in_sight:
-        return False
-    shared = [one.object for one in worker.shared if not situation.is_current(worker, one.object)]
-    jobs = [*(one.object for one in situation.stale_jobs_on(worker)), *shared]
-    ours = [job for job in jobs if situation.is_of_earlier_attempt(worker, job) and not is_terminating(job)]
-    return not all(_has_stopped(situation, worker, job) for job in ours)
-
-
-def may_run_unproven(situation: Situation, worker: Worker) -> bool:
-    """Whether a worker of the config that can be seen may run this attempt's job without a proof that we have made it.
-
-    Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
-    """
-    if not worker.configured or not worker.in_sight:
-        return False
-    copy = worker.workload
-    jobs = [one.object for one in (*worker.jobs, *worker.shared) if not situation.is_current(worker, one.object)]
-    owned = [copy] if copy is not None and has_had_owner(copy) else []
-    return any(situation.proof(worker, one) is Proof.NONE for one in (*jobs, *owned))
+        waits.append(LATE_CREATION)  # that slice has to take it away
+    if situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE:
+        waits.append(LEFTOVER_GRACE)
+    return max(waits, default=None)
 
 
 def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
@@ -197,7 +165,7 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
-    if isinstance(worker.creation, Unanswered) or not all(_has_stopped(situation, worker, job) for job in known):
+    if isinstance(worker.creation, Unanswered) or not all(has_stopped(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
@@ -231,12 +199,13 @@ def _has_lost_its_record(one: Json) -> bool:
     return placed and cluster_name(one) is None and noted_worker(one) is None
 
 
-def _has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether the job was seen to have ended or stopped before the worker went out of sight."""
+def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether the job was seen to have ended or stopped, before the worker went out of sight if it did."""
     if situation.adapter.outcome(job) is not None:
         return True
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
-    return showed_it and (worker.workload is None or is_stopping(worker.workload))
+    goes = is_terminating(job) or worker.workload is None or is_stopping(worker.workload)
+    return showed_it and goes
 
 
 def last_worker(situation: Situation) -> ClusterName | None:

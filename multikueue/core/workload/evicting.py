@@ -24,6 +24,7 @@ from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.earlier_attempts import hidden, last_worker, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.leftovers import withdraw
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -73,7 +74,8 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
     cleaned = ending.clean_up(situation)
-    effects = [*cleaned.effects, *note_last_worker(situation)]
+    withdrawn = (effect for worker in situation.workers for effect in withdraw(situation, worker))
+    effects = [*withdrawn, *note_last_worker(situation)]
     if situation.traits.keeps_check_pending and not _may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))

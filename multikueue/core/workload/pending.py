@@ -15,17 +15,25 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
-from multikueue.core.workload.cordons import leaves, left_behind, why_withheld
+from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.earlier_attempts import (
     FIRST_ANSWER,
+    LEFTOVER_GRACE,
     may_run_for,
-    may_run_unproven,
     note_last_worker,
     until_stopped,
 )
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
+from multikueue.core.workload.leftovers import (
+    Leftover,
+    is_stubborn,
+    left_over,
+    send_back,
+    whys_not_given_up,
+    withdraw,
+)
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
@@ -44,7 +52,8 @@ def dispatch(situation: Situation) -> Plan:
     noted = tuple(note_last_worker(situation))
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
     chosen = winner(situation)
-    held_up = until_stopped(situation, chosen) if chosen is not None else None
+    left = left_over(situation, chosen) if chosen is not None else ()
+    held_up = _held_up(situation, chosen, left) if chosen is not None else None
     if chosen is not None and held_up is None and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan((*noted, *stale))
@@ -53,7 +62,9 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
-    told = tuple(_tell_held_up(situation, chosen))
+    told = tuple(_tell_held_up(situation, chosen, left))
+    if left and is_stubborn(situation, left):
+        return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
@@ -65,19 +76,22 @@ def dispatch(situation: Situation) -> Plan:
     return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
-def _tell_held_up(situation: Situation, chosen: Worker | None) -> Iterator[Effect]:
+def _held_up(situation: Situation, chosen: Worker, left: tuple[Leftover, ...]) -> timedelta | None:
+    """How long the chosen worker is not recorded, or until when to look again; None: it is recorded."""
+    unseen = until_stopped(situation, chosen)
+    return LEFTOVER_GRACE if left and unseen is None else unseen
+
+
+def _tell_held_up(situation: Situation, chosen: Worker | None, left: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded."""
-    if chosen is not None and left_behind(situation):
-        what = "what is left of it there is not gone yet"
-        yield Announce("Normal", f'Waiting for worker cluster "{leaves(situation)}": {what}')
     for worker in situation.workers if chosen is not None else ():
-        why = ""
         if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
             why = "it cannot be seen and may still run an earlier attempt"
-        elif worker is not chosen and may_run_unproven(situation, worker):
-            why = "what it has under this name is not of our making, and must be gone first"
-        if why:
             yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
+    for one in left:
+        yield Announce("Warning", f"Waiting for {one}")
+    for why in whys_not_given_up(situation, left) if left else ():
+        yield Announce("Warning", f"Waiting for {left[0]}: {why}")
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -173,7 +187,7 @@ def wait_for_group(situation: Situation) -> Plan:
 def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
-        yield from clean(worker, unless=partial(situation.is_believed, worker))
+        yield from withdraw(situation, worker, unless=partial(situation.is_believed, worker))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:

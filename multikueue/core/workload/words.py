@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.outside_text import one_line
 
 BEFORE_REASONS: Final = " — "
 """Between the head of a message and what the workers say."""
@@ -45,11 +45,15 @@ def plain(text: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _plain(text: str) -> str:
-    spaced = "".join(" " if unicodedata.category(one)[0] in "CZ" else one for one in text)
-    hidden = _ADDRESSES.sub(_HIDDEN, " ".join(spaced.split()))
+    hidden = without_addresses(one_line(text))
     # What separates the parts of a message may not stand in one.
     whole = hidden.replace(BEFORE_REASONS.strip(), "-").replace(BETWEEN_REASONS.strip(), "*")
     return whole if len(whole) <= MAX_PART else whole[: MAX_PART - 4] + " ..."
+
+
+def without_addresses(text: str) -> str:
+    """A text that a tenant may read: where workers are is nobody's business but the operator's."""
+    return _ADDRESSES.sub(_HIDDEN, text)
 
 
 def condensed(text: str) -> str:

@@ -1,6 +1,7 @@
-"""Runs exec plugins: a process group of its own, with a deadline, of which only stdout is read.
+"""Runs exec plugins: a process group of its own, with a deadline.
 
-Neither stdout nor stderr is ever quoted: both may hold secrets, also after a failure. stderr is not even read.
+Neither stdout nor stderr is ever quoted in an error: both may hold secrets. The log has the beginning of what one that
+fails writes to standard error.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import os
 import signal
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from subprocess import DEVNULL
 from typing import Final
 
@@ -18,18 +19,26 @@ import anyio.abc
 import anyio.to_thread
 import attrs
 
+from multikueue.core.model.outside_text import one_line
 from multikueue.errors import Unauthorized
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import EXEC_INFO, ExecPlugin
 from multikueue.kube.credentials.exec_protocol import BadAnswer, exec_info, read_answer, why_unusable
 from multikueue.kube.transport import load_key_pair
+from multikueue.logs import get_logger
+
+log = get_logger(__name__)
 
 PLUGIN_DEADLINE: Final = 30.0
 """Seconds that a plugin may take. Then it is killed, with all that it has started."""
 MAX_OUTPUT: Final = 1 << 20
 """Bytes that it may print."""
+MAX_COMPLAINT: Final = 2048
+"""Bytes of what a plugin that fails writes to standard error that the log has."""
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """What plugins get that do not inherit the daemon's variables."""
+SERVICE: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
+"""They always get these, too: in a pod client-go finds the cluster by them. They are no secret."""
 
 BEGIN: Final = "getting credentials: "
 """How each error begins, in client-go's words."""
@@ -75,30 +84,41 @@ async def output_of(plugin: ExecPlugin) -> bytes:
         BadAnswer: it failed, or printed too much.
         OSError: it cannot be run.
     """
-    readable, writable = os.pipe()
-    try:
-        os.set_blocking(readable, False)
+    with _pipe() as (stdout, out), _pipe() as (stderr, err):
         try:
-            process = await _start(plugin, writable)
+            process = await _start(plugin, out, err)
         finally:
-            os.close(writable)
-        printed, code = await _ended(process, readable)
-    finally:
-        os.close(readable)
+            os.close(out)
+            os.close(err)
+        printed, complaint, code = await _ended(process, stdout, stderr)
     if printed is None:
         raise BadAnswer(f"exec: it printed more than {MAX_OUTPUT} bytes")
     if code:
+        said = one_line(complaint.decode(errors="replace"))
+        log.warning("credential plugin failed", command=plugin.command, code=code, stderr=said)
         told = f"exec: executable {plugin.command} failed with exit code {code}"
-        raise BadAnswer(f"{told}: run it by hand to see why")
+        lacks = "" if plugin.inherit_env else "; it gets few variables unless env or inheritEnv gives it more"
+        raise BadAnswer(f"{told}: the daemon's log has what it wrote to standard error{lacks}")
     return printed
 
 
-async def _start(plugin: ExecPlugin, stdout: int) -> anyio.abc.Process:
+@contextlib.contextmanager
+def _pipe() -> Iterator[tuple[int, int]]:
+    """The ends of a pipe to read from, which is closed at the end, and to write to."""
+    readable, writable = os.pipe()
+    try:
+        os.set_blocking(readable, False)
+        yield readable, writable
+    finally:
+        os.close(readable)
+
+
+async def _start(plugin: ExecPlugin, stdout: int, stderr: int) -> anyio.abc.Process:
     return await anyio.open_process(
         [plugin.command, *plugin.args],
         stdin=DEVNULL,
         stdout=stdout,
-        stderr=DEVNULL,
+        stderr=stderr,
         env=environment_of(plugin),
         start_new_session=True,
     )
@@ -106,13 +126,15 @@ async def _start(plugin: ExecPlugin, stdout: int) -> anyio.abc.Process:
 
 def environment_of(plugin: ExecPlugin) -> dict[str, str]:
     """The variables of a plugin's process."""
-    inherited = os.environ if plugin.inherit_env else {"PATH": PATH, "HOME": os.environ.get("HOME", "/")}
+    few = {"PATH": PATH, "HOME": os.environ.get("HOME", "/")}
+    few |= {name: os.environ[name] for name in SERVICE if name in os.environ}
+    inherited = os.environ if plugin.inherit_env else few
     return {**inherited, **dict(plugin.env), EXEC_INFO: exec_info(plugin)}
 
 
-async def _ended(process: anyio.abc.Process, stdout: int) -> tuple[bytes | None, int]:
+async def _ended(process: anyio.abc.Process, stdout: int, stderr: int) -> tuple[bytes | None, bytes, int]:
     """Wait for the end of a process, also of one that is to be killed: what it printed (see `_read`), and its code."""
-    group = _Group(process.pid)
+    group, complaint = _Group(process.pid), bytearray()
 
     async def reap() -> None:
         await process.wait()
@@ -121,6 +143,7 @@ async def _ended(process: anyio.abc.Process, stdout: int) -> tuple[bytes | None,
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reap)
+            tasks.start_soon(_skim, stderr, complaint)
             printed = await _read(stdout)
             if printed is None:
                 group.kill()
@@ -129,7 +152,13 @@ async def _ended(process: anyio.abc.Process, stdout: int) -> tuple[bytes | None,
         group.kill()
         with anyio.CancelScope(shield=True):
             await process.wait()
-    return printed, code
+    return printed, bytes(complaint), code
+
+
+async def _skim(readable: int, begin: bytearray) -> None:
+    """Read to the end, and keep the beginning."""
+    while piece := await _next(readable):
+        begin += piece[: MAX_COMPLAINT - len(begin)]
 
 
 @attrs.define
@@ -150,12 +179,16 @@ async def _read(readable: int) -> bytes | None:
     """Read to the end; None: it is too long."""
     read = bytearray()
     while len(read) <= MAX_OUTPUT:
-        await anyio.wait_readable(readable)
-        piece = os.read(readable, _PIECE)
+        piece = await _next(readable)
         if not piece:
             return bytes(read)
         read += piece
     return None
+
+
+async def _next(readable: int) -> bytes:
+    await anyio.wait_readable(readable)
+    return os.read(readable, _PIECE)
 
 
 def _try(pair: KeyPair) -> None:

@@ -43,6 +43,7 @@ from multikueue.sandbox.kueue.statuses import (
     unreserved,
     with_checks,
     with_condition,
+    with_requeue_time,
     without_past_time,
 )
 
@@ -198,7 +199,7 @@ def _refused(situation: Situation) -> Decision | None:
     if not retried:
         return None
     message = f"Evicted due to AdmissionCheck in Retry state: {', '.join(retried)}"
-    result = evicted(workload, ADMISSION_CHECK, message, now)
+    result = evicted(with_requeue_time(workload), ADMISSION_CHECK, message, now)
     return admission(result, eviction_note(workload, ADMISSION_CHECK, message))
 
 

@@ -6,7 +6,7 @@ with a status of its own.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.model.conditions import (
@@ -132,6 +132,20 @@ def released(workload: Json, now: datetime) -> Json:
     reason, message = eviction.get("reason") or "Pending", eviction.get("message") or ""
     result = requeued(workload, reason == PREEMPTED, reason, message, now)
     return unreserved(result, reason, message, now)
+
+
+def with_requeue_time(workload: Json) -> Json:
+    """The Workload with the time before which its Retry checks do not want it to be queued again, if they name one."""
+    waits = [
+        since + timedelta(seconds=entry["requeueAfterSeconds"])
+        for entry in checks(workload)
+        if entry.get("state") == "Retry" and entry.get("requeueAfterSeconds")
+        if (since := parse_timestamp(entry.get("lastTransitionTime"))) is not None
+    ]
+    if not waits:
+        return workload
+    known = dig(workload, "status", "requeueState") or {}
+    return _with(workload, {"requeueState": {**known, "requeueAt": timestamp(max(waits))}})
 
 
 def requeued(workload: Json, status: bool, reason: str, message: str, now: datetime) -> Json:

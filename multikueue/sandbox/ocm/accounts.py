@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -72,7 +72,8 @@ class AccountReconciler:
         expires = parse_timestamp(dig(account, "status", "expirationTimestamp"))
         if expires is None or dig(account, "spec", "rotation", "enabled") is False:
             return None
-        return expires - timedelta(seconds=RENEWED * max(SHORTEST, _validity(account)))
+        made = parse_timestamp(dig(account, "status", "tokenSecretRef", "lastRefreshTimestamp")) or expires
+        return expires - RENEWED * (expires - made)  # of the token's own life, whatever is asked for by now
 
     async def _report(self, account: Json, spoke: Spoke, token: Token) -> None:
         """Write the Secret with a token, and tell of it in the account's status."""

@@ -293,8 +293,14 @@ def test_a_check_that_the_addon_has_left_behind_can_be_deleted() -> None:
 
 
 def test_an_addon_that_still_runs_is_noticed_while_it_is_taken_over() -> None:
+    """It puts its finalizer back. One that is uninstalled leaves it beside ours: every check that had seen both stayed
+    in conflict."""
     ground = hub("a", adopt=Adopt.ADDON)
     ground.settle()
+    ground.checks["placed"]["metadata"]["finalizers"].append(ADDON_FINALIZER)
+    ground.settle()
+    assert ground.checks["placed"]["metadata"]["finalizers"] == [FINALIZER]
+    assert condition(ground.checks["placed"], "PlacementConflict") is None
     ground.checks["placed"]["metadata"]["finalizers"].append(ADDON_FINALIZER)
     ground.decide("a", "b")
     ground.settle()

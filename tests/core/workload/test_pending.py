@@ -252,7 +252,7 @@ class TestWinning:
         local = workload(nominated=("w1",), evictions=1)
         stale = worker("w1", copy_of(local, admitted=True, attempt=EARLIER), job_copy_of(local, attempt=EARLIER))
         seen = snapshot(local, stale)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert in_words(seen, decide(seen)) == ["stop on w1", "delete job on w1"]
 
     def test_a_stale_job_is_removed_before_its_worker_is_recorded(self) -> None:
         """The stale job may have run with another spec."""
@@ -269,22 +269,12 @@ class TestWinning:
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
         assert in_words(late, decide(late)) == ["record w1", "delete workload on w2"]
 
-    def test_one_that_is_free_wins_over_one_with_a_leftover(self) -> None:
+    def test_one_that_is_free_wins_over_one_with_a_leftover_that_has_stopped(self) -> None:
         """The leftover may be held by a finalizer that nobody takes off."""
-        held = job_copy_of(OFFERED, attempt=EARLIER, deleting=True)
+        held = job_copy_of(OFFERED, attempt=EARLIER, deleting=True, status={"active": 0})
         left = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), held)
         seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
         assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
-
-    def test_a_leftover_that_runs_elsewhere_is_deleted_before_anybody_is_recorded(self) -> None:
-        """Its worker has just come back: both would run for as long as the deletion is on its way (seed 710603)."""
-        left = worker("w1", None, job_copy_of(OFFERED, attempt=EARLIER))
-        seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True)))
-        assert (in_words(seen, decide(seen)), decide(seen).look_again) == (["delete job on w1"], 60)
-        gone = snapshot(OFFERED, worker("w1"), worker("w2", copy_of(OFFERED, admitted=True)))
-        assert in_words(gone, decide(gone))[0] == "record w2"
-        late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
-        assert in_words(late, decide(late)) == ["record w2", "delete job on w1"]
 
     @pytest.mark.parametrize(
         "spoiled",
@@ -338,7 +328,7 @@ class TestWinning:
         local = workload(nominated=("w1",))
         there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
         seen = snapshot(local, there)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert in_words(seen, decide(seen)) == ["stop on w1", "delete job on w1"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""

@@ -19,7 +19,8 @@ class TestDeleting:
     def test_deletes_name_the_object_that_was_seen(self) -> None:
         """Never a stranger's object that has taken the name since (item 26)."""
         local = workload(quota=False)
-        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), job_copy_of(local, uid="jb")))
+        stopped = job_copy_of(local, uid="jb", status={"active": 0})
+        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))
         first, second = decide(seen).effects
         assert isinstance(first, DeleteJob)
         assert isinstance(second, DeleteWorkload)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.resync import ROUNDS, has_turn, runs_on
+from multikueue.core.workload.resync import PERIOD, has_turn, runs_on
 
 
 def runs(cluster: str | None = "worker1", *conditions: str, **metadata: Any) -> Json:
@@ -33,11 +35,20 @@ def test_only_what_is_admitted_and_has_not_ended_runs_as_it_should(workload: Jso
     assert runs_on(runs("worker1", "QuotaReserved", "Admitted")) == "worker1"
 
 
-def test_each_has_one_turn_in_so_many_rounds() -> None:
-    times = Counter[int]()
-    for name in range(2_000):
-        turns = [number for number in range(2 * ROUNDS) if has_turn(ObjectKey("default", f"a-{name}"), number)]
-        assert [turns[0] + ROUNDS] == turns[1:]
-        times[turns[0]] += 1
-    assert len(times) == ROUNDS
-    assert max(times.values()) < 3 * 2_000 / ROUNDS
+@pytest.mark.parametrize("between", [1, 60, 600, 3_600])
+def test_each_has_one_turn_in_a_period_however_many_rounds_there_are(between: int) -> None:
+    """`gcInterval: 1h` meant five days: rounds were counted, not time."""
+    rounds = [*range(0, 2 * PERIOD + 1, between)]
+    first = Counter[int]()
+    for name in range(200):
+        key = ObjectKey("default", f"a-{name}")
+        turns = [now for since, now in itertools.pairwise(rounds) if has_turn(key, since, now)]
+        assert len(turns) == 2
+        assert turns[1] - turns[0] == pytest.approx(PERIOD, abs=between)
+        first[turns[0]] += 1
+    assert max(first.values()) <= 200 * max(3 * between / PERIOD, 0.1)  # they are spread over the period
+
+
+def test_one_that_shall_leave_its_worker_does_not_run_where_it_should() -> None:
+    moved = runs("worker1", "QuotaReserved", "Admitted", annotations={MOVE_FROM_ANNOTATION: "worker1"})
+    assert runs_on(moved) is None

@@ -194,7 +194,8 @@ def credential_cases() -> Iterator[Case]:
         ("worker-down", "cannot connect to host"),
         ("kubeconfig-key", 'key "kubeconfig" not found in secret "worker1-secret"'),
     ):
-        lost = worker("worker1", told, reason="ClientConnectionFailed")
+        reason = "BadKubeConfig" if name == "kubeconfig-key" else "ClientConnectionFailed"
+        lost = worker("worker1", told, reason=reason)
         yield name, with_objects(clusters=(lost, worker("worker2"))), "worker1", ""
     degraded = "Connected; not usable for: Job.v1.batch (the server could not find the requested resource)"
     lacking = worker("worker1", degraded)

@@ -12,6 +12,8 @@ from multikueued.workers.connecting import digest_in_use
 
 SOON: Final = timedelta(days=7)
 """Credentials that expire within it are a warning."""
+OVERDUE: Final = timedelta(days=1)
+"""The same for those of a ClusterProfile: its manager renews them, OCM's when a fifth of their life is left."""
 
 
 def on_manager(facts: Facts) -> Iterator[Spot]:
@@ -39,13 +41,20 @@ def expiring(facts: Facts) -> Iterator[Spot]:
         if kept and ends is not None and ends > facts.now:
             ends = None
         for what, until in (("token", ends), ("client certificate", found.certificate_expires)):
-            if until is not None and until < facts.now + SOON:
+            if until is not None and until < facts.now + (OVERDUE if found.profile else SOON):
                 yield Spot(
                     f"{worker}, Secret {found.secret}",
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {_moment(until)}",
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
+                    remedy=_BY_ITS_MANAGER if found.profile else "",
                 )
+
+
+_BY_ITS_MANAGER: Final = (
+    "look at what renews the Secret of its ClusterProfile (with Open Cluster Management: the agent of "
+    "managed-serviceaccount on that cluster); multikueue worker rotate and remove change kubeconfigs alone"
+)
 
 
 def bound(facts: Facts) -> Iterator[Spot]:

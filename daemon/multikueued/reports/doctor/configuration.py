@@ -61,7 +61,7 @@ def what_workers_say(facts: Facts) -> Iterator[Spot]:
             continue
         context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
         degraded = worker.state == "Degraded"
-        found = spot_of(about_worker(worker.name, worker.error, context, connected=degraded))
+        found = spot_of(about_worker(worker.name, worker.error, context, connected=degraded, own=worker.is_ours))
         harmless = degraded or not worker.checks
         severity = Severity.WARNING if harmless else found.severity
         yield Spot(found.where, found.what, severity=severity, id=found.id, remedy=found.remedy)

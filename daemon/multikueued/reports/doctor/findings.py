@@ -10,7 +10,9 @@ from typing import Final, Literal, TypeAlias
 import attrs
 
 from multikueue.core.model.objects import shortened
+from multikueue.core.model.outside_text import one_line
 from multikueued.reports.doctor.facts import Facts, NotChecked, WorkerFacts
+from multikueued.reports.remedies import filled
 
 LONGEST: Final = 1_000
 """Characters of what a finding says."""
@@ -74,7 +76,7 @@ class Check:
     def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
         """What it finds."""
         for spot in self.look(facts):
-            remedy = spot.remedy or self.remedy.format_map(spot.words)
+            remedy = spot.remedy or filled(self.remedy, spot.words)
             yield DoctorFinding(
                 spot.id or self.id, spot.severity or self.severity, self.side, spot.where, spot.what, self.why, remedy
             )
@@ -128,7 +130,7 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
 
 def legible(text: str) -> str:
     """Words of a worker as a terminal may have them: no control characters, and not without end."""
-    return shortened("".join(letter if letter.isprintable() else " " for letter in text), LONGEST)
+    return shortened(one_line(text), LONGEST)
 
 
 def _measured(worker: WorkerFacts, facts: Facts) -> Measured:

@@ -178,7 +178,8 @@ MANAGER_CHECKS: Final = (
         "credentials-expire",
         ERROR,
         "manager",
-        "a worker's token or client certificate has expired (error), or does within seven days (warning)",
+        "a worker's token or client certificate has expired (error), or does within seven days (warning; within one "
+        "if the manager of a ClusterProfile renews it)",
         "the worker is lost then, and its jobs move after workerLostTimeout",
         "multikueue worker rotate {worker} --context CONTEXT",
         access.expiring,

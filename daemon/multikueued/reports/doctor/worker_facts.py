@@ -103,3 +103,5 @@ class Credentials:
     """What the Secret says of a token that the daemon renews."""
     problem: str = ""
     """Why it cannot be used, in the daemon's words."""
+    profile: str = ""
+    """The ClusterProfile that leads to it; empty: none does."""

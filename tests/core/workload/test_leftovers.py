@@ -1,0 +1,181 @@
+"""What is seen of an earlier attempt on a worker in sight keeps the others from the job, as long as it is seen."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.leftovers import MAX_DELAY
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from tests.core.building import (
+    ADAPTER,
+    CHECK,
+    EARLIER,
+    NOW,
+    UNMARKED,
+    copy_of,
+    decide,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
+from tests.core.wording import in_words
+
+AGAIN = workload(nominated=("w1", "w2"), evictions=1)
+"""It was evicted, and has quota again."""
+LATE = timedelta(seconds=60)
+
+
+def left(local: Json = AGAIN, *, attempt: str = EARLIER, **facts: Any) -> Worker:
+    """A worker that still has the job of before, which runs."""
+    return worker("w1", None, job_copy_of(local, attempt=attempt, uid="uid-left", **facts))
+
+
+def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
+    """w2 has admitted it."""
+    return snapshot(local, other, worker("w2", copy_of(local, admitted=True)), **facts)
+
+
+def recorded(seen: Snapshot) -> bool:
+    return any(word.startswith("record") for word in in_words(seen, decide(seen)))
+
+
+def notes(seen: Snapshot) -> list[str]:
+    return [effect.note for effect in decide(seen).effects if isinstance(effect, Announce)]
+
+
+class TestWaiting:
+    @pytest.mark.parametrize("deleting", [False, True])
+    @pytest.mark.parametrize("quiet", [timedelta(0), LATE, timedelta(hours=1)])
+    def test_what_is_seen_to_run_or_to_end_is_waited_for_as_long_as_it_is_seen(
+        self, deleting: bool, quiet: timedelta
+    ) -> None:
+        """It ran on a second worker after 60 quiet seconds, and at once beside a finalizer."""
+        assert not recorded(beside(left(deleting=deleting), quiet_for=quiet))
+
+    @pytest.mark.parametrize(
+        "status", [{"active": 0}, {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}]
+    )
+    def test_what_has_stopped_holds_up_nobody(self, status: Json) -> None:
+        """A finalizer may hold it for ever."""
+        assert recorded(beside(left(deleting=True, status=status)))
+
+    def test_it_is_told_with_its_name_and_uid(self) -> None:
+        (note,) = notes(beside(left()))
+        assert note == 'Waiting for worker cluster "w1": Job "train" (UID uid-left) of an earlier attempt may still run'
+        (note,) = notes(beside(left(deleting=True)))
+        assert note.endswith("of an earlier attempt is still ending")
+
+    def test_an_elastic_or_shared_job_of_an_earlier_attempt_counts_too(self) -> None:
+        other = worker("w1", shared=job_copy_of(AGAIN, attempt=EARLIER))
+        assert not recorded(beside(other, quiet_for=LATE))
+
+    def test_a_part_of_a_group_waits_for_the_job_they_share(self) -> None:
+        """`stale_jobs_on` has nothing of groups: none of their Workloads has the job for itself."""
+        part = workload(nominated=("w1", "w2"), evictions=1, index="0")
+        assert not recorded(beside(left(part), local=part, quiet_for=LATE))
+
+
+class TestSendingBack:
+    """Waiting holds quota here and on the worker that has admitted it."""
+
+    def entry(self, seen: Snapshot) -> Json | None:
+        written = [
+            one.object["status"] for one in decide(seen).effects if isinstance(one, ApplyStatus) and not one.cluster
+        ]
+        return next((entry for one in written for entry in one.get("admissionChecks", ())), None)
+
+    def test_after_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
+        assert self.entry(beside(left(), quiet_for=timedelta(seconds=59))) is None
+        entry = self.entry(beside(left(), quiet_for=LATE))
+        assert entry is not None
+        assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
+        assert "UID uid-left" in entry["message"]
+
+    def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self) -> None:
+        asked = copy_of(AGAIN, attempt=EARLIER, evicted=True)  # half an hour ago
+        other = attrs.evolve(left(), workload=asked)
+        assert (self.entry(beside(other)) or {}).get("state") == "Retry"
+
+    @pytest.mark.parametrize(("tried", "seconds"), [(1, 120), (3, 480), (50, MAX_DELAY.total_seconds())])
+    def test_each_time_for_longer(self, tried: int, seconds: float) -> None:
+        local = workload(nominated=("w1", "w2"), evictions=1)
+        local["status"]["admissionChecks"][0]["retryCount"] = tried
+        assert local["status"]["admissionChecks"][0]["name"] == CHECK
+        entry = self.entry(beside(left(local), local=local, quiet_for=LATE))
+        assert entry is not None
+        assert entry["requeueAfterSeconds"] == seconds
+
+    def test_nothing_is_given_back_while_no_other_worker_would_get_it(self) -> None:
+        seen = snapshot(AGAIN, left(), worker("w2", copy_of(AGAIN)), quiet_for=LATE)
+        assert self.entry(seen) is None
+
+
+class TestStopping:
+    """The worker's Kueue is asked to stop what its API server may refuse to delete."""
+
+    def test_its_workload_copy_is_deactivated_before_the_job_is_deleted(self) -> None:
+        running = attrs.evolve(left(), workload=copy_of(AGAIN, attempt=EARLIER, admitted=True))
+        seen = beside(running)
+        assert in_words(seen, decide(seen))[-2:] == ["stop on w1", "delete job on w1"]
+
+    def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:
+        going = attrs.evolve(left(deleting=True), workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))
+        assert "delete workload on w1" not in in_words(beside(going), decide(beside(going)))
+        gone = worker("w1", copy_of(AGAIN, attempt=EARLIER, evicted=True))
+        assert "delete workload on w1" in in_words(beside(gone), decide(beside(gone)))
+
+
+class TestGivingUp:
+    """A person knows that nothing runs there, or that it may run twice."""
+
+    def given_up(self, text: str) -> Json:
+        return with_value(AGAIN, ("metadata", "annotations", GIVE_UP_ANNOTATION), text)
+
+    @pytest.mark.parametrize("text", ["w1/uid-left", "w9/x, w1/uid-left"])
+    @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED])
+    def test_by_worker_and_uid_on_the_workload(self, text: str, attempt: str) -> None:
+        """Copies without a mark, which Kueue's own controller makes, blocked without end."""
+        assert not recorded(beside(left(attempt=attempt)))
+        assert recorded(beside(left(attempt=attempt), local=self.given_up(text)))
+
+    @pytest.mark.parametrize("text", ["w2/uid-left", "w1/uid-of-another", "w1", "*", "w1/"])
+    def test_what_does_not_match_gives_up_nothing_and_is_told(self, text: str) -> None:
+        seen = beside(left(), local=self.given_up(text))
+        assert not recorded(seen)
+        assert any(f'gives up nothing: no worker has "{text}"' in note for note in notes(seen))
+
+    def before(self, text: str) -> Worker:
+        made = left()
+        (job,) = made.jobs
+        dated = with_value(job.object, ("metadata", "creationTimestamp"), timestamp(NOW - timedelta(hours=1)))
+        return attrs.evolve(
+            made, jobs=(attrs.evolve(job, object=dated),), annotations={GIVE_UP_BEFORE_ANNOTATION: text}
+        )
+
+    def test_all_that_a_broken_worker_had_before_a_time(self) -> None:
+        assert recorded(beside(self.before(timestamp(NOW))))
+        assert not recorded(beside(self.before(timestamp(NOW - timedelta(hours=2)))))
+
+    @pytest.mark.parametrize("text", ["true", "yesterday"])
+    def test_a_time_that_cannot_be_read_gives_up_nothing_and_is_told(self, text: str) -> None:
+        seen = beside(self.before(text))
+        assert not recorded(seen)
+        assert any(GIVE_UP_BEFORE_ANNOTATION in note and "gives up nothing" in note for note in notes(seen))
+
+    def test_a_set_that_keeps_its_status_can_be_given_up(self) -> None:
+        sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
+        assert not recorded(beside(left(), adapter=sets))
+        assert recorded(beside(left(), local=self.given_up("w1/uid-left"), adapter=sets))
+
+    def test_copies_do_not_have_the_annotation(self) -> None:
+        assert GIVE_UP_ANNOTATION not in copy_of(self.given_up("w1/uid-left"))["metadata"]["annotations"]

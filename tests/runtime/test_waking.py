@@ -1,0 +1,206 @@
+"""Whatever a decision reads wakes it, and nobody else: the table of `docs/architecture.md`, without any resync."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Final, TypeAlias
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.workloads import owner
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.runtime.event_handlers import MARKS_BATCH
+from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.runtime.fleet import CHECK, Fleet, is_active, until
+from tests.runtime.test_recording import hold, lose
+
+pytestmark = pytest.mark.looptime
+
+RUNS, MOVES, WAITS = "runs", "moves", "waits"
+"""The jobs: one runs on worker1, one shall leave it and has nowhere to go, one waits. worker2 is cordoned."""
+WINDOW: Final = 90.0
+"""Seconds within which a change must have woken those whom it concerns."""
+Change: TypeAlias = Callable[[Fleet], Awaitable[object]]
+
+
+def cluster(name: str, patch: Json) -> Change:
+    return lambda fleet: fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", name), patch)
+
+
+def annotated(**annotations: str | None) -> Json:
+    return {"metadata": {"annotations": {key.replace("_", "-"): value for key, value in annotations.items()}}}
+
+
+def deletion(resource: Resource, name: str, *, held: bool = False) -> Change:
+    """Delete an object; `held`: a finalizer keeps it."""
+
+    async def change(fleet: Fleet) -> None:
+        if held:
+            patch = {"metadata": {"finalizers": ["example.com/slow"]}}
+            await fleet.admin.merge_patch(resource, ObjectKey("", name), patch)
+        await fleet.admin.delete(resource, ObjectKey("", name))
+
+    return change
+
+
+async def _config(fleet: Fleet) -> ObjectKey:
+    return ObjectKey.of((await fleet.admin.list(MULTIKUEUE_CONFIG)).items[0])
+
+
+async def worker2_leaves_the_config(fleet: Fleet) -> None:
+    await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, await _config(fleet), {"spec": {"clusters": ["worker1"]}})
+
+
+async def the_config_is_deleted(fleet: Fleet) -> None:
+    await fleet.admin.delete(MULTIKUEUE_CONFIG, await _config(fleet))
+
+
+async def the_check_is_made_again(fleet: Fleet, **spec: str) -> None:
+    """As another one, in an instant: all that is seen of it is the new one."""
+    found = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", CHECK))
+    await fleet.admin.delete(ADMISSION_CHECK, ObjectKey("", CHECK))
+    await fleet.admin.create(
+        ADMISSION_CHECK, {**found, "metadata": {"name": CHECK}, "spec": {**found["spec"], **spec}, "status": {}}
+    )
+
+
+async def the_check_is_somebody_elses(fleet: Fleet) -> None:
+    await the_check_is_made_again(fleet, controllerName="example.com/other")
+
+
+async def worker2_is_lost(fleet: Fleet) -> None:
+    lose(fleet, "worker2")
+
+
+async def worker2_serves_no_jobs(fleet: Fleet) -> None:
+    fleet.workers["worker2"].faults.add(Refuse(403), on=Match(verbs=("list", "watch"), resource="jobs"))
+    fleet.workers["worker2"].faults.connections.drop()
+
+
+async def worker2_has_no_kubeconfig(fleet: Fleet) -> None:
+    await fleet.admin.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker2-secret"))
+
+
+def of_job(job: str, resource: Resource, patch: Json, where: str = "") -> Change:
+    """A change of a job, or of its Workload, on the manager or on a worker."""
+
+    async def change(fleet: Fleet) -> None:
+        client = DirectClient(fleet.workers[where]) if where else fleet.admin
+        key = ObjectKey("default", job) if resource == JOB else (await _keys(fleet))[job]
+        await client.merge_patch(resource, key, patch)
+
+    return change
+
+
+READS: Final[dict[str, tuple[Change, set[str]]]] = {
+    "nothing": (lambda _: anyio.lowlevel.checkpoint(), set()),
+    "Workload": (of_job(WAITS, WORKLOAD, annotated(x="1")), {WAITS}),
+    "job": (of_job(WAITS, JOB, annotated(x="1")), {WAITS}),
+    "job that runs": (of_job(RUNS, JOB, annotated(x="1")), {RUNS}),
+    "copy of the Workload": (of_job(WAITS, WORKLOAD, annotated(x="1"), "worker1"), {WAITS}),
+    "copy of the job": (of_job(RUNS, JOB, annotated(x="1"), "worker1"), {RUNS}),
+    "AdmissionCheck, deleted": (deletion(ADMISSION_CHECK, CHECK), {RUNS, MOVES, WAITS}),
+    "AdmissionCheck, of another controller": (the_check_is_somebody_elses, {RUNS, MOVES, WAITS}),
+    "MultiKueueConfig, deleted": (the_config_is_deleted, {RUNS, MOVES, WAITS}),
+    "MultiKueueConfig, its clusters": (worker2_leaves_the_config, {RUNS, MOVES, WAITS}),
+    "MultiKueueCluster, labels": (cluster("worker2", {"metadata": {"labels": {"team": "a"}}}), {MOVES, WAITS}),
+    "MultiKueueCluster, annotations": (cluster("worker2", annotated(x="1")), {MOVES, WAITS}),
+    "MultiKueueCluster, cordon": (
+        cluster("worker2", {"metadata": {"annotations": {CORDON_ANNOTATION: None}}}),
+        {MOVES, WAITS},
+    ),
+    "MultiKueueCluster, deleted": (deletion(MULTIKUEUE_CLUSTER, "worker2"), {MOVES, WAITS}),
+    "MultiKueueCluster, going": (deletion(MULTIKUEUE_CLUSTER, "worker1", held=True), {RUNS, MOVES, WAITS}),
+    "connection, lost": (worker2_is_lost, {MOVES, WAITS}),
+    "connection, without a kubeconfig": (worker2_has_no_kubeconfig, {MOVES, WAITS}),
+    "kind, not served": (worker2_serves_no_jobs, {MOVES, WAITS}),
+}
+"""By what a decision reads: a change of it, and the jobs that it concerns."""
+
+
+async def _keys(fleet: Fleet) -> dict[str, ObjectKey]:
+    """The Workloads, by the names of their jobs."""
+    found = (await fleet.admin.list(WORKLOAD)).items
+    return {owned_by.name: ObjectKey.of(one) for one in found if (owned_by := owner(one)) is not None}
+
+
+@asynccontextmanager
+async def settled() -> AsyncIterator[Fleet]:
+    """A fleet with the three jobs, whose manager resyncs nothing."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    await cluster("worker2", {"metadata": {"annotations": {CORDON_ANNOTATION: "closed"}}})(fleet)
+    async with fleet.kueues(), fleet.running(fleet.build(gc_interval=timedelta(0))):
+        await until(is_active(fleet, "worker1"))
+        await until(is_active(fleet, "worker2"))
+        for number, job in enumerate((RUNS, MOVES), 1):
+            await fleet.submit(job)
+            await until(partial(_running, fleet, number))
+        await hold(fleet, "worker1", on=True)
+        await fleet.submit(WAITS)
+        await of_job(MOVES, WORKLOAD, annotated() | _move())(fleet)
+        await anyio.sleep(120)
+        yield fleet
+
+
+def _move() -> Json:
+    return {"metadata": {"annotations": {MOVE_FROM_ANNOTATION: "worker1"}}}
+
+
+async def _running(fleet: Fleet, number: int) -> bool:
+    jobs = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
+    return sum(bool((job.get("status") or {}).get("active")) for job in jobs) == number
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> list[ObjectKey]:
+    """The Workloads that were decided on, in order."""
+    keys: list[ObjectKey] = []
+    read = reconciling.SnapshotReader.read
+
+    def noted(reader: reconciling.SnapshotReader, key: ObjectKey) -> Snapshot:
+        keys.append(key)
+        return read(reader, key)
+
+    monkeypatch.setattr(reconciling.SnapshotReader, "read", noted)
+    return keys
+
+
+@pytest.mark.parametrize("what", READS)
+async def test_a_change_of_what_a_decision_reads_wakes_it(what: str, planned: list[ObjectKey]) -> None:
+    """A refused move was looked at again after up to two hours, a dispatcher that reads labels waited for ever."""
+    change, concerned = READS[what]
+    async with settled() as fleet:
+        names = {key: job for job, key in (await _keys(fleet)).items()}
+        assert set(names.values()) == {RUNS, MOVES, WAITS}
+        planned.clear()
+        await change(fleet)
+        await anyio.sleep(WINDOW)
+        assert {names[key] for key in planned} == concerned
+
+
+async def test_labels_that_change_each_second_plan_none_that_runs_and_the_others_once_in_a_batch(
+    planned: list[ObjectKey],
+) -> None:
+    """A controller may write them for ever; one label must not plan 50,000."""
+    async with settled() as fleet:
+        names = {key: job for job, key in (await _keys(fleet)).items()}
+        planned.clear()
+        for number in range(40):
+            await cluster("worker2", {"metadata": {"labels": {"load": str(number)}}})(fleet)
+            await anyio.sleep(0.25)
+        await anyio.sleep(WINDOW)
+        counted = Counter(names[key] for key in planned)
+        assert set(counted) == {MOVES, WAITS}
+        assert max(counted.values()) <= 40 * 0.25 / MARKS_BATCH + 1
