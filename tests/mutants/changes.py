@@ -73,12 +73,17 @@ def mutants(path: Path) -> Iterator[Mutant]:
             continue
         places = ((node, place) for node in nodes for place in _operator(name).mutation_positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not _is_annotation(node):
+            if not _is_annotation(node) and not (_is_in_decorator(node) and node.type != "decorator"):
                 yield Mutant(str(path), name, occurrence, place)
 
 
 def _operator(name: str) -> Any:
     return LeaveOut() if name == "LeaveOut" else get_operator(name)()
+
+
+def _is_in_decorator(node: Any) -> bool:
+    """Whether it says what attrs is to make of a class: `eq=False` changes nothing for who compares nothing."""
+    return node is not None and (node.type == "decorator" or _is_in_decorator(node.parent))
 
 
 def _is_annotation(node: Any) -> bool:

@@ -251,8 +251,6 @@ class Draw:
     """One row."""
 
     trouble: Trouble
-    needs: str = ""
-    """What must be mended before it is drawn with the others; empty: nothing."""
     prepare: Callable[[World], None] = lambda _: None
     """What the world is to be like for those who want to see it."""
 
@@ -271,15 +269,15 @@ DRAWS: Final[Mapping[str, Draw]] = MappingProxyType(
         draw.trouble.__name__: draw
         for draw in (
             Draw(doubled_requests),
-            Draw(doubled_creation_and_a_loss, "13"),
+            Draw(doubled_creation_and_a_loss),
             Draw(refused_deletions),
-            Draw(holding_finalizer, "14"),
+            Draw(holding_finalizer),
             Draw(meddle_unwatched),
             Draw(recreate_unwatched),
-            Draw(act_unwatched, "15", _speak_http),
+            Draw(act_unwatched, _speak_http),
             Draw(step_a_cluster_clock),
-            Draw(step_our_clock, "19"),
-            Draw(relabel_clusters, "17", _label),
+            Draw(step_our_clock),
+            Draw(relabel_clusters, _label),
         )
     }
 )

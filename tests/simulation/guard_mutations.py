@@ -16,10 +16,11 @@ import attrs
 
 from multikueue.core.machinery import connection
 from multikueue.core.model.workloads import cluster_name, is_finished
-from multikueue.core.workload import assigned, ending, evicting, pending, unrecorded
+from multikueue.core.workload import assigned, ending, evicting, leftovers, pending, unrecorded
 from multikueue.core.workload import earlier_attempts as earlier
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.leftovers import Leftover
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Idle, Served, Syncing, Unreadable, Unserved, Worker
 from multikueue.runtime import draining, event_handlers
@@ -55,12 +56,22 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A worker is recorded though an earlier attempt is seen to run on another."""
-    return mock.patch.object(earlier, "_still_runs", return_value=False)
+    return _ignoring(lambda left: "of an earlier attempt" in left.why)
 
 
 def unproven_jobs_are_not_waited_for() -> AbstractContextManager[Any]:
     """A worker is recorded though another may run the job without our mark."""
-    return mock.patch.object(earlier, "may_run_unproven", return_value=False)
+    return _ignoring(lambda left: "not of our making" in left.why)
+
+
+def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]:
+    """Some of what is seen on other workers keeps nobody from the job."""
+    original = leftovers.left_over
+
+    def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
+        return tuple(left for left in original(situation, chosen) if not passes(left))
+
+    return mock.patch.object(pending, "left_over", left_over)
 
 
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:

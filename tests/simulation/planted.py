@@ -184,11 +184,11 @@ def a_relist_forgets_one_deletion() -> AbstractContextManager[Any]:
     """Of what a list does not show any more, the first stays known."""
     original = Informer._replace
 
-    def replaced(self: Informer, listed: ObjectList, backwards: bool) -> None:
+    async def replaced(self: Informer, listed: ObjectList, backwards: bool) -> None:
         there = {ObjectKey.of(obj) for obj in filter(self.belongs, listed.items)}
         gone = sorted(set(self.keys()) - there)
         kept = [self.get(key) for key in gone[:1]]
-        original(self, attrs.evolve(listed, items=[*listed.items, *(obj for obj in kept if obj)]), backwards)
+        await original(self, attrs.evolve(listed, items=[*listed.items, *(obj for obj in kept if obj)]), backwards)
 
     return mock.patch.object(Informer, "_replace", replaced)
 

@@ -110,7 +110,7 @@ class Script:
         wanted = [DRAWS[name].trouble for name in self.extra]
         dice = random.Random(f"adverse script/{self.scene.world.seed}")
         if self.scene.world.unusual and dice.random() < ADVERSE:
-            wanted += [dice.choice([draw.trouble for draw in DRAWS.values() if not draw.needs])]
+            wanted += [dice.choice([draw.trouble for draw in DRAWS.values()])]
         return [] if self.calm else [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in wanted]
 
     def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
