@@ -106,6 +106,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session
+def mutants(session: nox.Session) -> None:
+    """Which small changes of the code does no unit test see? `nox -s mutants -- --sample 200 --seed 1`."""
+    install(session, "tests", "mutants")
+    session.run("python", "-m", "tests.mutants", *session.posargs)
+
+
+@nox.session
 def controlplane(session: nox.Session) -> None:
     """Find, or build once and keep, the binaries of a real control plane; needs Go and some minutes the first time."""
     install(session, "tests")

@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from tests.simulation.adversity import DRAWS
 from tests.simulation.mutations import MUTATIONS, runner
 from tests.simulation.shrinking import shrink
 from tests.simulation.simulating import Run
@@ -21,10 +22,11 @@ REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 @click.option("--first-seed", type=click.IntRange(0), default=0, show_default=True, help="The first of them.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
 @click.option("--mutation", type=click.Choice(sorted(MUTATIONS)), help="Put a defect back, and stop when it is caught.")
-def main(seeds: int, first_seed: int, processes: int | None, mutation: str | None) -> None:
+@click.option("--with", "extra", type=click.Choice(sorted(DRAWS)), multiple=True, help="What happens in each seed.")
+def main(seeds: int, first_seed: int, processes: int | None, mutation: str | None, extra: tuple[str, ...]) -> None:
     """Run seeds; a failing one is shrunk, told as a story, and can be replayed."""
     started = time.perf_counter()
-    run_one = runner(mutation)
+    run_one = runner(mutation, extra)
     if seeds == 1:
         run = run_one(first_seed)
         click.echo(_story(run))
@@ -36,6 +38,7 @@ def main(seeds: int, first_seed: int, processes: int | None, mutation: str | Non
             if run.broken:
                 failed.append(run)
                 replay = REPLAY.format(seed=run.seed) + (f" --mutation {mutation}" if mutation else "")
+                replay += "".join(f" --with {name}" for name in extra)
                 click.echo(f"seed {run.seed}: {run.broken}\n  replay: {replay}")
                 if mutation:
                     click.echo(f"{mutation} is caught after {run.seed - first_seed + 1} seeds")
@@ -46,7 +49,7 @@ def main(seeds: int, first_seed: int, processes: int | None, mutation: str | Non
         click.echo(f"{mutation} is not caught by {seeds} seeds")
         sys.exit(1)
     for run in failed[:1]:
-        click.echo(_story(shrink(run.seed)))
+        click.echo(_story(shrink(run.seed, extra)))
     seconds = time.perf_counter() - started
     click.echo(f"{seeds - len(failed)} passed, {len(failed)} failed")
     click.echo(f"seeds {first_seed} to {first_seed + seeds - 1} in {seconds:.0f} s", err=True)

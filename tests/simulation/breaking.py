@@ -201,6 +201,7 @@ async def finish_unseen(scene: Scene) -> None:
     if found is None:
         return
     worker, key = found
+    scene.promises.removed.add(key)
     worker.link.change(down=True)
     for _ in range(150):
         job = find(worker, JOB, key)

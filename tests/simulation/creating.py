@@ -60,7 +60,7 @@ async def evict_behind_an_admission(scene: Scene) -> None:
             manager.link.change(down=True)
             offered.set()
 
-    with _creations(scene, at_offer, WORKLOAD), anyio.move_on_after(WAITS):
+    with creations(scene, at_offer, WORKLOAD), anyio.move_on_after(WAITS):
         await offered.wait()
     if not found:
         return
@@ -90,7 +90,7 @@ async def _lose_link_at_creation(
             act()
             created.set()
 
-    with _creations(scene, at_creation), anyio.move_on_after(WAITS):
+    with creations(scene, at_creation), anyio.move_on_after(WAITS):
         await created.wait()
     if not found:
         return
@@ -107,7 +107,7 @@ async def _lose_link_at_creation(
 
 
 @contextlib.contextmanager
-def _creations(scene: Scene, created: Callable[[SimCluster, Json], None], resource: Resource = JOB) -> Iterator[None]:
+def creations(scene: Scene, created: Callable[[SimCluster, Json], None], resource: Resource = JOB) -> Iterator[None]:
     """Have a function called with each job, or else, of ours that is created on a worker, before the worker answers."""
     listeners = []
     for worker in scene.world.workers.values():

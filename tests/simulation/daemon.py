@@ -139,7 +139,7 @@ class Daemon:
     async def _run_replica(self, name: str, skew: float) -> None:
         """One of two daemons: it waits for the Lease, leads, and comes again when it has ended."""
         home, restarts = self.world.manager.link, 0
-        clock = wall_clock(self.world.daemon_skew + skew)
+        clock = wall_clock(self.world.daemon_skew + skew, self.world.step_of(""))
         while True:
             await anyio.sleep_until(self.absent_until)
             life, restarts = Life(), restarts + 1
@@ -250,7 +250,7 @@ class Daemon:
 
     @property
     def _clock(self) -> Callable[[], datetime]:
-        return wall_clock(self.world.daemon_skew)
+        return wall_clock(self.world.daemon_skew, self.world.step_of(""))
 
     def _build(
         self,

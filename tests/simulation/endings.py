@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import DEPLOYMENT, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_elastic, is_finished, owner
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
-from tests.simulation.objects import is_ours, objects
+from tests.simulation.objects import find, has_ended, is_ours, objects
 from tests.simulation.population import JOBS, PLACED
 from tests.simulation.running import running_on, workloads_of
 from tests.simulation.world import CANARY, SimCluster, World
@@ -30,6 +32,27 @@ def unfinished(world: World, *, serving: bool = False) -> list[str]:
             continue
         told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
         found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
+    return found
+
+
+def unshown(world: World, removed: Collection[ObjectKey]) -> list[str]:
+    """Jobs of the manager that do not show their end, though their Workload has finished.
+
+    Args:
+        world: the fleet.
+        removed: jobs and Workloads of which somebody has removed copies, perhaps before the daemon saw the end.
+    """
+    found = []
+    for workload in objects(world.manager, WORKLOAD):
+        owned_by = owner(workload)
+        spent = finish_reason(workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or is_elastic(workload)
+        if not is_finished(workload) or spent or owned_by is None or owned_by.gvk != JOB.gvk:
+            continue
+        job = find(world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], owned_by.name))
+        uids = [reference["uid"] for reference in workload["metadata"].get("ownerReferences", ())]
+        known = job is not None and not {ObjectKey.of(job), ObjectKey.of(workload)}.intersection(removed)
+        if job is not None and known and job["metadata"]["uid"] in uids and not has_ended(job):
+            found.append(str(ObjectKey.of(job)))
     return found
 
 

@@ -38,6 +38,7 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
@@ -248,6 +249,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **KIND_MUTATIONS,
         **PLACEMENT_MUTATIONS,
         **PLANTED,
+        **GUARDS,
         **{
             mutation.__name__: mutation
             for mutation in (
@@ -270,12 +272,12 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
 )
 
 
-def simulate_mutated(name: str, seed: int) -> Run:
+def simulate_mutated(name: str, seed: int, extra: tuple[str, ...] = ()) -> Run:
     """Run one seed with a defect put back."""
     with MUTATIONS[name]():
-        return simulate(seed)
+        return simulate(seed, extra=extra)
 
 
-def runner(name: str | None) -> Callable[[int], Run]:
-    """What runs a seed: with a defect, or as it is."""
-    return simulate if name is None else partial(simulate_mutated, name)
+def runner(name: str | None, extra: tuple[str, ...] = ()) -> Callable[[int], Run]:
+    """What runs a seed: with a defect, or as it is; and with rows of `adversity.DRAWS`."""
+    return partial(simulate, extra=extra) if name is None else partial(simulate_mutated, name, extra=extra)

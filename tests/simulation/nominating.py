@@ -68,6 +68,21 @@ class OneByOne:
             raise LookupError("a dispatcher of somebody's own")
 
 
+OPEN: Final = "example.com/open"
+"""Label of the MultiKueueClusters that `ByLabel` offers to."""
+
+
+@attrs.frozen
+class ByLabel:
+    """Offers to the workers whose MultiKueueCluster has a label, as the guide's own dispatcher does."""
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        del workload, now
+        opened = (worker.name for worker in candidates.workers if worker.available and OPEN in worker.labels)
+        return Nomination(tuple(dict.fromkeys((*candidates.kept, *opened))))
+
+
 DISPATCHERS: Final[tuple[Dispatcher, ...]] = (
     *(5 * (AllAtOnce(),)),
     Incremental(step=1, round=timedelta(seconds=20)),

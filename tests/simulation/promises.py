@@ -23,6 +23,8 @@ from tests.simulation.reach import Reach
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
 from tests.simulation.world import CANARY, SimCluster, World
 
+HOLD: Final = "example.com/hold"
+"""The finalizer by which somebody holds a job on a worker."""
 GRACE: Final = 90.0
 """Seconds a worker must have been within reach for the daemon to answer for it: what came back a moment ago is still
 being connected to and cleaned."""
@@ -54,6 +56,14 @@ class Promises:
     """Seconds by which clocks that differ may have shortened a loss: daemons with other clocks have taken turns."""
     running: dict[Item, dict[str, Place]] = attrs.field(factory=dict)
     """What runs, and on which workers."""
+    run_here: set[Item] = attrs.field(factory=set)
+    """What a controller of the manager runs on the manager itself."""
+    removed: set[ObjectKey] = attrs.field(factory=set)
+    """Jobs and Workloads of which somebody has removed what shows how they ended."""
+    recreated: set[Item] = attrs.field(factory=set)
+    """Names that two jobs have had: the second may start while the first ends, where that is out of sight."""
+    stepped: float = 0.0
+    """Seconds by which clocks were set while the daemon was restarted: so much less than a loss may be waited for."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
     """What has ended on the manager, by UID."""
     starts: int = 0
@@ -81,7 +91,7 @@ class Promises:
 
         A loss begins with the last answer, a probe's interval before it at most; times are in whole seconds.
         """
-        return self.lost_timeout - PROBE_EVERY - 2 - self.skew()
+        return self.lost_timeout - PROBE_EVERY - 2 - self.skew() - self.stepped
 
     def check(self, alive_since: float) -> None:
         """Raise for what was broken since the last look, and for what should not be so any more.
@@ -147,7 +157,9 @@ class Promises:
         if worker.name in places and places[worker.name].uid == uid:
             since = places[worker.name].since
         else:
-            self._started(worker, item, new, list(places))
+            once_more = item in self.recreated
+            beside = [name for name, place in places.items() if not once_more or place.workload == workload]
+            self._started(worker, item, new, beside)
         places[worker.name] = Place(uid, since, workload, serves(item, new))
 
     def _stopped(self, worker: SimCluster, item: Item, place: Place, new: Json | None) -> None:
@@ -160,13 +172,25 @@ class Promises:
     def _started(self, worker: SimCluster, item: Item, obj: Json, elsewhere: list[str]) -> None:
         self.note(f"{item} starts on {worker.name}")
         self.starts += 1
+        for holder in self.world.workers.values():
+            if holder.name not in (worker.name, *elsewhere) and self._is_held(holder, item):
+                self.broken.append(f"{item} starts on {worker.name} while a finalizer holds it on {holder.name}")
         for other in elsewhere:
             if other != worker.name and not serves(item, obj) and not self._is_old_run(worker, obj):
                 self._started_beside(worker, item, other)
         self._begun.add(obj["metadata"]["uid"])
+        if item in self.run_here:
+            self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
         local = find(self.world.manager, KINDS[item.plural].resource, item.key)
         if local is not None and (item, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
+
+    def _is_held(self, worker: SimCluster, item: Item) -> bool:
+        """Whether a worker within reach shows that it still runs what somebody's finalizer keeps there."""
+        obj = find(worker, KINDS[item.plural].resource, item.key)
+        held = obj is not None and is_ours(obj) and HOLD in obj["metadata"].get("finalizers", ())
+        active = obj is not None and KINDS[item.plural].course.is_active(obj) and not has_ended(item.plural, obj)
+        return held and active and self.reach.longer_than(worker.name, GRACE)
 
     def _is_old_run(self, worker: SimCluster, obj: Json) -> bool:
         """Whether a worker out of sight starts again what it ran: the other start was looked at when that came."""

@@ -14,7 +14,9 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
 from tests.simulation import breaking, creating, hostile, meddling, operating, placing, resizing, rivals
+from tests.simulation.adversity import DRAWS, open_all
 from tests.simulation.breaking import Trouble, fine_weather
+from tests.simulation.nominating import ByLabel
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
 from tests.simulation.scene import Scene
@@ -26,6 +28,8 @@ UNUSUAL: Final = (*2 * creating.UNUSUAL, *2 * meddling.UNUSUAL, *hostile.TROUBLE
 """Drawn by dice of their own, in runs that are unusual: seeds without them are what they were before these came."""
 UNLISTED: Final = 0.4
 """Share of unusual runs in which deletions are not told by a watch."""
+ADVERSE: Final = 0.5
+"""Share of unusual runs with a row of `adversity.DRAWS`."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -37,6 +41,8 @@ class Script:
     scene: Scene
     left_out: frozenset[int] = frozenset()
     """Events that do not happen, by number: this is how a failing run is made smaller."""
+    extra: tuple[str, ...] = ()
+    """Rows of `adversity.DRAWS` that happen in any case."""
     events: int = 0
     """How many were drawn."""
     calm: bool = attrs.field(init=False)
@@ -61,7 +67,7 @@ class Script:
             for trouble in () if self.calm else self._certain:
                 if self._happens():
                     tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
-            for trouble, seconds in (*self._unusual(), *self._of_the_inventory()):
+            for trouble, seconds in (*self._unusual(), *self._of_the_inventory(), *self._adverse()):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
@@ -98,6 +104,14 @@ class Script:
         if dice.random() < UNLISTED:
             timed.append((meddling.delete_behind_a_410, dice.uniform(5, TROUBLE_ENDS - 60)))
         return timed
+
+    def _adverse(self) -> list[tuple[Trouble, float]]:
+        """What is drawn beside in some of the unusual runs, and what somebody wants to see."""
+        wanted = [DRAWS[name].trouble for name in self.extra]
+        dice = random.Random(f"adverse script/{self.scene.world.seed}")
+        if self.scene.world.unusual and dice.random() < ADVERSE:
+            wanted += [dice.choice([draw.trouble for draw in DRAWS.values()])]
+        return [] if self.calm else [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in wanted]
 
     def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
         """What is drawn where a hub looks after the workers, and when."""
@@ -149,9 +163,11 @@ class Script:
         fine_weather(self.scene)
         for place in world.clusters:
             fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
-            place.link.change(**fine, hung_deletes=False)
+            place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset())
         if world.inventory is not None:
             await world.inventory.mend()
         await world.configure(sorted(world.workers))
+        if isinstance(world.dispatcher, ByLabel):
+            await open_all(self.scene)
         for name in world.workers:
             await world.write_kubeconfig(name)

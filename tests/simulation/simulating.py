@@ -14,10 +14,11 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.adversity import DRAWS
 from tests.simulation.beside import THEIRS, Neighbour
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
-from tests.simulation.endings import leaks, orphans, overspent, unfinished
+from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown
 from tests.simulation.foreign import Foreigners
 from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
@@ -61,8 +62,8 @@ class Run:
     """How many requests the daemon made."""
 
 
-def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
-    """Run one seed, without the events that are left out."""
+def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str, ...] = ()) -> Run:
+    """Run one seed, without the events that are left out, and with rows of `adversity.DRAWS`."""
     logged: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -72,15 +73,17 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset()) -> Run:
 
     structlog.configure(processors=[structlog.processors.format_exc_info, capture], cache_logger_on_first_use=False)
     try:
-        return run_on_virtual_time(_simulate, seed, left_out, logged)
+        return run_on_virtual_time(_simulate, seed, left_out, extra, logged)
     finally:
         structlog.reset_defaults()
 
 
-async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> Run:
+async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
     world = World.draw(seed)
     world.inventory = Inventory.draw(world)
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    for name in extra:
+        DRAWS[name].prepare(world)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
@@ -91,7 +94,7 @@ async def _simulate(seed: int, left_out: frozenset[int], logged: list[str]) -> R
         promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
-    script = Script(scene, left_out)
+    script = Script(scene, left_out, extra)
     promises.note(
         f"{world.population.name}, {world.dispatcher}"
         + ", one preempts" * world.orchestrated
@@ -177,6 +180,8 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     scene.promises.check(scene.daemon.alive_since)
     if touched := scene.foreigners.touched():
         raise BrokenPromise("; ".join(touched))
+    if found := unshown(scene.world, scene.promises.removed):
+        raise BrokenPromise(f"nothing shows how these have ended: {', '.join(found)}")
     if found := leaks(scene.world):
         raise BrokenPromise(f"a credential is in {found}")
     if told := [line for line in logged if CANARY in line]:

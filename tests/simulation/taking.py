@@ -64,6 +64,7 @@ class Taking:
     def excuse(self, worker: str, workload: ObjectKey) -> None:
         """Note that a user lays hands on copies there."""
         self._excused[worker, workload] = anyio.current_time()
+        self.promises.removed.add(workload)
 
     def _is_excused(self, worker: str, workload: ObjectKey) -> bool:
         since = self._excused.get((worker, workload))

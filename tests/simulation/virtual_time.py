@@ -76,10 +76,10 @@ def run_on_virtual_time(main: Callable[..., Awaitable[T]], *args: Any) -> T:
     return anyio.run(main, *args, backend="asyncio", backend_options={"loop_factory": VirtualLoop})
 
 
-def wall_clock(skew: float = 0.0) -> Callable[[], datetime]:
-    """A wall clock that follows the loop's time, ahead by `skew` seconds."""
+def wall_clock(skew: float = 0.0, step: Callable[[], float] = lambda: 0.0) -> Callable[[], datetime]:
+    """A wall clock that follows the loop's time, ahead by `skew` seconds, and by what somebody has set it off now."""
 
     def now() -> datetime:
-        return START + timedelta(seconds=anyio.current_time() + skew)
+        return START + timedelta(seconds=anyio.current_time() + skew + step())
 
     return now

@@ -63,6 +63,10 @@ class Weather:
     """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
+    keeps: frozenset[str] = frozenset()
+    """Plurals of kinds of which a webhook of the cluster refuses to have copies deleted."""
+    doubled: float = 0.0
+    """Share of writes that a proxy repeats once they took effect: the answer is that to the repetition."""
 
 
 FINE: Final = Weather()
@@ -167,6 +171,9 @@ class Link:
             self.on_moment()
             result = await act()
             self.on_moment()
+            if writes and self.weather.doubled and self.dice.random() < self.weather.doubled:
+                await self._hop(what)
+                result = await act()
             await self._way_back(what, writes=writes)
             return result
         raise AssertionError("unreachable: a wire that broke raises")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -19,8 +19,12 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD_PRIORITY_CLASS,
 )
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import labels_of
 from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
+from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import define
@@ -53,12 +57,27 @@ ELECTIONS: Final = 0.5
 """Share of those in which two daemons elect a leader."""
 
 
+class GuardedRegistry(Registry):
+    """A cluster's API with a webhook that refuses deletions of copies, whoever asks."""
+
+    link: Link
+    """Whose weather says which kinds are kept."""
+
+    def delete(self, target: Target, options: DeleteOptions) -> tuple[Json, bool]:
+        """See `Registry`."""
+        row = target.row
+        found = self.cluster.store.get((row.group, row.plural), (target.namespace or "", target.name))
+        if row.plural in self.link.weather.keeps and found is not None and ORIGIN_LABEL in labels_of(found.obj):
+            raise StatusError(403, "Forbidden", 'admission webhook "keep.example.com" denied the request')
+        return super().delete(target, options)
+
+
 @attrs.define(eq=False)
 class SimCluster:
     """One cluster: its API, and the daemon's link to it."""
 
     name: str
-    registry: Registry
+    registry: GuardedRegistry
     link: Link
     skew: float
 
@@ -118,6 +137,8 @@ class World:
     """The hub that looks after the workers and the config; None: they are configured by hand."""
     gone: set[str] = attrs.field(factory=set)
     """Workers whose MultiKueueCluster was deleted for good."""
+    steps: dict[str, float] = attrs.field(factory=dict)
+    """By how many seconds somebody has set the clock of a cluster, or of the daemon's host, whose name is empty."""
     dice: random.Random = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -129,15 +150,19 @@ class World:
     ) -> World:
         """A fleet of so many workers as there are skews: how far each one's clock is ahead of the manager's."""
 
+        steps: dict[str, float] = {}
+
         def cluster(name: str, skew: float) -> SimCluster:
-            registry = Registry(name, clock=wall_clock(skew), seed=seed, bookmark_interval=60.0)
+            clock = wall_clock(skew, lambda: steps.get(name, 0.0))
+            registry = GuardedRegistry(name, clock=clock, seed=seed, bookmark_interval=60.0)
             define(registry, population.all_kinds, load_crds())
             dice = random.Random(f"link/{seed}/{name}")
             link = Link(name, DirectClient(registry, user="multikueue"), dice, f"{CANARY}-{name}-0")
+            registry.link = link
             return SimCluster(name, registry, link, skew)
 
         workers = {f"worker{number}": cluster(f"worker{number}", skew) for number, skew in enumerate(skews, 1)}
-        return cls(seed, quota, cluster("manager", 0.0), workers, runner, population)
+        return cls(seed, quota, cluster("manager", 0.0), workers, runner, population, steps=steps)
 
     @classmethod
     def draw(cls, seed: int) -> World:
@@ -158,6 +183,10 @@ class World:
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
         return world
 
+    def step_of(self, name: str) -> Callable[[], float]:
+        """How far the clock of a cluster, or of the daemon's host, is off now because somebody has set it."""
+        return lambda: self.steps.get(name, 0.0)
+
     @property
     def clusters(self) -> list[SimCluster]:
         """The manager and the workers."""
@@ -169,7 +198,7 @@ class World:
         async with anyio.create_task_group() as tasks:
             for cluster in self.clusters:
                 cluster.link.late = tasks
-                clock = wall_clock(cluster.skew)
+                clock = wall_clock(cluster.skew, self.step_of(cluster.name))
                 tasks.start_soon(cluster.registry.run_collector)
                 if cluster.name in self.bare:
                     continue

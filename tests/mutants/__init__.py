@@ -1,0 +1,1 @@
+"""Mutants: does a unit test fail for each small change of the code? `nox -s mutants`."""

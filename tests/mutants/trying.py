@@ -1,0 +1,141 @@
+"""Tests in a process of their own, with a changed module: it is forked, and what it imports is there already."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final
+from unittest import mock
+
+import attrs
+import coverage
+import pytest
+
+BESIDE: Final = ("aiohttp.web", "anyio", "cattrs", "hypothesis", "jsonpatch", "looptime", "orjson", "prometheus_client")
+"""What takes long to import, and is nobody's mutant."""
+QUIET: Final = ("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=20")
+LIMIT: Final = 600
+"""Seconds for all tests of one mutant."""
+MEMORY: Final = 6 << 30
+
+
+@attrs.define
+class Outcome:
+    """How the tests went."""
+
+    failed: str = ""
+    """The first test that failed, and how; empty: all have passed."""
+    tests: int = 0
+
+    @property
+    def word(self) -> str:
+        """For a report."""
+        if not self.failed:
+            return "survived" if self.tests else "untested"
+        return "timeout" if "Timeout" in self.failed or "SIG" in self.failed else "killed"
+
+
+@attrs.define(eq=False)
+class Watcher:
+    """A pytest plugin: which tests run, in which order, which lines they reach, and what fails."""
+
+    wanted: Mapping[str, int] | None = None
+    """The tests to run, each with its place; None: all."""
+    told: Callable[[str], object] = lambda _: None
+    """Called with each test that begins."""
+    outcome: Outcome = attrs.field(factory=Outcome)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Leave only what is wanted."""
+        wanted = self.wanted
+        if wanted is not None:
+            items[:] = sorted((item for item in items if item.nodeid in wanted), key=lambda item: wanted[item.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Count it."""
+        self.outcome.tests += 1
+        self.told(nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note the first failure."""
+        if report.failed and not self.outcome.failed:
+            self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A module that cannot be imported is a failure, too."""
+        if report.failed and not self.outcome.failed:
+            self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
+
+
+def try_mutant(path: str, code: str, wanted: Mapping[str, int]) -> Outcome:
+    """Run tests, in their order, with other code in place of a module; at most to the first that fails."""
+    original = SourceFileLoader.get_code
+    there = str(Path(path).resolve())
+
+    def changed(self: SourceFileLoader, name: str) -> CodeType | None:
+        return compile(code, there, "exec") if self.path == there else original(self, name)
+
+    def run() -> Outcome:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        watcher = Watcher(wanted)
+        with mock.patch.object(SourceFileLoader, "get_code", changed):
+            pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted)], plugins=[watcher])
+        return watcher.outcome
+
+    return forked(run, LIMIT) if wanted else Outcome()
+
+
+def trace(folders: list[str], sources: list[str], data_file: str) -> Outcome:
+    """Run all tests once and note which lines each of them reaches."""
+
+    def run() -> Outcome:
+        traced = coverage.Coverage(data_file, source=sources, config_file=False)
+        traced.start()
+        watcher = Watcher(told=traced.switch_context)
+        pytest.main([*QUIET, "--timeout=60", *folders], plugins=[watcher])
+        traced.stop()
+        traced.save()
+        return watcher.outcome
+
+    return forked(run, 3 * LIMIT)
+
+
+def forked(run: Callable[[], Outcome], seconds: float) -> Outcome:
+    """Call a function in a process of its own, for so long at most."""
+    for module in BESIDE:
+        importlib.import_module(module)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        _be_child(run, writing)
+    os.close(writing)
+    deadline = time.monotonic() + seconds
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        if time.monotonic() > deadline:
+            os.killpg(child, signal.SIGKILL)
+        time.sleep(0.05)
+    with os.fdopen(reading, "rb") as pipe:
+        told: dict[str, Any] = json.loads(pipe.read() or b"{}")
+    return Outcome(**told) if told else Outcome(f"SIG: ended by itself with status {ended[1]}", 1)
+
+
+def _be_child(run: Callable[[], Outcome], writing: int) -> None:
+    """Tell the parent how it went; never return."""
+    try:
+        os.setsid()
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):
+            os.dup2(nowhere, stream)
+        os.write(writing, json.dumps(attrs.asdict(run())).encode())
+        sys.stdout.flush()
+    finally:
+        os._exit(0)
