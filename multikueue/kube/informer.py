@@ -15,18 +15,17 @@ from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.core.model.shape import Check, has_odd_labels, object_flaw, outline
+from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
-from multikueue.kube.shared_parts import SharedParts
+from multikueue.kube.shared_parts import BREATH, SharedParts
 from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 
-BREATH: Final = 20
-"""After so many objects of a list, which are compared with others, other tasks may run."""
 LOOK_AGAIN: Final = 300.0
 """Seconds after which a kind is listed again of which an object could not be read. One that is mended there brings an
 event; what something on the way has spoilt does not."""
@@ -40,12 +39,6 @@ Handler = Callable[[ObjectKey, Json | None, Json | None], None]
 """Gets a change: the object's key, and the object before and after. None: there is none."""
 
 log = get_logger(__name__)
-
-
-def drop_managed_fields(obj: Json) -> Json:
-    """The object without `managedFields`: they are half of its size, and no decision reads them."""
-    obj["metadata"].pop("managedFields", None)
-    return obj
 
 
 @attrs.define(eq=False)
@@ -193,8 +186,7 @@ class Informer(Indexer):
             self._put(gone, None)
 
     async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
-        """What a list has, and what of it is to be stored, as it will be. Others may run meanwhile: a worker decides
-        how much there is to compare."""
+        """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""
         found: set[ObjectKey] = set()
         changed: list[tuple[ObjectKey, Json | None]] = []
         for obj in filter(self.belongs, sound):
@@ -306,11 +298,3 @@ class Informer(Indexer):
         self._changed.set()
         self._changed = anyio.Event()
         self.on_status(status)
-
-
-async def start_informers(informers: Sequence[Informer], tasks: anyio.abc.TaskGroup) -> None:
-    """Run informers in a task group; return once all have synced."""
-    for informer in informers:
-        tasks.start_soon(informer.run)
-    for informer in informers:
-        await informer.wait_synced()

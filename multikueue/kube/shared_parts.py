@@ -21,6 +21,8 @@ DEPTH: Final = 10
 is written as JSON once more, and whoever creates an object decides how deep it is."""
 MAX_PARTS: Final = 5_000
 """How many parts of one object are looked at: of a thousand empty lists each would cost as much as a whole job."""
+BREATH: Final = 20
+"""After so many objects of a list, which are compared with others, other tasks may run."""
 _OVERHEAD: Final = 200
 """Bytes of an entry beside its JSON."""
 _WITH_PARTS: Final = (dict, list)

@@ -18,12 +18,13 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
-from multikueue.core.model.writers import with_status_controllers_only
+from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
 from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
-from multikueue.kube.informer import Handler, Informer, Transform, drop_managed_fields, start_informers
+from multikueue.kube.informer import Handler, Informer, Transform
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher
+from multikueue.kube.starting_informers import start_informers
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target
@@ -286,9 +287,8 @@ def _slim(kind: SafeAdapter, controller_name: str, job: Json) -> Json:
 
 def _credentials_only(secret: Json) -> Json | None:
     """Of the namespace's Secrets only those that may hold a worker's credentials are kept in memory."""
-    kept = (
-        "kubeconfig" in (secret.get("data") or {}) or may_be_for_a_profile(secret) or OWNER_LABEL in labels_of(secret)
-    )
+    named = "kubeconfig" in (secret.get("data") or {}) or OWNER_LABEL in labels_of(secret)
+    kept = named or may_be_for_a_profile(secret)
     return drop_managed_fields(secret) if kept else identity(secret)
 
 

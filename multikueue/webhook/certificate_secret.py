@@ -14,8 +14,9 @@ import attrs
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import SettingsError
-from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.kube.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache

@@ -205,7 +205,7 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return mock.patch.object(assigned, "clean_all", return_value=())
+    return mock.patch.object(assigned, "_clean_others", return_value=())
 
 
 PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(

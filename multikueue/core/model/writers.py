@@ -39,6 +39,12 @@ def with_status_controllers_only(job: Json) -> Json:
     return job
 
 
+def drop_managed_fields(obj: Json) -> Json:
+    """The object without `managedFields`: they are half of its size, and no decision reads them."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
 def _found(entries: Any) -> Iterator[str]:
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict) and entry.get("subresource") == "status":

@@ -29,7 +29,8 @@ from multikueue.core.placement.snapshot import Labelled, Scheduled, Source, Unkn
 from multikueue.core.placement.usage import checks_of
 from multikueue.core.placement.work import Work
 from multikueue.kube.indexer import Index
-from multikueue.kube.informer import Handler, Informer, start_informers
+from multikueue.kube.informer import Handler, Informer
+from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_indexes import check_names

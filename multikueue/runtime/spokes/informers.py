@@ -11,10 +11,11 @@ import attrs
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.spokes.readiness import kinds
 from multikueue.core.spokes.settings import SpokeSettings
-from multikueue.kube.informer import Informer, drop_managed_fields
+from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 
