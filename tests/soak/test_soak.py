@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -31,7 +32,7 @@ def test_nothing_grows() -> None:
 
 
 def test_planted_leaks_are_found_in_each_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Removed workers keep their connections and their series, and a key for a day that never comes."""
+    """Removed workers keep their connections and their series, and keys and a timer for a day that never comes."""
     noted = WorkerHandlers.status_changed
 
     def forget(self: ClusterPool[Any], name: str) -> None:
@@ -41,6 +42,7 @@ def test_planted_leaks_are_found_in_each_measure(monkeypatch: pytest.MonkeyPatch
         noted(self, worker)
         for number in range(10):
             self.work.clusters.enqueue(ObjectKey("gone", f"{worker.name}-{number}"), 1e9)
+        asyncio.get_running_loop().call_later(1e9, str)
 
     monkeypatch.setattr(ClusterPool, "forget", forget)
     monkeypatch.setattr(Metrics, "cluster_removed", lambda _metrics, _cluster: None)
