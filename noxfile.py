@@ -25,6 +25,8 @@ SLOW = (
     *("commands", "docs", "daemon/workers", "logserver", "remote"),
 )
 """The folders of tests that run on one Python only: the one that runs nox. They take longest."""
+BETWEEN = ("tests/core", "tests/adapters", "tests/kube", "tests/webhook")
+"""What runs on a Python between the oldest and the newest: what parses, and what holds sockets and loops."""
 
 BESIDE = ("-n", "2", "--dist", "loadgroup")
 """The load of `tests/operators` goes beside the kinds, which mostly wait. With any arguments all go one by one."""
@@ -84,9 +86,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
 def versions(session: nox.Session) -> None:
-    """The tests that take least, on each other Python that is installed: `nox -s versions-3.13` for one of them."""
+    """The tests that take least, on the newest Python; fewer on those between: `nox -s versions-3.12` for one of them."""
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ("-n", "auto", *(f"--ignore=tests/{folder}" for folder in SLOW))))
+    between = session.python in VERSIONS[1:-2]
+    chosen = BETWEEN if between else [f"--ignore=tests/{folder}" for folder in SLOW]
+    session.run("pytest", *(session.posargs or ("-n", "auto", *chosen)))
 
 
 @nox.session

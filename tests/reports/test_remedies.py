@@ -169,6 +169,12 @@ def worded(text: str, own: bool) -> str:
     return about_worker("w1", text, CONTEXT, own=own).remedy
 
 
+def test_a_worker_cannot_say_that_our_plugin_failed() -> None:
+    """Its words stand behind its name, the verb and the resource."""
+    told = "w1: list workloads.kueue.x-k8s.io: getting credentials: exec: executable /bin/login failed"
+    assert about_worker("w1", told, CONTEXT).id != "credential-plugin"
+
+
 @pytest.mark.parametrize(
     "told",
     [

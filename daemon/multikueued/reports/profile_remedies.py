@@ -78,7 +78,7 @@ PROFILE_RULES: Final = (
     ),
     row(
         "credential-plugin",
-        r"getting credentials: |credential plugin",
+        r"\Agetting credentials: ",  # a worker's words stand behind its name, the verb and the resource
         "the credential plugin for {worker} gives none: {told}",
         "run its command as the settings name it, where the daemon runs, with KUBERNETES_EXEC_INFO set; the "
         "daemon's log has the beginning of what it writes to standard error",
