@@ -86,7 +86,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
 def versions(session: nox.Session) -> None:
-    """The tests that take least, on the newest Python; fewer on those between: `nox -s versions-3.12` for one of them."""
+    """The tests that take least, on the newest Python; fewer on those between. One: `nox -s versions-3.12`."""
     install(session, "tests")
     between = session.python in VERSIONS[1:-2]
     chosen = BETWEEN if between else [f"--ignore=tests/{folder}" for folder in SLOW]
