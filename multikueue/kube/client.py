@@ -18,7 +18,8 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
 from multikueue.errors import Expired, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import ListTally, read_line
+from multikueue.kube.answers import Lines, ListTally
+from multikueue.kube.client_configuration import cluster_config
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
@@ -54,7 +55,8 @@ def served(listed: Json, gvk: GVK) -> Served | None:
 class KubeClient:
     """Implements `multikueue.protocols.ApiClient` over HTTP. Use it as an async context manager."""
 
-    config: ClusterConfig
+    config: ClusterConfig = attrs.field(converter=cluster_config)
+    """Or a `Configuration` or `ApiClient` of kubernetes-asyncio, which is copied."""
     name: str = attrs.field(kw_only=True)
     """The cluster's name, for errors and metrics."""
     options: ClientOptions = attrs.field(factory=ClientOptions, kw_only=True)
@@ -82,6 +84,11 @@ class KubeClient:
     async def __aexit__(self, *_: object) -> None:
         """Close the connections, also while being cancelled."""
         await self._lifetime.aclose()
+
+    @property
+    def opened(self) -> bool:
+        """Whether it has been used as a context manager."""
+        return self._opened is not None
 
     @property
     def _exchange(self) -> Exchange:
@@ -137,12 +144,13 @@ class KubeClient:
         )
         response = await self._exchange.stream(request, idle)
         mapped, begin = ErrorMapping(self.name, request), where(self.name, request)
+        lines = Lines(response.content, begin)
         try:
             if on_open is not None:
                 on_open()
             while True:
                 with mapped:
-                    line = await read_line(response, begin)
+                    line = await lines.next()
                 if not line:
                     return
                 on_event(_event(begin, line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,18 +13,19 @@ from typing import Final, TypeVar
 
 import aiohttp
 import anyio
+import anyio.to_thread
 import attrs
+import yarl
 
 from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
-from multikueue.kube.answers import AnswerLimits, read_body
+from multikueue.kube.answers import Answer, AnswerLimits, read_body
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
-from multikueue.kube.deadlines import CURRENT, CallTime
+from multikueue.kube.deadlines import CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
-from multikueue.kube.http_call import Answer, HttpRequests
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.sessions import Opened, Sessions
@@ -31,8 +33,8 @@ from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import open_session, ssl_context
 from multikueue.protocols import RequestHook
 
-_Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
-
+_LARGE: Final = 1 << 20
+"""Bytes of a body that aiohttp warns of, as it would write them in one piece."""
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
 
@@ -72,7 +74,7 @@ async def open_exchange(
     Raises:
         KubeconfigError: the certificates cannot be used.
     """
-    tls = ssl_context(config)
+    tls = await anyio.to_thread.run_sync(ssl_context, config)
     async with SingleFlight() as flights:
         names = NameLookup(flights, options.connect_deadline)
 
@@ -91,6 +93,9 @@ async def open_exchange(
             await sessions.opened.close()
 
 
+_Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
+
+
 @attrs.frozen(eq=False)
 class Exchange:
     """The open sessions with one server, and what requests are authenticated with."""
@@ -101,11 +106,6 @@ class Exchange:
     hook: RequestHook | None
     credentials: CredentialSource
     sessions: Sessions
-    _http: HttpRequests = attrs.field(init=False)
-
-    @_http.default
-    def _of_this_server(self) -> HttpRequests:
-        return HttpRequests(self.config, self.options.connect_deadline)
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -168,7 +168,8 @@ class Exchange:
         begin = where(self.name, request)
 
         async def send(opened: Opened, headers: dict[str, str]) -> Answer:
-            return await self._http.send(opened.calls, request, headers, limit, begin)
+            async with await self._request(opened.calls, request, headers, None, time) as response:
+                return Answer(response.status, response.headers, await read_body(response.content, limit, begin))
 
         with self.sessions.call():
             credential = await self.credentials.credential()
@@ -208,7 +209,7 @@ class Exchange:
         """Begin a stream. After a 401, try once more if there is a newer credential."""
 
         async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
-            response = await self._http.stream(opened.watches, request, headers, idle)
+            response = await self._request(opened.watches, request, headers, idle, None)
             opened.streams.add(response)
             return response
 
@@ -238,7 +239,6 @@ class Exchange:
         started, status = perf_counter(), 0
         if time is not None:
             time.waits()
-        outer = CURRENT.set(time)
         try:
             with ErrorMapping(self.name, request):
                 answer = await send(opened, self._headers(request, credential))
@@ -256,18 +256,42 @@ class Exchange:
                 raise (Unreachable(told) if time is None or time.sent else NotSent(told)) from None
             raise
         finally:
-            CURRENT.reset(outer)
             if self.hook is not None:
                 seconds = perf_counter() - started
                 self.hook.observe(self.name, request.verb, request.resource.qualified, status, seconds)
         return answer
+
+    async def _request(
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        headers: dict[str, str],
+        idle: float | None,
+        time: CallTime | None,
+    ) -> aiohttp.ClientResponse:
+        """Send a request and wait for the headers of its answer, which the caller reads and closes.
+
+        aiohttp sends a read, PUT or DELETE once more if the server has closed the connection meanwhile (RFC 9112,
+        9.3.1). If it did the first one, the second PUT is a Conflict and the second DELETE may be a NotFound.
+        """
+        return await session.request(
+            request.method,
+            yarl.URL(self.config.server + request.path, encoded=True),
+            data=request.body if len(request.body or b"") < _LARGE else io.BytesIO(request.body or b""),
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle),
+            allow_redirects=False,  # a redirect would turn a write into a read
+            server_hostname=self.config.tls_server_name or None,
+            proxy_headers=dict(self.config.proxy_headers) or None,
+            trace_request_ctx=time,
+        )
 
     def _headers(self, request: Request, credential: Credential) -> dict[str, str]:
         headers = {"Accept": request.accept or "application/json"}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if credential.token:
-            headers["Authorization"] = f"Bearer {credential.token}"
+            headers["Authorization"] = f"{credential.scheme} {credential.token}".strip()
         if self.options.impersonate:
             headers["Impersonate-User"] = self.options.impersonate
         return headers
