@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Self
 
 import attrs
@@ -27,6 +28,7 @@ from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
+from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
 
@@ -193,6 +195,10 @@ class KubeClient:
             await read_log(response, ErrorMapping(self.name, request), on_line, pause)
         finally:
             response.close()
+
+    def exec(self, asked: ExecRequest) -> AbstractAsyncContextManager[Execution]:
+        """Run a command in a container: see `pod_exec.execution`."""
+        return execution(self._exchange, asked)
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""

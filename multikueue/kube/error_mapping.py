@@ -97,6 +97,8 @@ class ErrorMapping:
 def _raise_mapped(begin: str, error: Exception) -> NoReturn:
     """Raise our error for theirs. `from None` where theirs may quote a proxy's password or an object's content."""
     match error:
+        case aiohttp.WSServerHandshakeError():
+            raise error_of_status(begin, {}, error.status, error.headers) from None
         case aiohttp.ClientHttpProxyError():
             raise errors.Unreachable(f"{begin}: the proxy answered {error.status}") from None
         case aiohttp.ClientResponseError():

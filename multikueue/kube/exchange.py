@@ -20,7 +20,7 @@ import yarl
 from multikueue.core.model.names import Json
 from multikueue.errors import DeadlineExceeded, NotSent, ServerFault, TooManyRequests, Unreachable
 from multikueue.kube.answers import Answer, AnswerLimits, read_body
-from multikueue.kube.config import ClusterConfig
+from multikueue.kube.config import CertificateFiles, ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
@@ -74,7 +74,8 @@ async def open_exchange(
     Raises:
         KubeconfigError: the certificates cannot be used.
     """
-    tls = await anyio.to_thread.run_sync(ssl_context, config)
+    named = config.files != CertificateFiles()
+    tls = await anyio.to_thread.run_sync(ssl_context, config) if named else ssl_context(config)
     async with SingleFlight() as flights:
         names = NameLookup(flights, options.connect_deadline)
 

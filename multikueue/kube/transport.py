@@ -36,7 +36,7 @@ async def _has_connection(
         call.has_connection()
 
 
-def _traced() -> aiohttp.TraceConfig:
+def call_trace() -> aiohttp.TraceConfig:
     """Tells a call when it has a connection."""
     config = aiohttp.TraceConfig()
     config.on_connection_create_end.append(_has_connection)
@@ -69,7 +69,7 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
         context = ssl.create_default_context(cadata=config.ca_pem or None, cafile=config.files.ca or None)
     except (OSError, ValueError, TypeError) as error:
         named = config.files.ca or "certificate-authority-data"
-        raise _unusable(config, f"{named} is not a PEM certificate that can be read") from error
+        raise _unusable(config, f"{named} is not a PEM certificate") from error
     if not config.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -112,7 +112,7 @@ def open_session(
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
         proxy=config.proxy or None,
-        trace_configs=[_traced()] if connections else None,
+        trace_configs=[call_trace()] if connections else None,
         trust_env=False,  # it costs two thread switches a request
     )
 
