@@ -20,6 +20,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "demo": "multikueued.demo.command:demo",
     "doctor": "multikueued.doctor.command:doctor",
     "events": "multikueued.commands.explaining:events_command",
+    "exec": "multikueued.remote.exec_command:exec_command",
     "explain": "multikueued.commands.explaining:explain_command",
     "get": "multikueued.commands.listing:get",
     "logs": "multikueued.remote.command:logs_command",

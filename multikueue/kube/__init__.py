@@ -8,8 +8,8 @@ from __future__ import annotations
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.kube.answers import AnswerLimits
 from multikueue.kube.client import KubeClient
+from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig, load_incluster, load_kubeconfig
-from multikueue.kube.exchange import ClientOptions
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig

@@ -7,11 +7,12 @@ compressed zeros, or pages without an end. All of it would end in the memory of 
 from __future__ import annotations
 
 import sys
+from collections import deque
+from collections.abc import Mapping
 from typing import Final
 
 import aiohttp
 import attrs
-from aiohttp.http_exceptions import LineTooLong
 
 from multikueue.errors import Unreadable
 
@@ -99,6 +100,15 @@ class ListTally:
             raise too_much(self.where, f"the list has more than {self.limits.list_objects} objects")
 
 
+@attrs.frozen
+class Answer:
+    """An answer that was read completely."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes = attrs.field(repr=False)
+
+
 def too_much(where: str, why: str) -> Unreadable:
     """The error for an answer beyond the limits."""
     return Unreadable(f"{where}: {why}: {_ADVICE}")
@@ -124,13 +134,34 @@ async def read_body(content: aiohttp.StreamReader, limit: int, where: str) -> by
     return b"".join(pieces)
 
 
-async def read_line(response: aiohttp.ClientResponse, where: str) -> bytes:
-    """Read the next line of a watch; empty: the server has ended it.
+@attrs.define
+class Lines:
+    """Reads a watch line by line."""
 
-    Raises:
-        Unreadable: it is too long.
-    """
-    try:
-        return await response.content.readline(max_line_length=MAX_LINE)
-    except LineTooLong:
-        raise too_much(where, f"an event of the watch has more than {MAX_LINE} bytes") from None
+    content: aiohttp.StreamReader
+    where: str
+    """The beginning of error messages."""
+    _whole: deque[bytes] = attrs.field(factory=deque, init=False)
+    _begun: bytearray = attrs.field(factory=bytearray, init=False)
+
+    async def next(self) -> bytes:
+        """The next line with its end; what the server sent of a line before it ended the stream; empty: nothing.
+
+        Raises:
+            Unreadable: the line is too long.
+        """
+        while not self._whole:
+            piece = await self.content.readany()
+            if not piece:
+                self._whole.append(bytes(self._begun))
+                self._begun.clear()
+                continue
+            *ends, begun = piece.split(b"\n")
+            for end in ends:
+                self._begun += end + b"\n"
+                self._whole.append(bytes(self._begun))
+                self._begun.clear()
+            self._begun += begun
+            if len(self._begun) > MAX_LINE or any(len(line) > MAX_LINE for line in self._whole):
+                raise too_much(self.where, f"an event of the watch has more than {MAX_LINE} bytes")
+        return self._whole.popleft()

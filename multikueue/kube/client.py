@@ -7,9 +7,9 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Self
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Self
 
 import attrs
 
@@ -19,57 +19,27 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
 from multikueue.errors import Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import MAX_SCHEMAS, ListTally, read_line
+from multikueue.kube.answers import MAX_SCHEMAS, Lines, ListTally
+from multikueue.kube.client_configuration import cluster_config
+from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
-from multikueue.kube.exchange import ClientOptions, Exchange, open_exchange
+from multikueue.kube.exchange import Exchange, open_exchange
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
+from multikueue.kube.pod_exec import ExecRequest, Execution, execution
+from multikueue.kube.served_kinds import Served, published_schema, served
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
-
-_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-
-
-@attrs.frozen
-class Served:
-    """How a server serves one kind."""
-
-    plural: str
-    namespaced: bool
-    subresources: frozenset[str]
-
-
-def served(listed: Json, gvk: GVK) -> Served | None:
-    """Find a kind in the `APIResourceList` of its group and version; None if it is not there."""
-    resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
-    for entry in resources:
-        name = str(entry.get("name", ""))
-        if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
-            inside = (str(other.get("name", "")).partition("/") for other in resources)
-            subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
-            return Served(name, bool(entry.get("namespaced")), subresources)
-    return None
-
-
-def published_schema(document: Json, gvk: GVK) -> Json | None:
-    """Find the schema of a kind in the OpenAPI document of its group and version; None if it is not there."""
-    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
-    schemas = dig(document, "components", "schemas")
-    for schema in schemas.values() if isinstance(schemas, dict) else ():
-        kinds = dig(schema, "x-kubernetes-group-version-kind")
-        if isinstance(kinds, list) and kind in kinds:
-            found: Json = schema
-            return found
-    return None
 
 
 @attrs.define(eq=False)
 class KubeClient:
     """Implements `multikueue.protocols.ApiClient` over HTTP. Use it as an async context manager."""
 
-    config: ClusterConfig
+    config: ClusterConfig = attrs.field(converter=cluster_config)
+    """Or a `Configuration` or `ApiClient` of kubernetes-asyncio, which is copied."""
     name: str = attrs.field(kw_only=True)
     """The cluster's name, for errors and metrics."""
     options: ClientOptions = attrs.field(factory=ClientOptions, kw_only=True)
@@ -97,6 +67,11 @@ class KubeClient:
     async def __aexit__(self, *_: object) -> None:
         """Close the connections, also while being cancelled."""
         await self._lifetime.aclose()
+
+    @property
+    def opened(self) -> bool:
+        """Whether it has been used as a context manager."""
+        return self._opened is not None
 
     @property
     def _exchange(self) -> Exchange:
@@ -165,12 +140,13 @@ class KubeClient:
         )
         response = await self._exchange.stream(request, idle)
         mapped, begin = ErrorMapping(self.name, request), where(self.name, request)
+        lines = Lines(response.content, begin)
         try:
             if on_open is not None:
                 on_open()
             while True:
                 with mapped:
-                    line = await read_line(response, begin)
+                    line = await lines.next()
                 if not line:
                     return
                 on_event(_event(begin, line))
@@ -214,6 +190,10 @@ class KubeClient:
             await read_log(response, ErrorMapping(self.name, request), on_line, pause)
         finally:
             response.close()
+
+    def exec(self, asked: ExecRequest) -> AbstractAsyncContextManager[Execution]:
+        """Run a command in a container: see `pod_exec.execution`."""
+        return execution(self._exchange, asked)
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""

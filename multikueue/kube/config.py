@@ -10,9 +10,9 @@ import base64
 import itertools
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import attrs
 
@@ -30,6 +30,31 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"
 """The extension of a cluster that plugins are shown."""
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+Headers: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@attrs.frozen
+class CertificateFiles:
+    """Paths of PEM files; empty: none."""
+
+    ca: str = ""
+    client_cert: str = ""
+    client_key: str = ""
+    """Empty: the key is in the certificate's file."""
+
+
+@attrs.frozen
+class TokenHook:
+    """Asked for the `Authorization` header of each request, and again after a 401.
+
+    Two are equal if they ask the same object: what it answers changes with time.
+    """
+
+    ask: Callable[[], Awaitable[str]] = attrs.field(eq=False, repr=False)
+    """Returns the header's value, such as `Bearer xyz`; empty: none."""
+    asked: object = attrs.field(eq=id, repr=False)
 
 
 @attrs.frozen
@@ -55,6 +80,17 @@ class ClusterConfig:
     verify_tls: bool = True
     namespace: str = ""
     """The namespace of the context, or of the pod."""
+    files: CertificateFiles = CertificateFiles()
+    """Certificates in files that are read whenever a client opens; the texts above take precedence."""
+    token_hook: TokenHook | None = None
+    """Takes precedence over `token` and `token_file`."""
+    headers: Headers = attrs.field(default=(), repr=False)
+    """What each request has beside the client's own headers."""
+    proxy_headers: Headers = attrs.field(default=(), repr=False)
+    """What the proxy is sent when a connection through it opens."""
+    strict_tls: bool = False
+    """Whether the server's certificates must have the fields that Python 3.13 requires. kube-apiserver's
+    lack some."""
     source: str = attrs.field(default="", eq=False)
     """The file this came from, for error messages; empty if the reader of the error knows it."""
 

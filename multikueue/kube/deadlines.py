@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from typing import Final
-
 import anyio
 import attrs
 
@@ -43,8 +40,3 @@ class CallTime:
             return
         self.sent = True
         self.scope.deadline = anyio.current_time() + self._left
-
-
-CURRENT: Final[ContextVar[CallTime | None]] = ContextVar("CURRENT", default=None)
-"""The time of the call that the current task is about to send. aiohttp takes a connection and sends in one step, so its
-connector tells the call through this (see `transport.Connector`)."""

@@ -10,7 +10,6 @@ from typing import Final, NoReturn
 import aiohttp
 import attrs
 import orjson
-from aiohttp.http_exceptions import HttpProcessingError
 
 from multikueue import errors
 from multikueue.core.model.names import Json
@@ -102,9 +101,11 @@ class ErrorMapping:
 def _raise_mapped(begin: str, error: Exception) -> NoReturn:
     """Raise our error for theirs. `from None` where theirs may quote a proxy's password or an object's content."""
     match error:
-        case aiohttp.ClientResponseError():  # a proxy's
-            raise errors.Unreachable(f"{begin}: the proxy or server answered {error.status}") from None
-        case HttpProcessingError():
+        case aiohttp.WSServerHandshakeError():
+            raise error_of_status(begin, {}, error.status, error.headers) from None
+        case aiohttp.ClientHttpProxyError():
+            raise errors.Unreachable(f"{begin}: the proxy answered {error.status}") from None
+        case aiohttp.ClientResponseError():
             raise errors.Unreachable(f"{begin}: the answer is not HTTP, or a line of it is too long") from None
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             raise errors.Unreachable(f"{begin}: the server's address is not a URL") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,7 +13,9 @@ from typing import Final, TypeVar
 
 import aiohttp
 import anyio
+import anyio.to_thread
 import attrs
+import yarl
 
 from multikueue.core.model.names import Json
 from multikueue.errors import (
@@ -24,14 +27,14 @@ from multikueue.errors import (
     TooManyRequests,
     Unreachable,
 )
-from multikueue.kube.answers import AnswerLimits, read_body
-from multikueue.kube.config import ClusterConfig
+from multikueue.kube.answers import Answer, read_body
+from multikueue.kube.client_options import ClientOptions
+from multikueue.kube.config import CertificateFiles, ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
-from multikueue.kube.deadlines import CURRENT, CallTime
+from multikueue.kube.deadlines import CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
-from multikueue.kube.http_call import Answer, HttpRequests
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.sessions import Opened, Sessions
@@ -39,35 +42,13 @@ from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import open_session, ssl_context
 from multikueue.protocols import RequestHook
 
-_Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
-
+_LARGE: Final = 1 << 20
+"""Bytes of a body that aiohttp warns of, as it would write them in one piece."""
 _MAX_THROTTLED_TRIES: Final = 5
 """Tries of a call that the server answers with Retry-After (429 or 5xx), within the call's deadline."""
 
 _AS_IT_IS: Final = {"Accept-Encoding": "identity"}
 """Streams come in small pieces: API servers compress none."""
-
-
-@attrs.frozen
-class ClientOptions:
-    """The limits of a client. All times are in seconds."""
-
-    deadline: float = 30.0
-    """For a call with all its retries, from when it is sent. The API server's own limit is 60 s."""
-    connection_wait: float = 30.0
-    """Until a call has a connection: all may be in use. Then it fails with `NotSent`."""
-    connect_deadline: float = 10.0
-    """To resolve the server's name, and then again to connect with TLS."""
-    connections: int = 32
-    """Concurrent calls. HTTP/1.1 needs a connection for each, and each connection costs a TLS handshake. A dozen keep
-    an API server on the same network busy; 32 allow 300 calls a second to one that is 100 ms away."""
-    user_agent: str = "multikueue"
-    """What comes before a `/` in it is noted as the field manager of our writes. It must not be a name of a controller
-    of jobs (`core/model/writers.py`): a job whose status such a one has written is not dispatched."""
-    impersonate: str = ""
-    """The user as whom each request is made; the identity of the credentials must be allowed to. Empty: itself."""
-    limits: AnswerLimits = attrs.field(factory=AnswerLimits)
-    """How much of an answer is read."""
 
 
 @asynccontextmanager
@@ -83,7 +64,8 @@ async def open_exchange(
     Raises:
         KubeconfigError: the certificates cannot be used.
     """
-    tls = ssl_context(config)
+    named = config.files != CertificateFiles()
+    tls = await anyio.to_thread.run_sync(ssl_context, config) if named else ssl_context(config)
     async with SingleFlight() as flights:
         names = NameLookup(flights, options.connect_deadline)
 
@@ -102,6 +84,9 @@ async def open_exchange(
             await sessions.opened.close()
 
 
+_Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
+
+
 @attrs.frozen(eq=False)
 class Exchange:
     """The open sessions with one server, and what requests are authenticated with."""
@@ -112,11 +97,6 @@ class Exchange:
     hook: RequestHook | None
     credentials: CredentialSource
     sessions: Sessions
-    _http: HttpRequests = attrs.field(init=False)
-
-    @_http.default
-    def _of_this_server(self) -> HttpRequests:
-        return HttpRequests(self.config, self.options.connect_deadline)
 
     def __repr__(self) -> str:
         return f"<Exchange {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -184,7 +164,8 @@ class Exchange:
         begin = where(self.name, request)
 
         async def send(opened: Opened, headers: dict[str, str]) -> Answer:
-            return await self._http.send(opened.calls, request, headers, limit, begin)
+            async with await self._request(opened.calls, request, headers, None, time) as response:
+                return Answer(response.status, response.headers, await read_body(response.content, limit, begin))
 
         with self.sessions.call():
             credential = await self.credentials.credential()
@@ -224,7 +205,7 @@ class Exchange:
         """Begin a stream. After a 401, try once more if there is a newer credential."""
 
         async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
-            response = await self._http.stream(opened.watches, request, {**headers, **_AS_IT_IS}, idle)
+            response = await self._request(opened.watches, request, {**headers, **_AS_IT_IS}, idle, None)
             opened.streams.add(response)
             return response
 
@@ -254,7 +235,6 @@ class Exchange:
         started, status = perf_counter(), 0
         if time is not None:
             time.waits()
-        outer = CURRENT.set(time)
         try:
             with ErrorMapping(self.name, request):
                 answer = await send(opened, self._headers(request, credential))
@@ -272,18 +252,42 @@ class Exchange:
                 raise (Unreachable(told) if time is None or time.sent else NotSent(told)) from None
             raise
         finally:
-            CURRENT.reset(outer)
             if self.hook is not None:
                 seconds = perf_counter() - started
                 self.hook.observe(self.name, request.verb, request.resource.qualified, status, seconds)
         return answer
+
+    async def _request(
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        headers: dict[str, str],
+        idle: float | None,
+        time: CallTime | None,
+    ) -> aiohttp.ClientResponse:
+        """Send a request and wait for the headers of its answer, which the caller reads and closes.
+
+        aiohttp sends a read, PUT or DELETE once more if the server has closed the connection meanwhile (RFC 9112,
+        9.3.1). If it did the first one, the second PUT is a Conflict and the second DELETE may be a NotFound.
+        """
+        return await session.request(
+            request.method,
+            yarl.URL(self.config.server + request.path, encoded=True),
+            data=request.body if len(request.body or b"") < _LARGE else io.BytesIO(request.body or b""),
+            headers=headers,
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle),
+            allow_redirects=False,  # a redirect would turn a write into a read
+            server_hostname=self.config.tls_server_name or None,
+            proxy_headers=dict(self.config.proxy_headers) or None,
+            trace_request_ctx=time,
+        )
 
     def _headers(self, request: Request, credential: Credential) -> dict[str, str]:
         headers = {"Accept": request.accept or "application/json"}
         if request.body is not None:
             headers["Content-Type"] = request.content_type
         if credential.token:
-            headers["Authorization"] = f"Bearer {credential.token}"
+            headers["Authorization"] = f"{credential.scheme} {credential.token}".strip()
         if self.options.impersonate:
             headers["Impersonate-User"] = self.options.impersonate
         return headers

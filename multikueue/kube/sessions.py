@@ -37,7 +37,7 @@ class Opened:
     def end_streams(self) -> None:
         """Give an error to those who read a stream: with the session merely closed, they would wait for ever."""
         for response in list(self.streams):
-            response.content.set_exception(aiohttp.ClientConnectionError("the client certificate was replaced"))
+            response.close()
 
     async def close(self) -> None:
         """Close both, also while being cancelled."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import tempfile
+from types import SimpleNamespace
 from typing import Final
 
 import aiohttp
@@ -14,7 +15,7 @@ from aiohttp.tracing import Trace
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.credential import KeyPair
-from multikueue.kube.deadlines import CURRENT
+from multikueue.kube.deadlines import CallTime
 from multikueue.kube.name_lookup import CACHED, NameLookup
 
 REASON: Final = "ClientConnectionFailed"
@@ -27,33 +28,37 @@ _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "
 
 
 class Connector(aiohttp.TCPConnector):
-    """Tells a call when it has a connection; one on which there is an answer that nobody asked for is no connection."""
-
-    first: aiohttp.ClientRequest | None = None
-    """The first GET of a session for calls, whose connections are limited: how to connect, and the headers that are the
-    same for all; see `http_call`."""
+    """One on which there is an answer that nobody asked for is no connection."""
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
     ) -> Connection:
         """See `aiohttp.BaseConnector`."""
-        if self.first is None and req.method == "GET" and self.limit:
-            self.first = req
         connection = await super().connect(req, traces, timeout)
         while connection.protocol is not None and connection.protocol.should_close:
             # A 408 on an idle connection would be taken for the answer to the next request, and that for the one after.
             connection.close()
             connection = await super().connect(req, traces, timeout)
-        call = CURRENT.get()
-        if call is not None:
-            call.has_connection()
         return connection
 
-    def answered(self, response: aiohttp.ClientResponse) -> None:
-        """An answer has been read. If it is the first one's: forget it, and the token that was sent."""
-        if self.first is not None and self.first.response is response:
-            self.first.response = None
-            self.first.headers.pop("Authorization", None)
+
+async def _has_connection(
+    _session: aiohttp.ClientSession,
+    context: SimpleNamespace,
+    _parameters: aiohttp.TraceConnectionCreateEndParams | aiohttp.TraceConnectionReuseconnParams,
+) -> None:
+    """aiohttp takes a connection and sends in one step; this is between the two."""
+    call: CallTime | None = context.trace_request_ctx
+    if call is not None:
+        call.has_connection()
+
+
+def call_trace() -> aiohttp.TraceConfig:
+    """Tells a call when it has a connection."""
+    config = aiohttp.TraceConfig()
+    config.on_connection_create_end.append(_has_connection)
+    config.on_connection_reuseconn.append(_has_connection)
+    return config
 
 
 def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
@@ -78,14 +83,16 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
         KubeconfigError: a certificate or key cannot be used.
     """
     try:
-        context = ssl.create_default_context(cadata=config.ca_pem or None)
-    except (ssl.SSLError, ValueError, TypeError) as error:
-        raise _unusable(config, "certificate-authority-data is not a PEM certificate") from error
+        context = ssl.create_default_context(cadata=config.ca_pem or None, cafile=config.files.ca or None)
+    except (OSError, ValueError, TypeError) as error:
+        named = config.files.ca or "certificate-authority-data"
+        raise _unusable(config, f"{named} is not a PEM certificate") from error
     if not config.verify_tls:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     # The self-signed certificates of kube-apiserver lack fields that Python 3.13 requires and Go does not.
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if not config.strict_tls:
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     # As Go and Python 3.13 do: a CA in a kubeconfig may be an intermediate one, or the server's own certificate.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     pair = pair or (KeyPair(config.client_cert_pem, config.client_key_pem) if config.client_cert_pem else None)
@@ -95,6 +102,11 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
         except (OSError, ValueError) as error:
             message = "client-certificate-data and client-key-data are not a PEM pair without a password"
             raise _unusable(config, message) from error
+    elif config.files.client_cert:
+        try:
+            context.load_cert_chain(config.files.client_cert, config.files.client_key or None, password="")
+        except (OSError, ValueError) as error:
+            raise _unusable(config, f"{config.files.client_cert} and its key are not a PEM pair") from error
     return context
 
 
@@ -110,14 +122,16 @@ def open_session(
         keepalive_timeout=60,
         socket_factory=keepalive_socket,
     )
-    headers = {"Accept": "application/json", "User-Agent": user_agent}
+    headers = {"accept": "application/json", "user-agent": user_agent}
+    headers |= {name.lower(): value for name, value in config.headers}
     if config.disable_compression:
-        headers["Accept-Encoding"] = "identity"
+        headers["accept-encoding"] = "identity"
     return aiohttp.ClientSession(
         connector=connector,
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
         proxy=config.proxy or None,
+        trace_configs=[call_trace()] if connections else None,
         trust_env=False,  # it costs two thread switches a request
     )
 

@@ -21,6 +21,7 @@ from multikueue.core.machinery.cluster_state import ClusterState
 from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection, Failing, Following, Health, Reading
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import MultiKueueError
+from multikueue.kube.client_configuration import Given, cluster_config
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.logs import get_logger
@@ -145,7 +146,7 @@ class ClusterPool(Generic[S]):
         cluster = self._clusters.get(name)
         return cluster.known if cluster is not None and cluster.connection.connected else None
 
-    def assign(self, name: ClusterName, config: ClusterConfig, lost_since: datetime | None = None) -> None:
+    def assign(self, name: ClusterName, config: Given, lost_since: datetime | None = None) -> None:
         """Connect to a cluster with this configuration; see `core.machinery.cluster_state`.
 
         Args:
@@ -153,7 +154,7 @@ class ClusterPool(Generic[S]):
             config: how to reach it.
             lost_since: since when it has been lost, if an earlier process noted that.
         """
-        self._step(self._cluster(name, lost_since), cluster_state.Assigned(config))
+        self._step(self._cluster(name, lost_since), cluster_state.Assigned(cluster_config(config)))
 
     def refuse(self, name: ClusterName, reason: str, error: str, lost_since: datetime | None = None) -> None:
         """Close the connections of a cluster that has no usable configuration. What is known of it stays."""

@@ -17,7 +17,7 @@ from multikueue.adapters.declaration import Declaration, dotted
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 
 
 class Discoverer(Protocol):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 import anyio.abc
 import anyio.lowlevel
@@ -21,7 +22,9 @@ from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.resync import has_turn
 from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.kube import KubeClient
 from multikueue.kube.answers import AnswerLimits
+from multikueue.kube.client_configuration import Given, is_configuration
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
@@ -80,6 +83,11 @@ class ManagerSettings:
     """Which MultiKueueConfigs are filled from an inventory. None by default."""
 
 
+def as_client(given: ApiClient | Given) -> ApiClient:
+    """A client of what is given: itself, if it is one of ours."""
+    return KubeClient(given, name="manager") if is_configuration(given) else cast("ApiClient", given)
+
+
 def utc_now() -> datetime:
     """The wall clock."""
     return datetime.now(UTC)
@@ -92,7 +100,9 @@ class Manager:
     Nothing is done before `run`. While it runs, it expects to be the only one: run it under leader election.
     """
 
-    client: ApiClient
+    client: ApiClient = attrs.field(converter=as_client)
+    """Of the manager cluster. `run` opens one that is not open, and makes one of a `ClusterConfig`, or of a
+    `Configuration` or `ApiClient` of kubernetes-asyncio."""
     adapters: AdapterRegistry
     settings: ManagerSettings
     connect: Connect
@@ -226,7 +236,9 @@ class Manager:
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
-        async with anyio.create_task_group() as tasks:
+        client = self.client
+        opening = client if isinstance(client, KubeClient) and not client.opened else nullcontext()
+        async with opening, anyio.create_task_group() as tasks:
             await tasks.start(self.cluster.run)
             await tasks.start(self._profiles.run)
             await tasks.start(self._executor.run)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import anyio
 import anyio.abc
@@ -16,6 +19,8 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import thousandths, written
 from multikueue.errors import SandboxError
+from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube.client_configuration import configuration
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
@@ -26,6 +31,9 @@ from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.ocm import OcmHub, join, spoke_of
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, await_workers, connect_workers, set_up_queues
 from multikueue.sandbox.tokens import TokenController
+
+if TYPE_CHECKING:
+    from kubernetes_asyncio.client import Configuration
 
 USERS: Final = ("admin", "multikueue", "kueue", "kube-controller-manager", "open-cluster-management")
 """Who has a token: a person, the dispatcher, Kueue, the job runner, and what looks after the inventory."""
@@ -159,6 +167,12 @@ class Sandbox:
                 await self._start_hub(tasks)
             self._stack = stack.pop_all()
         return self
+
+    def configuration(self, cluster: str = "manager", user: str = "admin") -> Configuration:
+        """A `Configuration` of kubernetes-asyncio for one of the clusters, for as long as the sandbox runs."""
+        server = next(one.server for one in self.clusters if one.name == cluster)
+        config = parse_worker_kubeconfig(json.dumps(server.kubeconfig(user)).encode())
+        return configuration(config, Path(self._stack.enter_context(tempfile.TemporaryDirectory())))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

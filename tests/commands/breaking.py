@@ -14,7 +14,7 @@ from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.names import GVK, ClusterName, Json, Resource
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings

@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueued.doctor.examining import Request, examine
 from multikueued.doctor.probing import Probe
 from multikueued.doctor.seeing import REVIEW, SELF_REVIEW, Client

@@ -11,7 +11,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueued.kinds import PATIENCE, RETRY, known_kinds
 
 pytestmark = pytest.mark.looptime

@@ -17,8 +17,6 @@ from multikueue.errors import ApiError, Expired, KubeconfigError, Unauthorized, 
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
 
-pytestmark = pytest.mark.usefixtures("first_and_later")
-
 KEY = ObjectKey("default", "a")
 
 

@@ -29,8 +29,6 @@ from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import ssl_context
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, hangs, job, refuses, says, serving, streams
 
-pytestmark = pytest.mark.usefixtures("first_and_later")
-
 KEY = ObjectKey("default", "a")
 CLIENTS = trustme.CA()
 
@@ -265,22 +263,22 @@ async def test_certificates_are_loaded_beside_the_loop(monkeypatch: pytest.Monke
 
 @attrs.define(eq=False)
 class Recorded:
-    """A session, and a response that it streams, of which only the end shows."""
+    """A session of which only the end shows."""
 
-    ended_at: float = 0.0
     closed: bool = False
-
-    @property
-    def content(self) -> Recorded:
-        """The stream."""
-        return self
-
-    def set_exception(self, error: Exception) -> None:
-        self.ended_at = self.ended_at or anyio.current_time()
-        assert str(error) == "the client certificate was replaced"
 
     async def close(self) -> None:
         self.closed = True
+
+
+@attrs.define(eq=False)
+class Stream:
+    """A response of which only the end shows."""
+
+    ended_at: float = 0.0
+
+    def close(self) -> None:
+        self.ended_at = self.ended_at or anyio.current_time()
 
 
 @pytest.mark.looptime
@@ -289,7 +287,7 @@ async def test_a_watch_goes_on_until_its_end_is_no_failure(monkeypatch: pytest.M
     monkeypatch.setattr("multikueue.kube.sessions.SETTLED", SETTLED)
     assert max(WATCH_BACKOFF.reset_after, CONNECTION_BACKOFF.reset_after) < SETTLED
     first, second = (Opened(cast(Any, Recorded()), cast(Any, Recorded())) for _ in range(2))
-    stream: Any = Recorded()
+    stream: Any = Stream()
     first.streams.add(stream)
     began = anyio.current_time()
     async with SingleFlight() as flights:

@@ -33,8 +33,6 @@ from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, sessions_of, talking
 
-pytestmark = pytest.mark.usefixtures("first_and_later")
-
 KEY = ObjectKey("default", "a")
 FAST = ClientOptions(deadline=0.3, connect_deadline=0.2)
 

@@ -15,12 +15,10 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ApiError, DeadlineExceeded, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
-from multikueue.kube.deadlines import CURRENT, CallTime
+from multikueue.kube.deadlines import CallTime
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import create
 from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
-
-pytestmark = pytest.mark.usefixtures("first_and_later")
 
 
 @attrs.define(eq=False)
@@ -56,10 +54,9 @@ class SlowSession:
     closed: bool = False
     connector: None = None
 
-    async def request(self, *_: Any, **__: Any) -> Response:
+    async def request(self, *_: Any, trace_request_ctx: CallTime, **__: Any) -> Response:
         async with self.free:
-            call = CURRENT.get()
-            assert call is not None
+            call = trace_request_ctx
             call.has_connection()
             self.sent += 1
             await anyio.sleep(self.takes)

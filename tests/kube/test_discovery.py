@@ -10,7 +10,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.kube.client import Served, published_schema, served
+from multikueue.kube.served_kinds import Served, published_schema, served
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
 from tests.kube.scripted import serving

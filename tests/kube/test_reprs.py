@@ -12,11 +12,12 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig, Informer, KubeClient
+from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
-from multikueue.kube.exchange import ClientOptions, open_exchange
+from multikueue.kube.exchange import open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.reflector import Reflector

@@ -65,6 +65,11 @@ def test_a_good_one_is_read() -> None:
         "disable_compression": False,
         "verify_tls": True,
         "namespace": "n",
+        "files": {"ca": "", "client_cert": "", "client_key": ""},
+        "token_hook": None,
+        "headers": (),
+        "proxy_headers": (),
+        "strict_tls": False,
         "source": "",
     }
     assert CANARY not in repr(config)

@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import Forbidden
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ObjectList
 from multikueued.remote.owned import Ownership, owned_pods
 from tests.remote.objects import job_copy, owned_by, pod

@@ -13,9 +13,9 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.kube.client import Served
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery, pod_log
+from multikueue.kube.served_kinds import Served
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.commands.exits import CommandError
 from multikueued.commands.options import Target

@@ -13,7 +13,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueue.runtime.discovery import Finding, newly_served, resolve
 
 GVK_WIDGET = GVK("example.com", "v1", "Widget")

@@ -22,7 +22,7 @@ from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
-from multikueue.kube.exchange import ClientOptions
+from multikueue.kube.client_options import ClientOptions
 from multikueue.protocols import ApiClient
 from multikueue.runtime.draining import Draining, with_draining
 from multikueue.runtime.election import Elector

@@ -19,7 +19,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube import exchange as exchanging
-from multikueue.kube.exchange import ClientOptions
+from multikueue.kube.client_options import ClientOptions
+from multikueue.kube.transport import call_trace
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
@@ -160,6 +161,7 @@ class Net:
             connector=MemoryConnector(host, life, connections),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept": "application/json", "User-Agent": user_agent},
+            trace_configs=[call_trace()] if connections else None,
         )
 
 

@@ -20,7 +20,6 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.tracing import Trace
 
-from multikueue.kube.transport import Connector
 from tests.simulation.weather import Life, Link
 
 REFUSED: Final = OSError(111, "Connection refused")
@@ -151,8 +150,8 @@ class Host:
     """The ends of clients, for what is to be woken when a link is turned on again."""
 
 
-class MemoryConnector(Connector):
-    """The product's connector, with connections in memory."""
+class MemoryConnector(aiohttp.BaseConnector):
+    """Connections in memory."""
 
     def __init__(self, host: Host, life: Life, connections: int) -> None:
         super().__init__(limit=connections, keepalive_timeout=60)

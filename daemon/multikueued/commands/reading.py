@@ -22,7 +22,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueue.protocols import Reader
 from multikueued.config import LeaderElectionSettings
 from multikueued.reports.events import EventReport, event_reports

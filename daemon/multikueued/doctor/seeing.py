@@ -12,7 +12,7 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
-from multikueue.kube.client import Served
+from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ApiClient
 from multikueue.runtime.kueue_check import kueue_on
 from multikueued.reports.doctor.facts import NotChecked, Permission

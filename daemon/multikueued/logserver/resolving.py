@@ -21,9 +21,9 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.kube.client import Served
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery
+from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ObjectList
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError

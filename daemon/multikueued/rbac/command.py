@@ -71,13 +71,14 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
 @click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
+@click.option("--exec", "exec_", is_flag=True, help="Add what multikueue exec does there: to run commands in any pod.")
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
 def worker(
-    config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool, bound: bool
+    config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool, exec_: bool, bound: bool
 ) -> None:
     """Print what the user of a worker's kubeconfig needs on that worker."""
     settings = load_settings(config_file).settings
-    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs, bound=bound))
+    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs, exec=exec_, bound=bound))
 
 
 _LOGS_NAME = click.option(

@@ -224,13 +224,14 @@ def in_namespace(settings: Settings) -> list[Json]:
     return merged(rules)
 
 
-def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False) -> list[Json]:
+def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False, exec: bool = False) -> list[Json]:
     """The rules of the ClusterRole on each worker.
 
     Args:
         settings: the daemon's.
         diagnose: with what shows why a job waits there.
         logs: with what `multikueue pods` and `logs` read there.
+        exec: with what `multikueue exec` does there: whoever has it may do what any pod of the cluster may.
     """
     rules = worker_rules()
     if settings.quota_automation:
@@ -238,7 +239,8 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False)
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)
     rules += diagnosis_rules() if diagnose else []
-    rules += log_rules(chosen_kinds(settings)) if logs else []
+    rules += log_rules(chosen_kinds(settings)) if logs or exec else []
+    rules += [rule("", ["pods/exec"], ["create", "get"])] if exec else []
     return merged(rules)
 
 

@@ -30,7 +30,8 @@ from multikueued.values import parse_duration
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _origin_option(command: F) -> F:
+def origin_option(command: F) -> F:
+    """The origin label of copies."""
     return click.option(
         "--origin",
         default=str(Settings().origin),
@@ -49,7 +50,7 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -
 @click.command("pods")
 @click.argument("job")
 @target_options
-@_origin_option
+@origin_option
 @output_option
 @watch_option
 def pods_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
@@ -88,7 +89,7 @@ async def gather_pods(manager: Manager, asked: Asked) -> PodList:
 @click.command("logs")
 @click.argument("job")
 @target_options
-@_origin_option
+@origin_option
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until JOB has ended, also when it moves.")
 @click.option("--all-pods", is_flag=True, help="Of all its pods; each line begins with [WORKER/POD].")
 @click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")

@@ -24,6 +24,8 @@ class Credential:
     pair: KeyPair | None = None
     expires: datetime | None = None
     """None: it is good until the server refuses it."""
+    scheme: str = "Bearer"
+    """What stands before the token; empty: nothing does."""
 
 
 class CredentialSource(Protocol):

@@ -10,7 +10,7 @@ import anyio.to_thread
 import attrs
 
 from multikueue.errors import Unauthorized
-from multikueue.kube.config import ClusterConfig
+from multikueue.kube.config import ClusterConfig, TokenHook
 from multikueue.kube.credentials.authenticator import Authenticator, Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.kubeconfig_document import is_token
@@ -80,6 +80,22 @@ class TokenFile:
         return text
 
 
+@attrs.frozen
+class HookedToken:
+    """What a hook of the caller answers: it is asked for each request."""
+
+    hook: TokenHook
+
+    async def credential(self, refused: Credential | None = None) -> Credential:
+        """See `CredentialSource`."""
+        try:
+            value = await self.hook.ask()
+        except Exception as error:
+            raise Unauthorized(f"refresh_api_key_hook failed: {type(error).__name__}") from error
+        scheme, _, token = value.rpartition(" ")
+        return Credential(token, scheme=scheme)
+
+
 @attrs.define(eq=False, repr=False)
 class PluginCredential:
     """A credential from an exec plugin, for one client."""
@@ -101,6 +117,8 @@ def credential_source(config: ClusterConfig, flights: SingleFlight, plugins: Aut
     """The source of credentials for a configuration."""
     if config.exec_plugin is not None:
         return PluginCredential(plugins.get(config.exec_plugin), flights)
+    if config.token_hook is not None:
+        return HookedToken(config.token_hook)
     if config.token_file:
         return TokenFile(Path(config.token_file))
     return StaticToken(config.token)

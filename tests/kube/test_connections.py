@@ -1,4 +1,4 @@
-"""Requests that are written by us are those of aiohttp's session, and connections are treated as there."""
+"""What becomes of connections: which are used again, which are closed, and what was sent on them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Invalid, NotSent, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.transport import Connector
 from multikueue.protocols import RequestHook
-from tests.kube.scripted import job, says, serving, talking
+from tests.kube.scripted import job, says, talking
 
 KEY = ObjectKey("default", "a")
 READ = 100_000
@@ -97,25 +96,6 @@ async def answered(_: int, writer: asyncio.StreamWriter) -> bool:
     return True
 
 
-async def test_later_requests_have_the_headers_of_the_first() -> None:
-    options = ClientOptions(user_agent="multikueue/1", impersonate="jane")
-    async with serving(says(200, job("1"))) as server:
-        config = ClusterConfig(server.url + "/clusters/c-1", token="t")
-        async with KubeClient(config, name="w1", options=options) as client:
-            await client.create(JOB, job("1"))
-            await client.get(JOB, KEY)
-            await client.get(JOB, KEY)
-            await client.create(JOB, job("1"))
-
-    first, later = server.asked[:2], server.asked[2:]
-    assert [request.method for request in (*first, *later)] == ["POST", "GET", "GET", "POST"]
-    for by_session, by_us in zip(first, reversed(later), strict=True):
-        assert by_us.raw_path == by_session.raw_path
-        assert sorted(by_us.headers.items()) == sorted(by_session.headers.items())
-    assert server.asked[3].raw_path == "/clusters/c-1/apis/batch/v1/namespaces/default/jobs"
-    assert server.bodies[0] == server.bodies[3] != b""
-
-
 async def test_a_read_is_sent_again_if_the_server_closed_the_connection_meanwhile() -> None:
     async def closes_once(number: int, writer: asyncio.StreamWriter) -> bool:
         return number > 2 and await answered(number, writer)
@@ -188,16 +168,6 @@ async def test_an_answer_that_breaks_off_has_no_status_for_the_hook() -> None:
     assert seen == [200, 0]
 
 
-async def test_of_the_first_request_only_what_the_others_need_is_kept() -> None:
-    async with talking(says(200, job("1")), token="first") as (_, client):
-        await client.get(JOB, KEY)
-        connector = client._exchange.sessions.opened.calls.connector
-        assert isinstance(connector, Connector)
-        assert connector.first is not None
-        assert connector.first.response is None
-        assert "Authorization" not in connector.first.headers
-
-
 @pytest.mark.parametrize("address", ["https://[[::1]]:443", "https://[::1:443", "https://a:0"])
 async def test_an_address_that_is_none_is_told_by_the_call(address: str) -> None:
     async with KubeClient(ClusterConfig(address), name="w1") as client:
@@ -266,7 +236,7 @@ async def test_an_answer_in_chunks_and_compressed_is_read() -> None:
 
 @pytest.mark.parametrize("compressed", [False, True])
 async def test_an_answer_that_is_too_large_is_not_read_to_its_end(compressed: bool) -> None:
-    body = gzip.compress(b" " * 9_000_000) if compressed else b" " * 9_000
+    body = gzip.compress(b" " * 9_000_000) if compressed else b" " * 9_000_000
 
     async def says_much(_: int, writer: asyncio.StreamWriter) -> bool:
         writer.write(head(len(body), *(["Content-Encoding: gzip"] if compressed else [])) + body)
@@ -317,7 +287,6 @@ async def test_a_call_that_is_given_up_ends_its_connection() -> None:
 
 @pytest.mark.parametrize("token", ["a\r\nX-Remote-User: admin", "a\nb", "a\rb", "a\0b"])
 async def test_no_token_adds_a_header(token: str) -> None:
-    """The first request goes through aiohttp's session, which refuses it too."""
     async with talking(says(200, job("1")), token="good") as (server, client):
         await client.get(JOB, KEY)
         exchange = client._exchange

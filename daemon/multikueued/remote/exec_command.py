@@ -1,0 +1,114 @@
+"""`multikueue exec JOB -- CMD`: in a container of the remote run, from the manager."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import Any, Final
+
+import anyio
+import click
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating, name_of
+from multikueue.errors import Forbidden, Invalid
+from multikueue.kube import KubeClient
+from multikueue.kube.pod_exec import ExecRequest, Execution
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
+from multikueued.commands.options import CLIENT, target_of, target_options
+from multikueued.remote.command import origin_option
+from multikueued.remote.finding import Asked, WorkerPods, sought_job, why_no_pods
+from multikueued.remote.owned import Owned
+from multikueued.remote.pods import container_of, has_ended, in_order, phase_of
+from multikueued.remote.reaching import OPTIONS, worker_config, worker_for_people
+from multikueued.remote.terminal import raw_mode, send_input, send_sizes, write_output
+
+GRANT: Final = "multikueue rbac worker --exec"
+
+
+@click.command("exec")
+@click.argument("job")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
+@target_options
+@origin_option
+@click.option("-c", "--container", default="", help="Without it: the pod's default container, or its first.")
+@click.option("-i", "--stdin", is_flag=True, help="Pass on what is typed here, or comes through a pipe.")
+@click.option("-t", "--tty", is_flag=True, help="Give the command a terminal.")
+def exec_command(job: str, command: tuple[str, ...], origin: str, **options: Any) -> None:
+    """Run a command in a container of JOB, on the worker that has it: multikueue exec JOB -it -- sh.
+
+    JOB is named as for explain. The pod is the one that has run the longest. The worker is asked with the credentials
+    that the manager holds: you must be allowed to get the Secret with its kubeconfig, and its account to create and get
+    pods/exec (multikueue rbac worker --exec). The exit code is the command's.
+    """
+    container, stdin, tty = options.pop("container"), options.pop("stdin"), options.pop("tty")
+    if tty and not (stdin and sys.stdin.isatty()):
+        raise CommandError("-t needs -i and a terminal: leave it out to pass on a pipe", USAGE)
+    asked = Asked(job, target_of(options), origin)
+    made = ExecRequest(ObjectKey("", ""), container, command, stdin, tty)
+    raise SystemExit(anyio.run(_run, asked, made))
+
+
+async def _run(asked: Asked, made: ExecRequest) -> int:
+    config = asked.target.config
+    with for_people(config.server):
+        async with KubeClient(config, name="manager", options=CLIENT) as manager:
+            sought = await sought_job(manager, asked)
+            found = await worker_config(manager, sought.worker, asked.target.daemon_namespace)
+            async with KubeClient(found, name=sought.worker, options=OPTIONS) as client:
+                with worker_for_people(sought.worker):
+                    return await run_on(client, WorkerPods(client, sought), made)
+
+
+async def run_on(client: KubeClient, pods: WorkerPods, made: ExecRequest) -> int:
+    """Run a command in one of a job's pods; see `running_pod`.
+
+    Raises:
+        CommandError: no pod runs, or the worker refuses.
+        ApiError: the worker cannot be asked.
+    """
+    pod = running_pod(await pods.now(), pods)
+    container = container_of(pod, made.container)
+    started = ExecRequest(ObjectKey.of(pod), container, made.command, made.stdin, made.tty)
+    worker = pods.sought.worker
+    try:
+        async with client.exec(started) as running:
+            if not await pods.is_still_there(pod):  # a request names a pod, and no UID
+                raise CommandError(f"pod {name_of(pod)} has just been replaced: try again", NOT_FOUND)
+            return await attached(running, started)
+    except Forbidden as error:
+        told = f'worker cluster "{worker}" does not let the daemon\'s account run commands in pods'
+        raise CommandError(f"{told}: grant it with {GRANT}", NOT_REACHABLE) from error
+    except Invalid as error:
+        raise CommandError(f"the command could not be started: {error}", FINDING) from error
+
+
+def running_pod(found: Owned, pods: WorkerPods) -> Json:
+    """The pod that has run the longest.
+
+    Raises:
+        CommandError: none runs.
+    """
+    ordered = in_order(found.pods)
+    if not ordered:
+        raise CommandError(why_no_pods(pods.sought, copied=pods.copied), NOT_FOUND)
+    for pod in ordered:
+        if phase_of(pod) == "Running" and not is_terminating(pod):
+            return pod
+    state = "has ended" if all(map(has_ended, ordered)) else "has not started"
+    told = f'{pods.sought.job} on worker cluster "{pods.sought.worker}" {state}: none of its pods runs'
+    raise CommandError(told, NOT_FOUND)
+
+
+async def attached(running: Execution, made: ExecRequest) -> int:
+    """Connect a command to our input and output until it ends; its exit code."""
+    descriptor = sys.stdin.fileno() if made.stdin else -1
+    with raw_mode(descriptor) if made.tty else nullcontext():
+        async with anyio.create_task_group() as tasks:
+            if made.tty:
+                tasks.start_soon(send_sizes, running.resize)
+            if made.stdin:
+                tasks.start_soon(send_input, descriptor, running.write)
+            code = await running.wait(write_output)
+            tasks.cancel_scope.cancel()
+    return code

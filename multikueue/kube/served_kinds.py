@@ -1,0 +1,46 @@
+"""What a server says of the kinds that it serves: their plurals, and the schemas that it publishes."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.objects import dig
+
+_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+@attrs.frozen
+class Served:
+    """How a server serves one kind."""
+
+    plural: str
+    namespaced: bool
+    subresources: frozenset[str]
+
+
+def served(listed: Json, gvk: GVK) -> Served | None:
+    """Find a kind in the `APIResourceList` of its group and version; None if it is not there."""
+    resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
+    for entry in resources:
+        name = str(entry.get("name", ""))
+        if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
+            inside = (str(other.get("name", "")).partition("/") for other in resources)
+            subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
+            return Served(name, bool(entry.get("namespaced")), subresources)
+    return None
+
+
+def published_schema(document: Json, gvk: GVK) -> Json | None:
+    """Find the schema of a kind in the OpenAPI document of its group and version; None if it is not there."""
+    kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}
+    schemas = dig(document, "components", "schemas")
+    for schema in schemas.values() if isinstance(schemas, dict) else ():
+        kinds = dig(schema, "x-kubernetes-group-version-kind")
+        if isinstance(kinds, list) and kind in kinds:
+            found: Json = schema
+            return found
+    return None
