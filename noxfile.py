@@ -12,7 +12,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "integration", "built_operators", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "docs"]
 nox.options.error_on_missing_interpreters = False  # nox names each that it does not find, and says that it skips it
 nox.options.download_python = "never"
 
@@ -20,13 +20,8 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
-SLOW = (
-    *("simulation", "soak", "integration", "operators", "benchmarks", "scenarios", "conformance", "sandbox", "kinds"),
-    *("commands", "docs", "daemon/workers", "logserver", "remote"),
-)
-"""The folders of tests that run on one Python only: the one that runs nox. They take longest."""
-BETWEEN = ("tests/core", "tests/adapters", "tests/kube", "tests/webhook")
-"""What runs on a Python between the oldest and the newest: what parses, and what holds sockets and loops."""
+NIGHTLY = ("tests/benchmarks", "tests/conformance", "tests/soak")
+"""What `nox` leaves out and `nox -t nightly` runs, beside what needs the real controllers of job kinds."""
 
 BESIDE = ("-n", "2", "--dist", "loadgroup")
 """The load of `tests/operators` goes beside the kinds, which mostly wait. With any arguments all go one by one."""
@@ -80,17 +75,23 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", "-n", "auto", "tests/core", "tests/adapters")
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
-    others = [f"--ignore=tests/{folder}" for folder in ("core", "adapters", "simulation")]
-    session.run("pytest", "-n", "auto", *others)
+    elsewhere = ("tests/core", "tests/adapters", "tests/simulation", "tests/integration", "tests/operators", *NIGHTLY)
+    session.run("pytest", "-n", "auto", *(f"--ignore={folder}" for folder in elsewhere))
 
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
 def versions(session: nox.Session) -> None:
-    """The tests that take least, on the newest Python; fewer on those between. One: `nox -s versions-3.12`."""
+    """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`."""
     install(session, "tests")
-    between = session.python in VERSIONS[1:-2]
-    chosen = BETWEEN if between else [f"--ignore=tests/{folder}" for folder in SLOW]
-    session.run("pytest", *(session.posargs or ("-n", "auto", *chosen)))
+    session.run("pytest", *(session.posargs or ("-n", "auto", "tests/core", "tests/adapters")))
+
+
+@nox.session(tags=["nightly"])
+def nightly(session: nox.Session) -> None:
+    """What takes long and needs only Python: the harness of the benchmarks, conformance, leaks, 3,000 seeds."""
+    install(session, "tests")
+    session.run("pytest", "-n", "auto", *NIGHTLY)
+    session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
 
 
 @nox.session
@@ -133,7 +134,7 @@ def integration(session: nox.Session) -> None:
     session.run("pytest", "-m", "real", "--timeout=120", "-n", "2", "--dist", "loadfile", *session.posargs)
 
 
-@nox.session
+@nox.session(tags=["nightly"])
 def operators(session: nox.Session) -> None:
     """Job kinds against their real controllers; `-- --all` runs all there are. Needs Go once.
 
@@ -149,16 +150,6 @@ def operators(session: nox.Session) -> None:
     marked = "operators" if wanted else "operators and not every_operator"
     arguments = ("-m", marked, "--timeout=400", *(() if session.posargs else BESIDE), *others)
     session.run("pytest", *arguments, *([] if chosen else ["tests/operators"]))
-
-
-@nox.session
-def built_operators(session: nox.Session) -> None:
-    """As `operators`, if its controllers are built already: from nothing that takes half an hour."""
-    install(session, "tests")
-    missing = session.run("python", "-m", "tests.operators", "missing", silent=True, stderr=None)
-    if missing:
-        session.skip(f"not built: {', '.join(missing.splitlines())}. `nox -s operators` builds and runs them")
-    session.run("pytest", "-m", "operators and not every_operator", "--timeout=400", *BESIDE, "tests/operators")
 
 
 @nox.session

@@ -1,12 +1,11 @@
-"""`python -m tests.operators build`: build the controllers of job kinds, once. `missing` names those that are not."""
+"""`python -m tests.operators build`: build the controllers of job kinds, once."""
 
 from __future__ import annotations
 
 import click
 
 from tests.controlplane import building
-from tests.controlplane.binaries import find
-from tests.controlplane.errors import BinariesMissing, ControlPlaneError
+from tests.controlplane.errors import ControlPlaneError
 from tests.operators.table import DEFAULT, EXTRA
 
 
@@ -32,20 +31,6 @@ def build(force: bool, everything: bool, names: tuple[str, ...]) -> None:
             failed.append(f"{operator.name} ({', '.join(operator.kinds)})")
     if failed:
         raise click.ClickException(f"Not built, their kinds are run by the sandbox only: {', '.join(failed)}")
-
-
-@main.command()
-def missing() -> None:
-    """Name those of the default set that are not built, each in a line, and the control plane if it is not."""
-    try:
-        find()
-    except BinariesMissing:
-        click.echo("the control plane")
-    for operator in DEFAULT:
-        try:
-            operator.require()
-        except BinariesMissing:
-            click.echo(f"{operator.name} {operator.version}")
 
 
 main()
