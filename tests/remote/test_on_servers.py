@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from multikueue.adapters.job import KINDS
+from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import CLUSTER_PROFILE, JOB, MULTIKUEUE_CLUSTER, POD, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
@@ -23,6 +24,9 @@ from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import connect_workers, kubeconfig_secret
 from multikueue.testing import NOW, copy_of, job_copy_of
 from multikueue.testing.waiting import until
+from multikueued.loading import parse_settings
+from multikueued.workers.fitting import Elsewhere
+from multikueued.workers.places import Manager
 from tests.commands.test_on_servers import Shell, shell
 from tests.data.files import OCM_CRDS
 from tests.remote.objects import owned_by
@@ -30,6 +34,7 @@ from tests.runtime.fleet import CRDS, kubeconfig
 
 STARTED = "2026-01-01T00:00:00Z"
 ENDED = "2026-01-01T00:00:02Z"
+PLACE = {"name": "spoke", "namespace": "kueue-system"}
 SECRET_KEY = ObjectKey("kueue-system", "worker1-secret")
 
 
@@ -225,26 +230,14 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
 
 async def test_a_worker_that_a_cluster_profile_describes(tmp_path: Path) -> None:
     """By the Secret that is for the profile; without one only the daemon can reach it."""
-    definition = yaml.safe_load((OCM_CRDS / "clusterprofile.yaml").read_text())
-    cluster = {"clusterSource": {"clusterProfileRef": {"name": "spoke"}, "kubeConfig": None}}
     async with fleet(tmp_path) as here:
-        admin, (_, copy) = here.person.admin, await here.run_job()
+        _, copy = await here.run_job()
         await here.pod("train-a", copy)
-        define(here.person.server.registry, (), (definition,))
-        await admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": cluster})
+        await refer_to_a_profile(here)
         missing = await here.person.run("pods", "job/train")
-        server = here.workers["worker1"].kubeconfig("multikueue")["clusters"][0]["cluster"]
-        extension = {"name": "client.authentication.k8s.io/exec", "extension": {"clusterName": "spoke"}}
-        place = {"name": "spoke", "namespace": "kueue-system"}
-        kind = {"apiVersion": CLUSTER_PROFILE.gvk.api_version, "kind": "ClusterProfile"}
-        profile = {**kind, "metadata": place, "spec": {"clusterManager": {"name": "m"}}}
-        made = await admin.create(CLUSTER_PROFILE, profile)
-        status = {"accessProviders": [{"name": "any", "cluster": {**server, "extensions": [extension]}}]}
-        await admin.merge_patch(CLUSTER_PROFILE, ObjectKey.of(made), {"status": status}, subresource="status")
+        await write_the_profile(here)
         none = await here.person.run("pods", "job/train")
-        labels = {"multikueue.dev/cluster-profile": "spoke"}
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {**place, "labels": labels}}
-        await admin.create(SECRET, {**secret, "stringData": {"token": "worker1-token"}})
+        await write_its_secret(here)
         pods = await here.person.run("pods", "job/train")
 
     assert missing.exit_code == 1
@@ -253,6 +246,52 @@ async def test_a_worker_that_a_cluster_profile_describes(tmp_path: Path) -> None
     assert 'is reached by ClusterProfile "kueue-system/spoke": only the daemon has its credentials' in none.stderr
     assert pods.exit_code == 0, pods.stderr
     assert "train-a" in pods.stdout
+
+
+async def test_a_worker_that_a_cluster_profile_describes_may_take_what_is_moved(tmp_path: Path) -> None:
+    """`worker drain --move` found no place in a fleet of ClusterProfiles: it asked for the Secret "-"."""
+    async with fleet(tmp_path) as here, AsyncExitStack() as stack:
+        admin = here.person.admin
+        await refer_to_a_profile(here)
+        await write_the_profile(here)
+        connected = {"status": {"conditions": [new_condition("Active", True, "Active", "Connected", now=NOW)]}}
+        await admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), connected, subresource="status")
+        settings = parse_settings("namespace: kueue-system")
+        workload = {"metadata": {"name": "w", "namespace": "default"}, "spec": {"queueName": "nowhere"}}
+
+        async def why_not() -> str:
+            return await Elsewhere(Manager(admin, settings), stack).why_not("worker1", workload, KINDS[0])
+
+        without = await why_not()
+        await write_its_secret(here)
+        seen = await why_not()
+
+    assert "only the daemon has its credentials" in without
+    assert seen == 'LocalQueue "default/nowhere" does not exist'
+
+
+async def refer_to_a_profile(here: Fleet) -> None:
+    definition = yaml.safe_load((OCM_CRDS / "clusterprofile.yaml").read_text())
+    cluster = {"clusterSource": {"clusterProfileRef": {"name": "spoke"}, "kubeConfig": None}}
+    define(here.person.server.registry, (), (definition,))
+    await here.person.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), {"spec": cluster})
+
+
+async def write_the_profile(here: Fleet) -> None:
+    server = here.workers["worker1"].kubeconfig("multikueue")["clusters"][0]["cluster"]
+    extension = {"name": "client.authentication.k8s.io/exec", "extension": {"clusterName": "spoke"}}
+    kind = {"apiVersion": CLUSTER_PROFILE.gvk.api_version, "kind": "ClusterProfile"}
+    profile = {**kind, "metadata": PLACE, "spec": {"clusterManager": {"name": "m"}}}
+    made = await here.person.admin.create(CLUSTER_PROFILE, profile)
+    status = {"accessProviders": [{"name": "any", "cluster": {**server, "extensions": [extension]}}]}
+    key = ObjectKey.of(made)
+    await here.person.admin.merge_patch(CLUSTER_PROFILE, key, {"status": status}, subresource="status")
+
+
+async def write_its_secret(here: Fleet) -> None:
+    labels = {"multikueue.dev/cluster-profile": "spoke"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {**PLACE, "labels": labels}}
+    await here.person.admin.create(SECRET, {**secret, "stringData": {"token": "worker1-token"}})
 
 
 async def test_following_a_job_to_another_worker(tmp_path: Path) -> None:

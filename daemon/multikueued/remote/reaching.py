@@ -6,24 +6,27 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Final, Protocol
 
-from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import dig
-from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, Unauthorized, Unreachable
-from multikueue.kube import ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery
-from multikueue.runtime.manager_cluster import kubeconfig_path
-from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.commands.reading import Manager
 from multikueued.config import MarkSettings
 from multikueued.marking import key_in
-from multikueued.remote.by_profile import access_by_profile
 
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""
+_REMEDIES: Final = {
+    Lack.ELSEWHERE: ("ask the worker itself with kubectl", NOT_REACHABLE),
+    Lack.FORBIDDEN: ("ask an operator who may", NOT_REACHABLE),
+    Lack.MISSING: ("name the daemon's namespace with --daemon-namespace", NOT_FOUND),
+    Lack.UNUSABLE: ("multikueue explain says how to mend it", FINDING),
+}
+"""What to do, and the command's exit code."""
 
 
 class WorkerClient(Manager, Protocol):
@@ -66,43 +69,11 @@ async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterC
     except NotFound as error:
         told = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
         raise CommandError(told, NOT_FOUND) from error
-    location = str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
-    if (profile := profile_reference(cluster)) is not None:
-        return await _config_by_profile(manager, worker, ObjectKey(secrets, profile))
-    if kubeconfig_path(cluster) is not None or not location:
-        told = (
-            f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {location or "elsewhere"}'
-        )
-        raise CommandError(f"{told}: ask the worker itself with kubectl", NOT_REACHABLE)
-    key = ObjectKey(secrets, location)
     try:
-        secret = await manager.get(SECRET, key)
-    except Forbidden as error:
-        told = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
-        raise CommandError(f"{told}: ask an operator who may", NOT_REACHABLE) from error
-    except NotFound as error:
-        told = f'there is no Secret "{key}" with the kubeconfig of worker cluster "{worker}"'
-        raise CommandError(f"{told}: name the daemon's namespace with --daemon-namespace", NOT_FOUND) from error
-    try:
-        return parse_worker_kubeconfig(kubeconfig_in(secret, location))
-    except KubeconfigError as error:
-        told = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
-        raise CommandError(f"{told}: multikueue explain says how to mend it", FINDING) from error
-
-
-async def _config_by_profile(manager: Manager, worker: str, profile: ObjectKey) -> ClusterConfig:
-    begin = f'worker cluster "{worker}" is reached by ClusterProfile "{profile}"'
-    try:
-        found = await access_by_profile(manager, profile.namespace, profile.name)
-    except Forbidden as error:
-        told = f"{begin}, and you may not get that or its Secret: ask an operator who may"
-        raise CommandError(told, NOT_REACHABLE) from error
-    except KubeconfigError as error:
-        raise CommandError(f"{begin}: {error}: multikueue explain says how to mend it", FINDING) from error
-    if found is None:
-        told = f"{begin}: only the daemon has its credentials: ask the worker itself with kubectl"
-        raise CommandError(told, NOT_REACHABLE)
-    return found.config
+        return (await access_to(manager, cluster, secrets)).config
+    except NoAccess as error:
+        remedy, code = _REMEDIES[error.lack]
+        raise CommandError(f"{error}: {remedy}", code) from error
 
 
 async def mark_key(manager: Manager, namespace: str) -> bytes | None:

@@ -11,15 +11,14 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.cordon import cordon_of
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
-from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.workers.objects import location
-from multikueued.workers.places import Manager, decoded, read
+from multikueue.kube import KubeClient
+from multikueued.clusters import NoAccess, access_to
+from multikueued.workers.places import Manager, read
 
 UNLIMITED: Final = float("inf")
 
@@ -106,14 +105,11 @@ class Elsewhere:
             return f"it is {cordon}"
         if not is_true(cluster, "Active"):
             return "it is not connected"
-        secret = await read(self.manager.client, SECRET, ObjectKey(self.manager.namespace, location(cluster) or "-"))
-        if secret is None:
-            return "its kubeconfig cannot be read here"
         try:
-            config = parse_worker_kubeconfig(decoded(secret, KUBECONFIG_KEY).encode())
-            return await self.stack.enter_async_context(KubeClient(config, name=worker))
-        except KubeconfigError as error:
-            return f"its kubeconfig cannot be used: {error}"
+            access = await access_to(self.manager.client, cluster, self.manager.namespace)
+            return await self.stack.enter_async_context(KubeClient(access.config, name=worker))
+        except (NoAccess, KubeconfigError) as error:
+            return str(error)
 
     async def _read_queues(self, worker: str, client: KubeClient) -> Queues:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items

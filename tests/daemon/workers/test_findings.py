@@ -85,7 +85,7 @@ async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read
     assert "worker1: as the daemon saw it at 20" in text
     gaps = {one["what"]: one["why"] for one in found["notChecked"]}
     (own,) = [what for what in gaps if what.startswith("worker1 from here, and the Secret with its kubeconfig (as the")]
-    assert "you may not get secrets" in gaps[own]
+    assert "you may not get the Secret" in gaps[own]
 
 
 async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> None:

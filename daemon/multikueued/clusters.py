@@ -1,0 +1,140 @@
+"""From a MultiKueueCluster to its worker: the address and credentials that objects of the manager hold.
+
+A command reads no settings of access providers: of a ClusterProfile the Secret that is for it is enough, by the rules
+of the built-in providers. What an exec plugin gets, only the daemon has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, auto
+
+import attrs
+
+from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
+from multikueue.core.config.cluster_profiles import chosen_access, offered_clusters, profile_reference
+from multikueue.core.config.profile_secrets import is_for, secret_name, token_in
+from multikueue.core.model.kinds import CLUSTER_PROFILE, SECRET
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, name_of
+from multikueue.errors import ClusterProfileError, Forbidden, KubeconfigError, MultiKueueError, NotFound
+from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube.profile_config import profile_config
+from multikueue.protocols import Reader
+from multikueue.runtime.manager_cluster import kubeconfig_path
+from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.profile_settings import OCM_ACCOUNT
+
+
+class Lack(Enum):
+    """Why nobody but the daemon, or nobody at all, reaches a worker."""
+
+    ELSEWHERE = auto()
+    """Its credentials are in no object of the manager: in a file beside the daemon, or an exec plugin makes them."""
+    FORBIDDEN = auto()
+    """Who asks may not read them."""
+    MISSING = auto()
+    """The Secret that is named does not exist."""
+    UNUSABLE = auto()
+    """They cannot be used."""
+
+
+class NoAccess(MultiKueueError):
+    """A worker cannot be reached with what the manager holds; the message says why, in a clause."""
+
+    def __init__(self, lack: Lack, message: str) -> None:
+        super().__init__(message)
+        self.lack = lack
+
+
+@attrs.frozen
+class Access:
+    """How a worker is reached, and what says so."""
+
+    config: ClusterConfig
+    secret: Json
+    """The Secret with the kubeconfig, or with the token of a profile."""
+    profile: str = ""
+    """Name of the ClusterProfile; empty: it is a kubeconfig."""
+
+
+async def access_to(manager: Reader, cluster: Json, namespace: str) -> Access:
+    """How a worker is reached.
+
+    Args:
+        manager: its API server.
+        cluster: the MultiKueueCluster.
+        namespace: of the Secrets and ClusterProfiles.
+
+    Raises:
+        NoAccess: it cannot be.
+        ApiError: the manager does not answer.
+    """
+    profile = profile_reference(cluster)
+    if profile is not None:
+        return await _by_profile(manager, name_of(cluster), ObjectKey(namespace, profile))
+    worker, location = name_of(cluster), str(dig(cluster, "spec", "clusterSource", "kubeConfig", "location") or "")
+    if kubeconfig_path(cluster) is not None or not location:
+        where = location or "elsewhere"
+        told = f'the kubeconfig of worker cluster "{worker}" is in no Secret of the manager, but {where}'
+        raise NoAccess(Lack.ELSEWHERE, told)
+    key = ObjectKey(namespace, location)
+    try:
+        secret = await manager.get(SECRET, key)
+        return Access(parse_worker_kubeconfig(kubeconfig_in(secret, location)), secret)
+    except Forbidden as error:
+        told = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
+        raise NoAccess(Lack.FORBIDDEN, told) from error
+    except NotFound as error:
+        told = f'there is no Secret "{key}" with the kubeconfig of worker cluster "{worker}"'
+        raise NoAccess(Lack.MISSING, told) from error
+    except KubeconfigError as error:
+        told = f'the kubeconfig of worker cluster "{worker}" cannot be used: {error}'
+        raise NoAccess(Lack.UNUSABLE, told) from error
+
+
+async def _by_profile(manager: Reader, worker: str, key: ObjectKey) -> Access:
+    begin = f'worker cluster "{worker}" is reached by ClusterProfile "{key}"'
+    try:
+        found = await _access_by_profile(manager, key)
+    except Forbidden as error:
+        raise NoAccess(Lack.FORBIDDEN, f"{begin}, and you may not get that or its Secret") from error
+    except KubeconfigError as error:
+        raise NoAccess(Lack.UNUSABLE, f"{begin}: {error}") from error
+    if found is None:
+        raise NoAccess(Lack.ELSEWHERE, f"{begin}: only the daemon has its credentials")
+    return found
+
+
+async def _access_by_profile(manager: Reader, named: ObjectKey) -> Access | None:
+    """How the worker of a profile is reached; None: no Secret is for it.
+
+    Raises:
+        ClusterProfileError: there is no such profile, or what it says cannot be used.
+    """
+    profile = await _found(manager, CLUSTER_PROFILE, named)
+    for settings in _possible(profile):
+        access = chosen_access(profile, named.name, settings)
+        try:
+            key = ObjectKey(named.namespace, secret_name(access))
+        except ClusterProfileError:
+            continue  # it does not say which cluster it is
+        secret = await _found(manager, SECRET, key)
+        if profile is not None and secret is not None and is_for(secret, profile, access.provider):
+            token = token_in(secret, str(key), profile, access.provider)
+            return Access(profile_config(access, settings, token), secret, named.name)
+    return None
+
+
+def _possible(profile: Json | None) -> Iterator[ProfileSettings]:
+    """Each provider of a profile as each of those that are built in."""
+    for name in offered_clusters(profile) if profile is not None else ("",):
+        yield ProfileSettings((AccessProvider(name, builtin="cp-creds", managed_service_account=OCM_ACCOUNT),))
+        yield ProfileSettings((AccessProvider(name, builtin="secretreader"),))
+
+
+async def _found(manager: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+    try:
+        return await manager.get(resource, key)
+    except NotFound:
+        return None
