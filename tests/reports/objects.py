@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json
 from multikueue.sandbox.setting_up import CHECK, admission_check, cluster, config
@@ -11,11 +12,20 @@ from multikueue.testing import NOW, job, queues, stored, workload
 from multikueued.reports.objects import ManagerObjects
 
 
-def worker(name: str, message: str = "Connected", *, reason: str = "Active", **metadata: Any) -> Json:
-    """A MultiKueueCluster; one with another message than `Connected...` is not connected."""
-    connected = message.startswith("Connected")
-    found = new_condition("Active", connected, reason, message, now=NOW)
-    return {**stored(cluster(name), **metadata), "status": {"conditions": [found]}}
+def worker(
+    name: str,
+    message: str = "Connected",
+    *,
+    reason: str = "Active",
+    facts: ConnectionFacts | None = None,
+    **metadata: Any,
+) -> Json:
+    """A MultiKueueCluster; one with another message than `Connected` is not connected. Without facts: as by Kueue."""
+    found = [new_condition("Active", message == "Connected", reason, message, now=NOW)]
+    made = stored(cluster(name), **metadata)
+    if facts is not None and (told := facts_status(made, facts, NOW)) is not None:
+        found.append(told)
+    return {**made, "status": {"conditions": found}}
 
 
 def saying(made: Json, message: str) -> Json:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
@@ -57,20 +58,24 @@ def test_when_a_worker_that_refuses_is_asked_again() -> None:
 
 
 def test_a_connected_worker_and_the_kinds_that_it_does_not_serve() -> None:
-    forbidden = 'User "x" cannot list (at all)'
-    said = cluster_state(
-        worker("w", f"Connected; not usable for: Job.v1.batch ({forbidden}), RayJob.v1.ray.io (404, gone), Pod.v1 (no)")
-    )
-    assert (said.connected, said.error, said.attempts) == (True, "", 0)
-    assert said.unusable == {"Job.v1.batch": forbidden, "RayJob.v1.ray.io": "404, gone", "Pod.v1": "no"}
+    unusable = {"Job.v1.batch": 'User "x" cannot list (at all)', "RayJob.v1.ray.io": "404, gone", "Pod.v1": "no"}
+    said = cluster_state(worker("w", facts=ConnectionFacts(unusable=unusable)))
+    assert (said.connected, said.error, said.attempts, said.unusable) == (True, "", 0, unusable)
 
 
 def test_a_worker_that_is_tried_again() -> None:
-    due = "2026-01-01T00:02:15Z"
-    told = f"Unauthorized; connection attempts: 5, next connection attempt: {due}"
-    said = cluster_state(worker("w", told, reason="ClientConnectionFailed"))
+    due = datetime(2026, 1, 1, 0, 2, 15, tzinfo=UTC)
+    told = "Unauthorized; connection attempts: 5, next connection attempt: 2026-01-01T00:02:15Z"
+    said = cluster_state(
+        worker("w", told, reason="ClientConnectionFailed", facts=ConnectionFacts(5, due, "Unauthorized"))
+    )
     assert (said.connected, said.error, said.attempts, said.since) == (False, "Unauthorized", 5, NOW)
-    assert said.next_attempt == datetime.fromisoformat(due)
+    assert said.next_attempt == due
+
+
+def test_a_worker_of_another_controller_says_what_stands_in_its_message() -> None:
+    said = cluster_state(worker("w", "Unauthorized; connection attempts: 5", reason="ClientConnectionFailed"))
+    assert (said.error, said.attempts, said.next_attempt) == ("Unauthorized; connection attempts: 5", 0, None)
 
 
 def test_a_worker_that_nobody_has_tried() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json
@@ -119,8 +120,8 @@ def test_workers() -> None:
     asked = workload(stored(job("b")), nominated=BOTH)
     known = (
         worker("worker1", annotations={CORDON_ANNOTATION: "true"}),
-        worker("worker2", "Connected; not usable for: Job.v1.batch (404)"),
-        worker("worker3", "Unauthorized; connection attempts: 2, next connection attempt: x", reason="BadKubeConfig"),
+        worker("worker2", facts=ConnectionFacts(unusable={"Job.v1.batch": "404"})),
+        worker("worker3", "Unauthorized", reason="BadKubeConfig", facts=ConnectionFacts(2, None, "Unauthorized")),
     )
     found = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
 
@@ -153,9 +154,8 @@ def test_the_status_of_a_fleet() -> None:
 
 def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> None:
     lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
-    degraded = worker(
-        "worker1", "Connected; not usable for: RayJob.v1.ray.io (the server could not find the requested resource)"
-    )
+    gone = {"RayJob.v1.ray.io": "the server could not find the requested resource"}
+    degraded = worker("worker1", facts=ConnectionFacts(unusable=gone))
     status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
 
     assert [(one.where, one.blocking) for one in status.findings] == [("unused", False), ("worker1", False)]

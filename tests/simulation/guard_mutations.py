@@ -14,7 +14,7 @@ from unittest import mock
 
 import attrs
 
-from multikueue.core.machinery import connection
+from multikueue.core.machinery import remembered_loss
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.core.workload import assigned, ending, evicting, leftovers, pending, unrecorded
 from multikueue.core.workload import earlier_attempts as earlier
@@ -134,7 +134,7 @@ def old_losses_count() -> AbstractContextManager[Any]:
 
 def absences_count_as_losses() -> AbstractContextManager[Any]:
     """The time in which no daemon ran counts as the loss of a worker."""
-    original = connection.remembered_loss
+    original = remembered_loss.remembered_loss
 
     def remembered(cluster: Any, started: Any, led_until: Any) -> Any:
         del led_until

@@ -10,6 +10,7 @@ from typing import Any, Final
 import attrs
 
 from multikueue.core.machinery.connection import CONNECTION_FAILED, UNREADABLE
+from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
@@ -17,9 +18,6 @@ from multikueue.core.workload import placements as noted
 from multikueue.core.workload.words import BEFORE_REASONS, BETWEEN_REASONS
 from multikueued.reports.events import EventReport
 
-NOT_USABLE: Final = "; not usable for: "
-"""In the Active condition of a MultiKueueCluster: before the kinds that cannot be used there."""
-_ATTEMPTS: Final = re.compile(r"; connection attempts: (\d+), next connection attempt: (\S+)$")
 _ASKED_AGAIN: Final = re.compile(r"refuses it, is asked again at (\S+): (.+)", re.DOTALL)
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
@@ -134,27 +132,19 @@ class ClusterState:
 
 
 def cluster_state(cluster: Json) -> ClusterState:
-    """Read the Active condition of a MultiKueueCluster."""
-    active = condition(cluster, "Active") or {}
-    message, connected = str(active.get("message") or ""), is_true(cluster, "Active")
-    tried = _ATTEMPTS.search(message)
-    error = _ATTEMPTS.sub("", message) if not connected else ""
+    """What a MultiKueueCluster says of its connection; by another controller than ours, only whether there is one."""
+    active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
+    connected = is_true(cluster, "Active")
+    error = facts.error or str(active.get("message") or "")
     return ClusterState(
         connected=connected,
         since=_time(active.get("lastTransitionTime")),
         reason=str(active.get("reason") or ""),
-        error=error or ("" if connected else "nobody has tried to connect to it: does the daemon run?"),
-        attempts=int(tried[1]) if tried is not None else 0,
-        next_attempt=_time(tried[2]) if tried is not None else None,
-        unusable=_unusable(message) if connected else {},
+        error="" if connected else error or "nobody has tried to connect to it: does the daemon run?",
+        attempts=0 if connected else facts.failures,
+        next_attempt=None if connected else facts.next_attempt,
+        unusable=facts.unusable if connected else {},
     )
-
-
-def _unusable(message: str) -> dict[str, str]:
-    """`Connected; not usable for: Job.v1.batch (why), PyTorchJob.v1.kubeflow.org (why)`."""
-    listed = message.partition(NOT_USABLE)[2]
-    begin = re.compile(r"(?:^|(?<=\), ))([A-Z]\w*\.v\w+(?:\.[a-z0-9.-]+)?) \(")
-    return {name: text.removesuffix(")") for name, text in _pieces(begin, listed, between=2).items()}
 
 
 def _pieces(begin: re.Pattern[str], text: str, *, between: int) -> dict[str, str]:

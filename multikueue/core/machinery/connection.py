@@ -8,10 +8,10 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import (
     condition,
     new_condition,
-    parse_timestamp,
     says_the_same,
     timestamp,
     updated,
@@ -30,12 +30,6 @@ KUEUE: Final = "multikueue.dev/KueueComplete"
 """Another one: whether the worker's Kueue has what copies may need."""
 CREDENTIALS_TOLD: Final = "The connection uses the kubeconfig with the digest "
 PROFILE_TOLD: Final = "The connection uses what its ClusterProfile says, with the digest "
-_UNUSABLE: Final = "; not usable for: "
-_ATTEMPTS: Final = "; connection attempts: "
-_NEXT_ATTEMPT: Final = ", next connection attempt: "
-NOTED_WITHIN: Final = timedelta(minutes=3)
-"""A failed attempt stands on the object at most so long after it was due: requests have deadlines of 30 s, and a write
-that fails is repeated within a minute."""
 
 
 @attrs.frozen
@@ -85,7 +79,7 @@ class Connection:
     be read, and until the first answer or failure.
 
     The first failure sets it, to when the worker answered last, and the next ones keep it. An earlier process may have
-    noted it, see `remembered_loss`.
+    noted it, see `remembered_loss.py`.
     """
     failures: int = 0
     """Attempts that failed since it was last connected."""
@@ -161,6 +155,12 @@ class Connection:
         """
         return Connection(False, None, failures, now + timedelta(seconds=retry_in), UNREADABLE, error)
 
+    def facts(self, unusable: Mapping[str, str] | None = None) -> ConnectionFacts:
+        """What the MultiKueueCluster says of it for programs; see `active_condition`."""
+        if self.connected:
+            return ConnectionFacts(unusable=unusable or {})
+        return ConnectionFacts(self.failures if self.next_attempt else 0, self.next_attempt, self.error)
+
     def active_condition(
         self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
     ) -> Json:
@@ -173,44 +173,16 @@ class Connection:
         """
         if self.connected:
             flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
-            message = f"Connected{_UNUSABLE}{flaws}" if flaws else "Connected"
+            message = f"Connected; not usable for: {flaws}" if flaws else "Connected"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
         if self.next_attempt is not None:
-            message += f"{_ATTEMPTS}{self.failures}{_NEXT_ATTEMPT}{timestamp(self.next_attempt)}"
+            due = timestamp(self.next_attempt)
+            message += f"; connection attempts: {self.failures}, next connection attempt: {due}"
         told_lost = new_condition("Active", False, self.reason, message, now=now, generation=generation)
         if self.lost_since is not None:
             told_lost["lastTransitionTime"] = timestamp(self.lost_since)
         return told_lost
-
-
-def remembered_loss(cluster: Json, started: datetime, led_until: datetime | None) -> datetime | None:
-    """Since when a worker counts as lost that was lost before this process started; None: the object says it was not.
-
-    Only the time counts in which a leader watched: a worker that was away together with us may be back already. So the
-    time without a leader is added to what the object says. If it is not known, or if the loss had ended without
-    anybody noting that, the loss begins with our start.
-
-    Args:
-        cluster: the MultiKueueCluster.
-        started: when this process began to connect to workers.
-        led_until: when the leader before it was at work last.
-    """
-    active = condition(cluster, "Active")
-    if active is None or active.get("status") == "True" or active.get("reason") == UNREADABLE:
-        return None
-    noted = parse_timestamp(active.get("lastTransitionTime"))
-    if noted is not None and noted >= started:
-        return noted  # by this process
-    if noted is None or led_until is None or _had_ended(active, led_until):
-        return started
-    return min(started, noted + max(started - led_until, timedelta(0)))
-
-
-def _had_ended(active: Json, led_until: datetime) -> bool:
-    """Whether a leader went on for long after the next attempt was due: had that failed, it would stand here."""
-    due = parse_timestamp(str(active.get("message") or "").rpartition(_NEXT_ATTEMPT)[2])
-    return due is not None and led_until - due > NOTED_WITHIN
 
 
 def active_status(
@@ -283,18 +255,18 @@ class Notice:
     note: str
 
 
-def notice(found: Json | None, wanted: Json) -> Notice | None:
+def notice(found: Json | None, wanted: Json, facts: ConnectionFacts) -> Notice | None:
     """The event that goes with a condition about to be written; None if nothing happened but another attempt.
 
     Args:
         found: the Active condition so far.
         wanted: the one that takes its place.
+        facts: what is known of the connection.
     """
-    message = str(wanted["message"])
     if wanted["status"] == "True":
-        degraded = _UNUSABLE in message
-        return Notice(*(("Warning", "KindsNotUsable") if degraded else ("Normal", "ClusterConnected")), message)
+        kind, reason = ("Warning", "KindsNotUsable") if facts.unusable else ("Normal", "ClusterConnected")
+        return Notice(kind, reason, str(wanted["message"]))
     if found is not None and found.get("status") == "False" and found.get("reason") == wanted["reason"]:
         return None
     lost = wanted["reason"] == CONNECTION_FAILED
-    return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), message.partition(_ATTEMPTS)[0])
+    return Notice("Warning", "ClusterLost" if lost else str(wanted["reason"]), facts.error)

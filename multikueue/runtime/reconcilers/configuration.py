@@ -20,8 +20,9 @@ from multikueue.core.machinery.connection import (
     credentials_status,
     kueue_status,
     notice,
-    remembered_loss,
 )
+from multikueue.core.machinery.connection_facts import facts_status
+from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -211,10 +212,13 @@ class ClusterReconciler:
         worker = self.workers.get(ObjectKey.of(cluster).name)
         if worker is None:
             return
+        connection, now = worker.connection, self.clock()
         unusable = worker.usable.unusable if worker.usable is not None else {}
-        wanted = active_status(cluster, worker.connection, self.clock(), unusable)
-        kueue = kueue_status(cluster, worker.usable.kueue.known, self.clock()) if worker.usable is not None else None
-        changed = [one for one in (wanted, self._credentials(worker, cluster), kueue) if one is not None]
+        facts = connection.facts(unusable)
+        wanted = active_status(cluster, connection, now, unusable)
+        known = None if connection.unheard else facts_status(cluster, facts, now)
+        kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None
+        changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue) if one is not None]
         if not changed:
             return
         told = conditions(cluster)
@@ -222,6 +226,6 @@ class ClusterReconciler:
             told = replaced(told, one)
         if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
             return  # deleted: its event enqueues it
-        happened = notice(condition(cluster, "Active"), wanted) if wanted is not None else None
+        happened = notice(condition(cluster, "Active"), wanted, facts) if wanted is not None else None
         if happened is not None:
             self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)

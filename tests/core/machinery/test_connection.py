@@ -11,13 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from multikueue.core.machinery.connection import (
     CONNECTION_FAILED,
-    NOTED_WITHIN,
     Connection,
     Notice,
     active_status,
     notice,
-    remembered_loss,
 )
+from multikueue.core.machinery.connection_facts import FACTS, ConnectionFacts, connection_facts, facts_status
+from multikueue.core.machinery.remembered_loss import NOTED_WITHIN, remembered_loss
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
 from tests.core.building import NOW
@@ -26,8 +26,13 @@ LATER = NOW + timedelta(minutes=10)
 LOST = Connection().failed("connection refused", NOW, failures=1, retry_in=600)
 
 
-def cluster(told: Json | None) -> Json:
-    return {"metadata": {"generation": 2}, "status": {"conditions": [] if told is None else [told]}}
+def cluster(*told: Json | None) -> Json:
+    """A MultiKueueCluster that has these conditions."""
+    return {"metadata": {"generation": 2}, "status": {"conditions": [one for one in told if one is not None]}}
+
+
+def facts_of(connection: Connection) -> Json | None:
+    return facts_status(cluster(None), connection.facts(), NOW)
 
 
 def test_a_connected_worker_says_so() -> None:
@@ -69,7 +74,7 @@ def test_a_worker_that_cannot_be_read_is_not_lost() -> None:
     assert (told["status"], told["reason"]) == ("False", "AnswersUnreadable")
     assert told["message"].startswith("the list has more than 5 objects; connection attempts: 3")
     assert remembered_loss(cluster(told), LATER, None) is None
-    happened = notice(None, told)
+    happened = notice(None, told, full.facts())
     assert happened is not None
     assert (happened.type, happened.reason) == ("Warning", "AnswersUnreadable")
     assert full.failed("silent", LATER).lost_since == LATER
@@ -92,7 +97,7 @@ def lost_until(due: float, reason: str = CONNECTION_FAILED) -> Json:
     """What a leader has noted: lost since `NOW`, and when it was to be tried next."""
     attempts = 1 if reason == CONNECTION_FAILED else 0
     lost = Connection().failed("timeout", NOW, failures=attempts, retry_in=60 * due, reason=reason)
-    return cluster(lost.active_condition(NOW, 2))
+    return cluster(lost.active_condition(NOW, 2), facts_of(lost))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +139,7 @@ def test_the_counted_time_is_written_before_another_restart_adds_to_it() -> None
     told = active_status(found, Connection(lost_since=minutes(25)), minutes(30))
     assert told == {**found["status"]["conditions"][0], "lastTransitionTime": timestamp(minutes(25))}
     assert active_status(cluster(told), Connection(lost_since=minutes(25)), minutes(30)) is None
-    assert notice(found["status"]["conditions"][0], told) is None
+    assert notice(found["status"]["conditions"][0], told, ConnectionFacts()) is None
     up = cluster(LOST.succeeded().active_condition(NOW, 2))
     assert active_status(up, Connection(), LATER) is None
     assert active_status(cluster(None), Connection(), LATER) is None
@@ -173,15 +178,50 @@ def test_the_kinds_a_worker_lacks_are_named_while_it_is_connected() -> None:
 
 
 def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
+    retried, refused = LOST.failed("timeout", LATER, failures=2), LOST.failed("no key", LATER, reason="BadKubeConfig")
+    flawed = {"Job.v1.batch": "no"}
     lost, up = LOST.active_condition(NOW, 2), LOST.succeeded().active_condition(NOW, 2)
-    again = LOST.failed("timeout", LATER, failures=2).active_condition(LATER, 2)
-    refused = LOST.failed("no key", LATER, reason="BadKubeConfig")
-    degraded = LOST.succeeded().active_condition(NOW, 2, {"Job.v1.batch": "no"})
-    assert notice(None, lost) == notice(up, lost) == Notice("Warning", "ClusterLost", "connection refused")
-    assert notice(lost, again) is None
-    assert notice(lost, refused.active_condition(LATER, 2)) == Notice("Warning", "BadKubeConfig", "no key")
-    assert notice(lost, up) == notice(degraded, up) == Notice("Normal", "ClusterConnected", "Connected")
-    assert notice(up, degraded) == Notice("Warning", "KindsNotUsable", degraded["message"])
+    degraded = LOST.succeeded().active_condition(NOW, 2, flawed)
+
+    def happens(found: Json | None, connection: Connection, unusable: dict[str, str] | None = None) -> Notice | None:
+        return notice(found, connection.active_condition(LATER, 2, unusable), connection.facts(unusable))
+
+    assert happens(None, LOST) == happens(up, LOST) == Notice("Warning", "ClusterLost", "connection refused")
+    assert happens(lost, retried) is None
+    assert happens(lost, refused) == Notice("Warning", "BadKubeConfig", "no key")
+    connected = Notice("Normal", "ClusterConnected", "Connected")
+    assert happens(lost, LOST.succeeded()) == happens(degraded, LOST.succeeded()) == connected
+    assert happens(up, LOST.succeeded(), flawed) == Notice("Warning", "KindsNotUsable", degraded["message"])
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        LOST.facts(),
+        LOST.failed("no key", NOW, reason="BadKubeConfig").facts(),
+        LOST.succeeded().facts(),
+        LOST.succeeded().facts({"Job.v1.batch": "not (found), RayJob.v1.ray.io (no)"}),
+    ],
+    ids=["lost", "refused", "connected", "degraded"],
+)
+def test_programs_read_facts_and_not_the_message(facts: ConnectionFacts) -> None:
+    """Whatever a worker's words are made of: they were taken apart by regexes."""
+    told = facts_status(cluster(None), facts, NOW)
+    assert connection_facts(cluster(told)) == facts
+    assert facts_status(cluster(told), facts, LATER) is None, "it says the same already"
+
+
+@pytest.mark.parametrize("message", ["", "Connected", "[1]", '{"failures": "x", "nextAttempt": 3, "unusable": []}'])
+def test_facts_that_cannot_be_read_are_unknown(message: str) -> None:
+    found = connection_facts(cluster({"type": FACTS, "status": "True", "message": message}))
+    assert found in (None, ConnectionFacts())
+
+
+def test_facts_fit_into_a_condition() -> None:
+    """A message that were cut would be no JSON."""
+    flawed = {f"Kind{number}.v1.example.com": "x" * 10_000 for number in range(40)}
+    told = facts_status(cluster(None), LOST.succeeded().facts(flawed), NOW)
+    assert (connection_facts(cluster(told)) or ConnectionFacts()).unusable.keys() == flawed.keys()
 
 
 def test_a_new_error_is_written_and_keeps_the_time() -> None:
@@ -235,10 +275,12 @@ class Connecting(RuleBasedStateMachine):
         self.told = True
         found = condition(self.object, "Active")
         wanted = active_status(self.object, self.connection, self.now, self.unusable)
+        facts = None if self.connection.unheard else self.connection.facts(self.unusable)
+        known = facts_status(self.object, facts, self.now) if facts is not None else None
         if wanted is not None:
-            told = notice(found, wanted)
+            told = notice(found, wanted, facts or ConnectionFacts())
             self.notices += [told] if told is not None else []
-            self.object = cluster(wanted)
+        self.object = cluster(wanted or found, known or condition(self.object, FACTS))
 
     @rule(seconds=st.integers(0, 1000))
     def passes(self, seconds: int) -> None:

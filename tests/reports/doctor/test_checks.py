@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from multikueue import AVAILABLE
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -197,8 +198,8 @@ def credential_cases() -> Iterator[Case]:
         reason = "BadKubeConfig" if name == "kubeconfig-key" else "ClientConnectionFailed"
         lost = worker("worker1", told, reason=reason)
         yield name, with_objects(clusters=(lost, worker("worker2"))), "worker1", ""
-    degraded = "Connected; not usable for: Job.v1.batch (the server could not find the requested resource)"
-    lacking = worker("worker1", degraded)
+    gone = {"Job.v1.batch": "the server could not find the requested resource"}
+    lacking = worker("worker1", facts=ConnectionFacts(unusable=gone))
     yield "crd-missing", with_objects(clusters=(lacking, worker("worker2"))), "worker1", ""
 
 

@@ -1,0 +1,77 @@
+"""What a MultiKueueCluster says of its connection for programs: JSON in a condition beside `Active`, of the same write.
+
+The message of `Active` is for people, and nobody reads it back. Where this condition is absent, as with another
+controller, nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+import attrs
+import orjson
+
+from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+
+FACTS: Final = "multikueue.dev/ConnectionFacts"
+"""The type of the condition."""
+_MAX_TEXT: Final = 512
+"""The most characters of each reason: all kinds together fit into a condition."""
+
+
+@attrs.frozen
+class ConnectionFacts:
+    """What is known of a worker's connection."""
+
+    failures: int = 0
+    """Attempts that failed since it was last connected."""
+    next_attempt: datetime | None = None
+    """When the next one is made; None if none is."""
+    error: str = ""
+    """Why it is not connected; empty while it is."""
+    unusable: Mapping[str, str] = MappingProxyType({})
+    """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
+
+
+def facts_status(cluster: Json, facts: ConnectionFacts, now: datetime) -> Json | None:
+    """The condition to write; None if the object says the same already.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        facts: what is known.
+        now: the manager's wall clock.
+    """
+    due = facts.next_attempt
+    written: Json = {
+        "failures": facts.failures,
+        "nextAttempt": timestamp(due) if due is not None else None,
+        "error": facts.error[: 2 * _MAX_TEXT],
+        "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())},
+    }
+    text = orjson.dumps({name: value for name, value in written.items() if value}).decode()
+    generation = dig(cluster, "metadata", "generation")
+    reason = "NotConnected" if facts.error else "Connected"
+    wanted = new_condition(FACTS, not facts.error, reason, text, now=now, generation=generation)
+    return None if says_the_same(condition(cluster, FACTS), wanted) else wanted
+
+
+def connection_facts(cluster: Json) -> ConnectionFacts | None:
+    """What a MultiKueueCluster says; None: nothing that can be read."""
+    try:
+        found: Any = orjson.loads(str((condition(cluster, FACTS) or {}).get("message") or ""))
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    failures, due, unusable = found.get("failures"), found.get("nextAttempt"), found.get("unusable")
+    return ConnectionFacts(
+        failures if isinstance(failures, int) else 0,
+        parse_timestamp(due) if isinstance(due, str) else None,
+        str(found.get("error") or ""),
+        {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
+    )
