@@ -108,8 +108,9 @@ class Readers:
         self._known.pop(digest, None)
         lasts = ALLOWED_FOR if verdict is Verdict.ALLOWED else REFUSED_FOR
         self._known[digest] = verdict, anyio.current_time() + lasts
-        while len(self._known) > TOKENS:
-            del self._known[next(iter(self._known))]
+        while len(self._known) > TOKENS:  # whoever invents tokens pushes out only such ones
+            refused = (one for one, (known, _) in self._known.items() if known is not Verdict.ALLOWED)
+            del self._known[next(refused, next(iter(self._known)))]
         return verdict
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -81,6 +82,15 @@ def test_amounts() -> None:
     assert listed({}) == "-"
     assert listed({"cpu": "3", "memory": "1Gi"}) == "cpu 3, memory 1Gi"
     assert listed({"cpu": "3"}, {"cpu": "8", "memory": "1Gi"}) == "cpu 3/8, memory 0/1Gi"
+
+
+@pytest.mark.parametrize("text", ["\x9b31m red", "\u202egpj", "\x7f", "\U000e0041", "née — naïve"])
+def test_structured_output_shows_no_terminal_what_it_would_obey(text: str) -> None:
+    """C1 control characters are JSON, and `-o json` goes to terminals, too."""
+    as_text, as_yaml_text = as_json({"told": text}), as_yaml({"told": text})
+    assert not any(unicodedata.category(one) in ("Cc", "Cf") and one != "\n" for one in as_text + as_yaml_text)
+    assert json.loads(as_text) == yaml.safe_load(as_yaml_text) == {"told": text}
+    assert ("née" in as_text and "née" in as_yaml_text) is text.startswith("née")
 
 
 def test_reports_as_json_and_yaml_have_the_same_fields() -> None:

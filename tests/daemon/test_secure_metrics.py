@@ -106,6 +106,18 @@ async def test_a_stranger_with_many_tokens_fills_no_memory() -> None:
     assert "Bearer" not in repr(readers)
 
 
+async def test_invented_tokens_push_out_no_real_one() -> None:
+    """Each scrape of Prometheus would cost two requests again."""
+    manager = Manager()
+    readers = Readers(manager.create)
+    await readers.verdict("Bearer good")
+    for number in range(2 * TOKENS):
+        await readers.verdict(f"Bearer {number}")
+    asked = len(manager.asked)
+    assert await readers.verdict("Bearer good") is Verdict.ALLOWED
+    assert len(manager.asked) == asked
+
+
 async def test_a_manager_that_does_not_answer_opens_nothing() -> None:
     manager = Manager(broken=ServerFault("broken", status=500))
     assert await Readers(manager.create).verdict("Bearer good") is Verdict.UNCLEAR

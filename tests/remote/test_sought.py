@@ -51,6 +51,12 @@ class TestANamespaceMadeAgain:
         assert SOUGHT.owners_of_copy([copy]) == {uid(job_copy())}
         assert self._sought().owners_of_copy([copy]) == frozenset()
 
+    def test_an_owner_that_is_not_the_controller_is_not_the_job(self) -> None:
+        """Anybody who may write the copy can add one: its pods' logs would be shown as the job's."""
+        forged = owned_by(with_value(job_copy(), ("metadata", "uid"), "forged"), controller=False)
+        copy = with_value(workload_copy(), ("metadata", "ownerReferences"), [owned_by(job_copy()), forged])
+        assert SOUGHT.owners_of_copy([copy]) == {uid(job_copy())}
+
     def test_an_earlier_workload_of_the_name_is_no_sibling(self) -> None:
         assert siblings_of(self.AGAIN, [LOCAL, self.AGAIN]) == ()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import attrs
@@ -12,6 +14,7 @@ import orjson
 import yaml
 
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.outside_text import has_hidden, is_hidden
 
 
 def plain(value: Any) -> Any:
@@ -30,13 +33,16 @@ def plain(value: Any) -> Any:
 
 
 def as_json(value: Any) -> str:
-    """A report as indented JSON."""
-    return orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
+    """A report as indented JSON; characters that a terminal would obey are escaped."""
+    text = orjson.dumps(plain(value), option=orjson.OPT_INDENT_2).decode()
+    return "".join(json.dumps(one)[1:-1] if is_hidden(one) else one for one in text) if has_hidden(text) else text
 
 
 def as_yaml(value: Any) -> str:
-    """A report as YAML."""
-    return yaml.safe_dump(plain(value), sort_keys=False, allow_unicode=True, width=120).rstrip("\n")
+    """A report as YAML; characters that a terminal would obey are escaped."""
+    dump = partial(yaml.safe_dump, plain(value), sort_keys=False, width=120)
+    text: str = dump(allow_unicode=True)
+    return (dump(allow_unicode=False) if has_hidden(text) else text).rstrip("\n")
 
 
 def camel(name: str) -> str:

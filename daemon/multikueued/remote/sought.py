@@ -50,10 +50,11 @@ class Sought:
         return [one for one in listed if self._is_copy(one)]
 
     def owners_of_copy(self, listed: Iterable[Json]) -> frozenset[str]:
-        """The UIDs of the jobs that the worker's Kueue notes on the Workload copy."""
+        """The UIDs of the jobs that control the Workload copy on the worker, or of a group's pods."""
         found = [one for one in listed if name_of(one) == name_of(self.workload) and self._is_ours(one)]
         owners = (reference for one in found for reference in dig(one, "metadata", "ownerReferences") or [])
-        return frozenset(str(reference.get("uid") or "") for reference in owners) - {""}
+        members = workloads.has_members(self.workload)
+        return frozenset(str(one.get("uid") or "") for one in owners if members or one.get("controller") is True) - {""}
 
     def _is_copy(self, found: Json) -> bool:
         carriers = {name_of(one) for one in (self.workload, *self.siblings)}

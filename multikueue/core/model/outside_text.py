@@ -18,10 +18,14 @@ def one_line(text: str) -> str:
 
 def without_controls(text: str) -> str:
     """A text of several lines with nothing but these and tabs: any other character that is not seen becomes `�`."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join("�" if _is_hidden(one) else one for one in text)
+    return "".join("�" if is_hidden(one) else one for one in text) if has_hidden(text) else text
 
 
-def _is_hidden(one: str) -> bool:
+def has_hidden(text: str) -> bool:
+    """Whether a text has characters that a terminal would obey and not show."""
+    return not (text.isascii() and text.isprintable()) and any(map(is_hidden, text))
+
+
+def is_hidden(one: str) -> bool:
+    """Whether a character is not to be seen, and neither a line's end nor a tab."""
     return one not in "\n\t" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
