@@ -40,9 +40,9 @@ def as_json(value: Any) -> str:
 
 def as_yaml(value: Any) -> str:
     """A report as YAML; characters that a terminal would obey are escaped."""
-    dump = partial(yaml.safe_dump, plain(value), sort_keys=False, width=120)
-    text: str = dump(allow_unicode=True)
-    return (dump(allow_unicode=False) if has_hidden(text) else text).rstrip("\n")
+    made = partial(yaml.safe_dump, plain(value), sort_keys=False, width=120)
+    text = str(made(allow_unicode=True))
+    return (str(made(allow_unicode=False)) if has_hidden(text) else text).rstrip("\n")
 
 
 def camel(name: str) -> str:
