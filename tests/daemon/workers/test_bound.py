@@ -32,6 +32,8 @@ from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
+pytestmark = pytest.mark.timeout(120)
+
 BOUND = attrs.evolve(SETTINGS, bound_tokens=BoundTokenSettings(enabled=True))
 KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-kubeconfig")
 CREATES = ("system:serviceaccount:kueue-system:multikueue", "create")

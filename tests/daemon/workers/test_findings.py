@@ -19,6 +19,8 @@ from multikueued.leader_settings import FindingsSettings
 from multikueued.reports.published import Published, published_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
+pytestmark = pytest.mark.timeout(120)
+
 ACCOUNT = "system:serviceaccount:kueue-system:multikueue"
 KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
 

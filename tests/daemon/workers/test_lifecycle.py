@@ -19,6 +19,8 @@ from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
+pytestmark = pytest.mark.timeout(120)
+
 
 async def waits(here: Ground, words: str) -> None:
     """Wait until the check of a Workload says something."""

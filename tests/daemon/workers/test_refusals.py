@@ -23,6 +23,8 @@ from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.workers.objects import multikueue_cluster, multikueue_config
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
+pytestmark = pytest.mark.timeout(120)
+
 ADD = ("worker", "add", "worker1", "--context", "worker1")
 
 
