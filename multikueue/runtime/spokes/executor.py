@@ -19,12 +19,12 @@ from multikueue.runtime.mutation_cache import MutationCache
 
 log = get_logger(__name__)
 
-_REASONS: Mapping[type[Effect], tuple[str, str]] = {
-    Create: ("MultiKueueClusterCreated", "Create"),
-    Mend: ("MultiKueueClusterUpdated", "Update"),
-    Remove: ("MultiKueueClusterDeleted", "Delete"),
+_TOLD: Mapping[type[Effect], tuple[str, str, str]] = {
+    Create: ("created", "MultiKueueClusterCreated", "Create"),
+    Mend: ("updated", "MultiKueueClusterUpdated", "Update"),
+    Remove: ("deleted", "MultiKueueClusterDeleted", "Delete"),
 }
-"""Reason and action of the events: the reasons of OCM's addon."""
+"""What is told of each, and reason and action of the events: the reasons of OCM's addon."""
 
 
 @attrs.define(eq=False)
@@ -50,13 +50,14 @@ class SpokeExecutor:
             if isinstance(effect, Create):
                 raise  # there is no such namespace, or the kind is not served any more
             return  # it is gone already: its event has it looked at again
-        key, adopts = ObjectKey.of(told), isinstance(effect, Mend) and effect.adopts
-        verb = "taken over" if adopts else f"{type(effect).__name__.lower()}d".replace("mendd", "mended")
+        key, (verb, reason, action) = ObjectKey.of(told), _TOLD[type(effect)]
+        if isinstance(effect, Mend) and effect.adopts:
+            verb = "taken over"
         log.info(f"object of a spoke {verb}", spoke=spoke, kind=effect.resource.gvk.kind, object=str(key))
         if effect.resource == MULTIKUEUE_CLUSTER:
-            reason, action = _REASONS[type(effect)]
-            note = f"MultiKueueCluster {key} of ManagedCluster {spoke} {verb}"
-            self.events.emit(told, "Normal", reason, action, note)
+            self.events.emit(
+                told, "Normal", reason, action, f"MultiKueueCluster {key} of ManagedCluster {spoke} {verb}"
+            )
 
     async def _send(self, client: Writer, effect: Effect) -> Json:
         """Send the request; the object as it is now, or was."""

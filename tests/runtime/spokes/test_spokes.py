@@ -412,6 +412,8 @@ class TestAdopting:
                 await until(lambda: _lacks(on, "secret"))
                 await anyio.sleep(60)
                 assert await on.is_active()
+                told = "MultiKueueCluster c1 of ManagedCluster c1 taken over"
+                assert ("MultiKueueCluster", "MultiKueueClusterUpdated", told) in await on.events()
             after = await on.parts()
             assert {part: uid(obj) for part, obj in after.items()} == {
                 part: uid(obj) for part, obj in before.items() if part != "secret"
