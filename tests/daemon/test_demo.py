@@ -59,6 +59,7 @@ def test_a_worker_that_is_taken_away_loses_its_jobs_to_others_and_none_is_left_t
     assert done.returncode == 0, done.stderr
     assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (12, 0, 0)
     assert outcome["moved"] == sum(len(item["placements"]) - 1 for item in outcome["items"]) > 0
+    assert sum(outcome["per_cluster"].values()) == 12, "one that has moved counts where it went"
     assert "worker1 is out of reach" in done.stderr, "progress is told where there is no terminal"
 
 

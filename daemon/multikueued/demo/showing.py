@@ -112,7 +112,7 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
         "jobs": len(tally.stories),
         "finished": tally.count(Stage.FINISHED, Stage.SERVED),
         "failed": tally.count(Stage.FAILED),
-        "per_cluster": {worker: sum(worker in story.ran_on for story in tally.stories.values()) for worker in workers},
+        "per_cluster": {name: sum(name in story.clusters for story in tally.stories.values()) for name in workers},
         "leftovers": tally.leftovers,
         "moved": sum(story.moves for story in tally.stories.values()),
         "first_finished_s": round(min(ends), 3) if ends else None,
