@@ -87,6 +87,18 @@ async def test_a_check_of_another_controller_is_left_alone() -> None:
         assert resource_version(found) == resource_version(created)
 
 
+async def test_a_check_that_does_not_exist_may_be_ours() -> None:
+    """It may be about to be created again: what was offered by it is not taken away."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
+    await fleet.admin.create(ADMISSION_CHECK, foreign)
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        found = [manager.cluster.our_check(names) for names in ([], ["foreign"], ["gone"], ["gone", "foreign", CHECK])]
+        assert found == [(None, False), (None, False), (None, True), (CHECK, True)]
+
+
 async def test_nothing_is_written_while_nothing_changes() -> None:
     """A failing worker is tried again and again; the check has nothing new to say about it."""
     fleet = Fleet.of("worker1", "worker2")

@@ -379,6 +379,24 @@ async def test_an_earlier_attempt_is_waited_for_without_the_time_in_which_nobody
             assert 500 < anyio.current_time() - began < 560
 
 
+async def test_an_earlier_attempt_is_waited_for_by_the_next_process_though_its_worker_was_removed() -> None:
+    """The Workload alone names the worker then: nobody has a connection to it, and no memory of it."""
+    async with abandoned(lost_for=300) as after:
+        fleet = after.fleet
+        async with fleet.running(after.next_manager()):
+            await anyio.sleep(10)
+            await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+            await anyio.sleep(60)
+            assert annotations_of(await fleet.workload())[LAST_WORKER_ANNOTATION] == after.lost
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", after.lost))
+        began = anyio.current_time()
+        async with fleet.running():
+            await anyio.sleep(800)
+            assert not await after.runs_elsewhere()
+            await until(after.runs_elsewhere, within=200)
+            assert anyio.current_time() - began > 880
+
+
 async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_failed() -> None:
     """The time is over: the manager was stopped in the last second. The worker answers, though it takes 25 s."""
     async with abandoned(lost_for=895) as after:
