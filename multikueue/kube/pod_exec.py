@@ -13,8 +13,9 @@ import orjson
 
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.outside_text import one_line
 from multikueue.errors import DeadlineExceeded, Invalid, Unreachable
-from multikueue.kube.error_mapping import ErrorMapping, decoded, where
+from multikueue.kube.error_mapping import MAX_MESSAGE, ErrorMapping, decoded, where
 from multikueue.kube.exchange import Exchange
 from multikueue.kube.requests import Request
 
@@ -92,7 +93,8 @@ def _exit_code(status: bytes, begin: str) -> int:
     try:
         return int(WsApiClient.parse_error_data(status))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        raise Invalid(f"{begin}: {(decoded(status) or {}).get('message') or 'it could not be started'}") from None
+        told = one_line(str((decoded(status) or {}).get("message") or "")[:MAX_MESSAGE])
+        raise Invalid(f"{begin}: {told or 'it could not be started'}") from None
 
 
 @attrs.frozen(eq=False)
