@@ -458,6 +458,24 @@ async def test_a_change_that_is_refused_is_told(status: int) -> None:
         assert events.statistics().waiting == told
 
 
+@pytest.mark.parametrize(
+    ("effect", "told"),
+    [
+        (PatchJobStatus(JOB, ObjectKey("default", "job"), {}), "the manager cluster refuses the status of jobs.batch"),
+        (PatchJob(W1, JOB, ObjectKey("default", "job"), {}), 'worker cluster "w1" refuses a change of jobs.batch'),
+    ],
+    ids=["the manager", "a worker"],
+)
+async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
+    fleet, emitted = Fleet(), mock.Mock()
+    for name in (MANAGER, W1):
+        fleet.clusters[name].client.faults.add(Refuse(403), on=Match(verbs=("patch",)))
+    executing = EffectExecutor(fleet.target, emitted, fleet.memory)
+    with pytest.raises(ApiError):
+        await executing.execute(a_workload(uid="u"), (effect,))
+    assert emitted.emit.call_args.kwargs["note"].startswith(told)
+
+
 async def test_a_change_of_what_is_gone_is_no_news() -> None:
     """Whoever deleted it knows."""
     fleet = Fleet()

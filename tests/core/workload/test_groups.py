@@ -186,6 +186,12 @@ class TestSharing:
         seen = group(leaving, worker("w1", shared=job_copy_of(self.HERE)), siblings=(self.HERE,))
         assert words(seen) == []
 
+    def test_an_evicted_part_shows_what_still_stops_on_its_worker(self) -> None:
+        """While its own copy is there, the job there is its, too: its quota is not free yet."""
+        leaving = part(1, evicted="Preempted", evictions=1)
+        stopping = worker("w1", copy_of(part(1), evicted="Deactivated"), shared=job_copy_of(self.HERE))
+        assert words(group(leaving, stopping, siblings=(self.HERE,))) == ["copy job status"]
+
     def test_a_part_with_quota_again_joins_the_job_of_the_others(self) -> None:
         """The copy is of its own earlier attempt, but the others' replicas run in it."""
         local = part(0, nominated=("w1",), evictions=1)
