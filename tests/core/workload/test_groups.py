@@ -189,7 +189,7 @@ class TestSharing:
     def test_an_evicted_part_shows_what_still_stops_on_its_worker(self) -> None:
         """While its own copy is there, the job there is its, too: its quota is not free yet."""
         leaving = part(1, evicted="Preempted", evictions=1)
-        stopping = worker("w1", copy_of(part(1), evicted="Deactivated"), shared=job_copy_of(self.HERE))
+        stopping = worker("w1", copy_of(part(1), evicted=True), shared=job_copy_of(self.HERE))
         assert words(group(leaving, stopping, siblings=(self.HERE,))) == ["copy job status"]
 
     def test_a_part_with_quota_again_joins_the_job_of_the_others(self) -> None:
