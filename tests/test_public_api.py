@@ -82,7 +82,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error(name: str) -> None:
         ("multikueue.adapters", ("cel", "jsonpatch")),
         ("multikueue.runtime.manager", ("multikueue.sandbox", "multikueued", "kubernetes_asyncio")),
         ("multikueued.cli", ("multikueue.kube", "multikueue.runtime", "aiohttp", "anyio")),
-        ("multikueued.running", ("multikueue.sandbox", "multikueued.demo", "kubernetes_asyncio", "cryptography")),
+        ("multikueued.run.command", ("multikueue.sandbox", "multikueued.demo", "kubernetes_asyncio", "cryptography")),
     ],
 )
 def test_an_import_brings_only_what_it_needs(imported: str, unwanted: tuple[str, ...]) -> None:

@@ -29,7 +29,7 @@ SUBCOMMANDS: Final[Mapping[str, str]] = {
     "queues": "multikueued.queues.command:queues",
     "rbac": "multikueued.rbac.command:rbac",
     "retry": "multikueued.commands.explaining:retry_command",
-    "run": "multikueued.running:run",
+    "run": "multikueued.run.command:run",
     "sandbox": "multikueued.practice.command:sandbox",
     "status": "multikueued.commands.status:status",
     "worker": "multikueued.workers.command:worker",

@@ -23,7 +23,7 @@ from multikueue.kube.profile_config import profile_config
 from multikueue.protocols import Reader
 from multikueue.runtime.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
-from multikueued.profile_settings import OCM_ACCOUNT
+from multikueued.settings.profiles import OCM_ACCOUNT
 
 
 class Lack(Enum):

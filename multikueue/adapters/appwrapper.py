@@ -5,8 +5,8 @@ What Kueue wants in the pods when it starts one is written beside these objects,
 
 from __future__ import annotations
 
-from multikueue.adapters.heeding import APPWRAPPER
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.managed_by_support import APPWRAPPER
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, condition_at_false
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import is_true

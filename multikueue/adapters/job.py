@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from multikueue.adapters.heeding import KUBERNETES
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.managed_by_support import KUBERNETES
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp

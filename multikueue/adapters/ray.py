@@ -6,8 +6,8 @@ KubeRay makes the cluster of a RayJob or RayService once, and passes no changed 
 
 from __future__ import annotations
 
-from multikueue.adapters.heeding import KUBERAY, RAY_SERVICE, Heeding
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
 from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
@@ -86,7 +86,7 @@ def _ray(
     sync: SyncRules,
     suspend: tuple[str, ...] = ("spec", "suspend"),
     others: tuple[PodTemplates, ...] = (),
-    heeding: Heeding = KUBERAY,
+    heeding: ManagedBySupport = KUBERAY,
 ) -> JobKind:
     """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
     templates = (

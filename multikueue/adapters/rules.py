@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from multikueue.adapters.heeding import Heeding
+from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import condition, is_true
@@ -40,7 +40,7 @@ class Delegation:
     """What a job that is delegated says there; empty for kinds that say the controller's name."""
     own_controller: str = ""
     """What the job says there when the kind's own controller runs it; empty where that is said by saying nothing."""
-    heeding: Heeding | None = None
+    heeding: ManagedBySupport | None = None
     """Which versions of that controller heed it; None where that is not known."""
 
 

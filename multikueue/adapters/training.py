@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueue.adapters.heeding import JAX, JOBSET, MPI, TRAINER, TRAINING, Heeding
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.managed_by_support import JAX, JOBSET, MPI, TRAINER, TRAINING, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
 from multikueue.adapters.templates import EACH, KEY, PodTemplates
 from multikueue.core.model.names import GVK, Json, Resource
@@ -25,7 +25,7 @@ def _without_kueues_patches(spec: Json) -> Json:
 
 
 def _training(
-    version: str, kind: str, replicas: str, operator: str = "training", heeding: Heeding = TRAINING
+    version: str, kind: str, replicas: str, operator: str = "training", heeding: ManagedBySupport = TRAINING
 ) -> JobKind:
     return JobKind(
         resource=Resource(GVK("kubeflow.org", version, kind), f"{kind.lower()}s"),

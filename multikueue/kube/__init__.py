@@ -6,12 +6,12 @@ It raises the errors of `multikueue.errors` and no others. Only this layer impor
 from __future__ import annotations
 
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.kube.answers import AnswerLimits
 from multikueue.kube.client import KubeClient
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig, load_incluster, load_kubeconfig
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.response_limits import AnswerLimits
 from multikueue.kube.worker_kubeconfig import parse_worker_kubeconfig
 from multikueue.protocols import RequestHook
 

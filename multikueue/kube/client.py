@@ -19,18 +19,18 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
 from multikueue.errors import Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import MAX_SCHEMAS, Lines, ListTally
 from multikueue.kube.client_configuration import cluster_config
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
-from multikueue.kube.exchange import Exchange, open_exchange
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
-from multikueue.kube.mending import mended_event
 from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
+from multikueue.kube.requester import Requester, open_requester
+from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
 from multikueue.kube.served_kinds import Served, published_schema, served
+from multikueue.kube.truncated_json import mended_event
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
 
@@ -47,7 +47,7 @@ class KubeClient:
     plugins: Authenticators = attrs.field(factory=Authenticators, kw_only=True)
     """The exec plugins. Clients that share this run an equal plugin once for all of them."""
     _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
-    _opened: Exchange | None = attrs.field(default=None, init=False)
+    _opened: Requester | None = attrs.field(default=None, init=False)
     """None until the client is used as a context manager; closed afterwards."""
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        opening = open_exchange(self.config, self.name, self.options, self.hook, self.plugins)
+        opening = open_requester(self.config, self.name, self.options, self.hook, self.plugins)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 
@@ -74,7 +74,7 @@ class KubeClient:
         return self._opened is not None
 
     @property
-    def _exchange(self) -> Exchange:
+    def _exchange(self) -> Requester:
         """
         Raises:
             NotSent: the client has not been opened.

@@ -17,10 +17,10 @@ from multikueue.core.model.objects import resource_version, uid
 from multikueue.core.model.shape import Check, has_odd_labels, object_flaw, outline
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError, Unreachable, Unreadable
-from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher, Reflector
+from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits, too_much
 from multikueue.kube.shared_parts import BREATH, SharedParts
 from multikueue.kube.unreadable_objects import UnreadableObjects
 from multikueue.logs import get_logger

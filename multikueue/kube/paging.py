@@ -18,10 +18,10 @@ from multikueue.core.model.shape import has_name, outline
 from multikueue.core.model.writers import with_status_controllers_only
 from multikueue.errors import Unreachable, Unreadable
 from multikueue.kube import requests
-from multikueue.kube.answers import ListTally
 from multikueue.kube.error_mapping import decoded, where
-from multikueue.kube.exchange import Exchange
-from multikueue.kube.mending import mended
+from multikueue.kube.requester import Requester
+from multikueue.kube.response_limits import ListTally
+from multikueue.kube.truncated_json import mended
 from multikueue.protocols import ObjectList, UnreadableObject
 
 SHRINK: Final = 10
@@ -88,7 +88,7 @@ class PageSizes:
 class ListPages:
     """Reads one list."""
 
-    exchange: Exchange
+    exchange: Requester
     resource: Resource
     namespace: str
     label_selector: str
@@ -173,7 +173,7 @@ class ListPages:
         return listed
 
 
-def not_json(exchange: Exchange, request: requests.Request) -> Unreachable:
+def not_json(exchange: Requester, request: requests.Request) -> Unreachable:
     """The error for an answer that no API server gives."""
     return Unreachable(f"{where(exchange.name, request)}: the answer is not JSON: is there a proxy in between?")
 

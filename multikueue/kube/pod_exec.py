@@ -16,7 +16,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import DeadlineExceeded, Invalid, Unreachable
 from multikueue.kube.error_mapping import MAX_MESSAGE, ErrorMapping, decoded, where
-from multikueue.kube.exchange import Exchange
+from multikueue.kube.requester import Requester
 from multikueue.kube.requests import Request
 
 HEARTBEAT: Final = 20.0
@@ -110,7 +110,7 @@ class _Session:
 
 
 @asynccontextmanager
-async def execution(exchange: Exchange, asked: ExecRequest) -> AsyncIterator[Execution]:
+async def execution(exchange: Requester, asked: ExecRequest) -> AsyncIterator[Execution]:
     """Start a command; its connection is closed at the end.
 
     Raises:

@@ -25,8 +25,8 @@ from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
-from multikueue.runtime.journal import Journal
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
+from multikueue.runtime.transition_log import Journal
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_indexes import check_names, looking

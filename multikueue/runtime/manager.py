@@ -23,8 +23,8 @@ from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.resync import has_turn
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import KubeClient
-from multikueue.kube.answers import AnswerLimits
 from multikueue.kube.client_configuration import Given, is_configuration
+from multikueue.kube.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
@@ -32,10 +32,10 @@ from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.inventories import fill_configs
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task, loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.optional_controllers import fill_configs
 from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.read_before import ReadBefore

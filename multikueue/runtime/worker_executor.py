@@ -20,7 +20,7 @@ import attrs
 import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
-from multikueue.core.machinery.places import Places
+from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
@@ -141,7 +141,7 @@ class WorkerExecutor:
     _under_way: dict[Part, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
     _wanted: set[Part] = attrs.field(factory=set, init=False)
     """Parts that were planned again while they were under way."""
-    _places: dict[ClusterName, Places[ObjectKey]] = attrs.field(factory=dict, init=False)
+    _places: dict[ClusterName, KeySlots[ObjectKey]] = attrs.field(factory=dict, init=False)
     """Of the workers on which something is under way."""
     _idle: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -209,7 +209,7 @@ class WorkerExecutor:
 
     def _start(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         cluster, key = part
-        places = self._places.get(cluster) or self._places.setdefault(cluster, Places(PLACES, _share))
+        places = self._places.get(cluster) or self._places.setdefault(cluster, KeySlots(PLACES, _share))
         if part in self._under_way:
             self._wanted.add(part)
         elif (left := self.backoffs.left(part)) > 0.0:

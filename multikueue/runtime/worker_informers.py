@@ -21,8 +21,8 @@ from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
-from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informer import Informer
+from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
 from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import attrs
 
-from multikueue.core.machinery.pacing import Pace
+from multikueue.core.machinery.message_rate import MessageRate
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.placements import placement_of
@@ -40,7 +40,7 @@ class _Remembered:
 class WorkloadMemory:
     """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
 
-    pace: Pace[ObjectKey] = attrs.field(factory=Pace, init=False)
+    pace: MessageRate[ObjectKey] = attrs.field(factory=MessageRate, init=False)
     """When a Workload may be written for the sake of words."""
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
 

@@ -13,9 +13,9 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import Served
+from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW, Client
 from multikueued.doctor.examining import Request, examine
 from multikueued.doctor.probing import Probe
-from multikueued.doctor.seeing import REVIEW, SELF_REVIEW, Client
 from multikueued.doctor.workers import Connect
 from multikueued.reports.doctor.facts import ClockBound
 from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from multikueued.doctor.seeing import needed, permissions
+from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.showing import ALIKE, diagnosis_lines
 from multikueued.rbac.making import merged
 from multikueued.rbac.rules import kind_rules_on_worker, worker_rules

@@ -19,13 +19,13 @@ from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
-from multikueued.beside import reached
-from multikueued.config import ObjectName, Settings
 from multikueued.doctor.probing import Probe
 from multikueued.doctor.workers import DEADLINE
 from multikueued.findings.watching import EVERY, SOON, Watcher
 from multikueued.reports.doctor.worker_facts import ClockBound
 from multikueued.reports.published import Published, published_in
+from multikueued.run.leader_tasks import reached
+from multikueued.settings.config import ObjectName, Settings
 from tests.commands.breaking import Person
 from tests.commands.diagnosing import MANAGER, Reviewing, visited
 from tests.runtime.fleet import Fleet, now

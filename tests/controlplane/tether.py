@@ -1,7 +1,7 @@
 """Run a command that dies with the process that started it: `python tether.py PARENT_PID COMMAND ARGUMENTS...`.
 
 The test run may be killed without a chance to clean up (SIGKILL, a closed terminal, the out-of-memory killer). Linux
-then kills the command, because it was asked to (PR_SET_PDEATHSIG, kept across exec). Elsewhere there is no such wish:
+then kills the command, because it was asked to (PR_SET_PDEATHSIG, kept across exec). MoveTargets there is no such wish:
 after a killed test run, end the leftover `etcd` and `kube-apiserver` processes by hand.
 
 A script of its own instead of a `preexec_fn`, which is unsafe in a process with threads. It imports nothing of ours.

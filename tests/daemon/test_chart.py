@@ -11,7 +11,7 @@ import yaml
 from prometheus_client import generate_latest
 
 from multikueue.core.model.names import Json
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from multikueued.reports.status import DaemonReport, daemon_findings
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueued.values import parse_duration
+from multikueued.settings.values import parse_duration
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from multikueue.core.machinery.queue import QueueStatistics
-from multikueued import exposition
-from multikueued.exposition import EVERY, Exposition
-from multikueued.health import serving
-from multikueued.metrics import Metrics
+from multikueued.metrics import exposition
+from multikueued.metrics.exposition import EVERY, Exposition
+from multikueued.metrics.hooks import Metrics
+from multikueued.serving.health import serving
 from tests.daemon.test_health import ANY
 
 CLIENTS = 120

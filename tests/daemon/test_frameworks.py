@@ -18,8 +18,8 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
-from multikueued.kinds import configured_kinds
-from multikueued.loading import parse_settings
+from multikueued.run.kinds import configured_kinds
+from multikueued.settings.loading import parse_settings
 
 PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
 

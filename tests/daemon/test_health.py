@@ -10,9 +10,9 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.errors import SettingsError
-from multikueued.config import Port, ServingSettings
-from multikueued.health import HEARTBEAT, Heartbeat, serving
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
+from multikueued.serving.health import HEARTBEAT, Heartbeat, serving
+from multikueued.settings.config import Port, ServingSettings
 
 ANY = ServingSettings(bind_address="127.0.0.1", port=Port(0))
 

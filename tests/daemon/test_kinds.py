@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import Served
-from multikueued.kinds import PATIENCE, RETRY, known_kinds
+from multikueued.run.kinds import PATIENCE, RETRY, known_kinds
 
 pytestmark = pytest.mark.looptime
 

@@ -9,9 +9,9 @@ from click.testing import CliRunner
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueued.cli import main
-from multikueued.dispatching import chosen_dispatcher
-from multikueued.kinds import configured_kinds
-from multikueued.loading import Loaded, parse
+from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.run.kinds import configured_kinds
+from multikueued.settings.loading import Loaded, parse
 
 SHIPPED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2

@@ -12,7 +12,9 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.errors import SettingsError
 from multikueue.kube import AnswerLimits
-from multikueued.config import (
+from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.run.kinds import configured_kinds
+from multikueued.settings.config import (
     ControllerName,
     LabelValue,
     LeaderElectionSettings,
@@ -27,9 +29,7 @@ from multikueued.config import (
     Settings,
     WebhookSettings,
 )
-from multikueued.dispatching import chosen_dispatcher
-from multikueued.kinds import configured_kinds
-from multikueued.loading import load_settings, parse_settings
+from multikueued.settings.loading import load_settings, parse_settings
 
 FULL = """
 controllerName: example.com/dispatcher

@@ -12,8 +12,8 @@ import pytest
 import structlog
 
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
-from multikueued.config import LoggingSettings
-from multikueued.logs import configure_logging
+from multikueued.run.logs import configure_logging
+from multikueued.settings.config import LoggingSettings
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
 from multikueue.protocols import ControllerHook, ManagerHook, RequestHook
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 
 
 def series(metrics: Metrics) -> dict[str, float]:

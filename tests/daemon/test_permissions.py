@@ -15,7 +15,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.apiserver import DirectClient, Fault, Refuse
 from multikueue.sandbox.apiserver.faults import Call
 from multikueue.sandbox.kueue import evict
-from multikueued.config import Settings
+from multikueued.settings.config import Settings
 from tests.integration.permissions import WORKER_RULES, NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import Fleet, until
 from tests.runtime.test_recording import create_unseen, hold, lose, offer_to_both

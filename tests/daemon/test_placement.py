@@ -14,11 +14,11 @@ from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.errors import SettingsError
 from multikueue.runtime.placement.service import Inventory
 from multikueue.sandbox.apiserver import Fault, Refuse
-from multikueued.config import Settings
-from multikueued.dispatching import placement_options
-from multikueued.loading import parse, parse_settings
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager
+from multikueued.run.dispatcher import placement_options
+from multikueued.settings.config import Settings
+from multikueued.settings.loading import parse, parse_settings
 from tests.integration.permissions import NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import until
 from tests.runtime.placing import PLACED, Hub

@@ -12,9 +12,9 @@ from multikueue.core.model.kinds import JOB, LEASE
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
-from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.terms import Term
-from multikueued.wiring import work
+from multikueued.run.leadership import Leadership
+from multikueued.run.wiring import work
+from multikueued.settings.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 from tests.daemon.test_running import LEASE_KEY, delegated_job
 
@@ -29,7 +29,7 @@ async def test_writes_that_hang_do_not_cost_the_lease() -> None:
     election = LeaderElectionSettings(
         lease_duration=timedelta(seconds=9), renew_deadline=timedelta(seconds=8), retry_period=timedelta(seconds=0.1)
     )
-    term = Term(elected=True)
+    term = Leadership(elected=True)
     async with Sandbox(workers=1) as sandbox, anyio.create_task_group() as tasks:
         admin = sandbox.manager.client("admin")
         for number in range(CONNECTIONS + 8):

@@ -18,11 +18,9 @@ from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.webhook.certificates import pem
 from multikueue.webhook.rotation import renewed
-from multikueued.config import MetricsSettings, Port, ServingSettings
-from multikueued.health import serving
-from multikueued.loading import parse_settings
-from multikueued.metrics import Metrics
-from multikueued.secure_metrics import (
+from multikueued.metrics.hooks import Metrics
+from multikueued.serving.health import serving
+from multikueued.serving.secure_metrics import (
     ACCESS_REVIEW,
     ALLOWED_FOR,
     MAX_TOKEN,
@@ -33,6 +31,8 @@ from multikueued.secure_metrics import (
     Verdict,
     serving_securely,
 )
+from multikueued.settings.config import MetricsSettings, Port, ServingSettings
+from multikueued.settings.loading import parse_settings
 
 HOST = "127.0.0.1"
 

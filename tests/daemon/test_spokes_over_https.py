@@ -24,10 +24,10 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, admission_check
 from multikueue.testing import job
-from multikueued.loading import parse_settings
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Account, manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
-from multikueued.wiring import work
+from multikueued.run.wiring import work
+from multikueued.settings.loading import parse_settings
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -23,11 +23,11 @@ from multikueue.kube import ClusterConfig
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.apiserver.serving.server import ServerTls
 from multikueue.testing import job
-from multikueued.config import Settings
-from multikueued.loading import parse_settings
 from multikueued.rbac.objects import manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
-from multikueued.wiring import work
+from multikueued.run.wiring import work
+from multikueued.settings.config import Settings
+from multikueued.settings.loading import parse_settings
 from tests.daemon.test_spokes_over_https import ACCOUNT, ROLE, ROLE_BINDING, prepare, when
 
 pytestmark = pytest.mark.timeout(120)

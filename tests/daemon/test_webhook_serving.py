@@ -16,7 +16,7 @@ from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.reviewer import Answer
 from multikueue.webhook.rotation import Credentials, renewed
-from multikueued.config import Port, WebhookSettings
+from multikueued.settings.config import Port, WebhookSettings
 from multikueued.webhook.bodies import MAX_BODY
 from multikueued.webhook.serving import ServingTls, reviewing
 

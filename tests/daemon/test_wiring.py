@@ -19,10 +19,10 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, definition
-from multikueued import kinds, wiring
-from multikueued.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
-from multikueued.terms import Term
-from multikueued.wiring import work
+from multikueued.run import kinds, wiring
+from multikueued.run.leadership import Leadership
+from multikueued.run.wiring import work
+from multikueued.settings.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.daemon.test_running import eventually
 from tests.runtime import fleet
@@ -65,7 +65,7 @@ async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_
         f"{plural}.kueue.x-k8s.io"
         for plural in ("workloads", "admissionchecks", "multikueueconfigs", "multikueueclusters")
     )
-    term = Term(elected=False)
+    term = Leadership(elected=False)
     async with ApiServer("manager", tokens={"t": "admin"}) as server, anyio.create_task_group() as tasks:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         tasks.start_soon(work, ALONE, config, term)
@@ -83,13 +83,13 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
     """Until then nothing is watched or told about it, neither on the manager nor on workers; a job of it waits."""
     monkeypatch.setattr(kinds, "LOOK_AGAIN", 0.2)
     kind = Declaration(name="Bus.v1.example.com")
-    monkeypatch.setattr("multikueued.kinds.log", structlog.get_logger())  # one that no earlier test has bound
+    monkeypatch.setattr("multikueued.run.kinds.log", structlog.get_logger())  # one that no earlier test has bound
     settings = attrs.evolve(ALONE, namespace=ObjectName("kueue-system"), external_frameworks=(kind,))
     async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, anyio.create_task_group() as tasks:
         manager = sandbox.manager.client("admin")
         await manager.delete(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"))
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
-        term = Term(elected=False)
+        term = Leadership(elected=False)
         with capture_logs() as logs:
             tasks.start_soon(work, settings, config, term)
 

@@ -1,4 +1,4 @@
-"""The tables of the settings page, made of `multikueued.config`: `python -m tests.docs.settings_table` writes them."""
+"""The tables of the settings page, made of the settings: `python -m tests.docs.settings_table` writes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 import attrs
 
 from multikueued.commands.structured import camel
-from multikueued.config import ByteSize, IncrementalSettings, MultiKueueSettings, Settings
+from multikueued.settings.config import ByteSize, IncrementalSettings, MultiKueueSettings, Settings
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"

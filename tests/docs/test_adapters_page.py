@@ -15,8 +15,8 @@ import yaml
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
-from multikueued.kinds import configured_kinds, framework_names
-from multikueued.loading import parse_settings
+from multikueued.run.kinds import configured_kinds, framework_names
+from multikueued.settings.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adapters.md").read_text()

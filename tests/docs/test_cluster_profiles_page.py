@@ -15,8 +15,8 @@ from multikueue.core.config.cluster_profiles import chosen_access
 from multikueue.core.config.profile_secrets import is_for, secret_name
 from multikueue.core.model.names import Json
 from multikueued.commands.structured import camel
-from multikueued.loading import parse_settings
-from multikueued.profile_settings import AccessProviderSettings, ExecSettings
+from multikueued.settings.loading import parse_settings
+from multikueued.settings.profiles import AccessProviderSettings, ExecSettings
 from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster-profiles.md").read_text()

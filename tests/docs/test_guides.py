@@ -14,9 +14,9 @@ import yaml
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.runtime.plugins import DISPATCHER_GROUP
-from multikueued.loading import parse_settings
-from multikueued.metrics import Metrics
-from multikueued.wiring import build_manager
+from multikueued.metrics.hooks import Metrics
+from multikueued.run.wiring import build_manager
+from multikueued.settings.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))

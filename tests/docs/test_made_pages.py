@@ -10,10 +10,10 @@ import attrs
 import yaml
 
 import multikueued.reports
-from multikueued.config import DispatcherSettings, Settings
-from multikueued.loading import parse_settings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.remedy_table import WORKER_RULES
+from multikueued.settings.config import DispatcherSettings, Settings
+from multikueued.settings.loading import parse_settings
 from tests.docs import settings_table, symptoms
 from tests.docs.marked import replaced
 from tests.test_docs import marks_of, named_in

@@ -8,7 +8,7 @@ from pathlib import Path
 from multikueue.core.spokes.ownership import OWNER_LABEL, SPOKE_ANNOTATION, UID_ANNOTATION
 from multikueue.core.spokes.settings import DEFAULT_VALIDITY
 from multikueue.runtime.spokes.reading import LINGER
-from multikueued.loading import parse_settings
+from multikueued.settings.loading import parse_settings
 from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm-clusters.md").read_text()

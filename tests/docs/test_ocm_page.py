@@ -12,7 +12,7 @@ import multikueue.core.placement
 import multikueue.runtime.placement
 from multikueue.core.placement.parameters import placement_name
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
-from multikueued.loading import parse_settings
+from multikueued.settings.loading import parse_settings
 from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()

@@ -20,10 +20,10 @@ from multikueue.core.workload.waiting import NOBODY_TAKES_IT
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueue.runtime.plugins import DISPATCHER_GROUP
-from multikueued.config import DispatcherSettings, Settings
-from multikueued.dispatching import chosen_dispatcher
-from multikueued.loading import parse_settings
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
+from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.settings.config import DispatcherSettings, Settings
+from multikueued.settings.loading import parse_settings
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 from tests.test_docs import marks_of, named_in
 

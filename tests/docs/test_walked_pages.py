@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from multikueued.loading import load_settings, parse_settings
+from multikueued.settings.loading import load_settings, parse_settings
 from tests.integration.walking import commands
 from tests.test_docs import marks_of, named_in
 

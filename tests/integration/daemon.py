@@ -9,9 +9,9 @@ import attrs
 from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.config import ObjectName, Port, ServingSettings, Settings
-from multikueued.terms import Term
-from multikueued.wiring import work
+from multikueued.run.leadership import Leadership
+from multikueued.run.wiring import work
+from multikueued.settings.config import ObjectName, Port, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 
 SETTINGS = Settings(
@@ -26,13 +26,13 @@ class Daemon:
     config: ClusterConfig
     _tasks: anyio.abc.TaskGroup
     settings: Settings = attrs.field(default=SETTINGS, kw_only=True)
-    _term: Term = attrs.field(init=False)
+    _term: Leadership = attrs.field(init=False)
     _scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     _stopped: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def start(self) -> None:
         """Start it: it leads as soon as it has the Lease."""
-        self._term = Term(elected=True)
+        self._term = Leadership(elected=True)
         self._scope, self._stopped = anyio.CancelScope(), anyio.Event()
         self._tasks.start_soon(self._run, self._term, self._scope, self._stopped)
 
@@ -58,7 +58,7 @@ class Daemon:
         assert self._term.manager is not None, "the daemon does not lead"
         return self._term.manager
 
-    async def _run(self, term: Term, scope: anyio.CancelScope, stopped: anyio.Event) -> None:
+    async def _run(self, term: Leadership, scope: anyio.CancelScope, stopped: anyio.Event) -> None:
         try:
             with scope:
                 await work(self.settings, self.config, term)

@@ -26,7 +26,7 @@ from multikueue.sandbox.setting_up import (
     kubeconfig_secret,
     set_up_queues,
 )
-from multikueued.config import Settings
+from multikueued.settings.config import Settings
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.kubelet import Kubelet
 from tests.integration.planes import Planes, connection

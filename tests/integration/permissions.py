@@ -15,8 +15,8 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.direct import OPENAPI
 from multikueue.sandbox.apiserver.faults import Call, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
-from multikueued.config import Settings
 from multikueued.rbac.rules import on_worker
+from multikueued.settings.config import Settings
 from tests.controlplane.credentials import kubeconfig
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
@@ -47,7 +47,7 @@ _VALUES = {
     "toJson .Values.serviceAccount.annotations": "{}",
     "toJson .Values.settings.boundTokens.secretNames": '["worker1-kubeconfig"]',
     'include "multikueued.webhook" .': WEBHOOK,
-    'include "multikueued.logs" .': LOGS,
+    'include "multikueued.run.logs" .': LOGS,
     "$secret": LOGS_SECRET,
     'include "multikueued.webhookConfiguration" .': WEBHOOK_CONFIGURATION,
 }

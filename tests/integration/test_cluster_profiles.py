@@ -16,8 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import NotFound
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.config import Settings
-from multikueued.profile_settings import (
+from multikueued.settings.config import Settings
+from multikueued.settings.profiles import (
     AccessProviderSettings,
     ClusterProfileSettings,
     ExecSettings,

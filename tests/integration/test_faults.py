@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name
 from multikueue.kube import ClientOptions, Informer
-from multikueued.config import LeaderElectionSettings
+from multikueued.settings.config import LeaderElectionSettings
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes

@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import MUTATING_WEBHOOKS
 from multikueue.core.model.labels import ADMISSION_GATE, HOLDING_GATE, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.config import PodSettings, Settings
+from multikueued.settings.config import PodSettings, Settings
 from tests.controlplane.polling import poll_until
 from tests.integration.permissions import WEBHOOK_CONFIGURATION, chart_objects
 from tests.integration.planes import Planes

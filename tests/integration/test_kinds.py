@@ -18,8 +18,8 @@ from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
-from multikueued.config import Settings
 from multikueued.demo.jobs import with_kinds
+from multikueued.settings.config import Settings
 from tests.controlplane.crds import establish
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon

@@ -17,8 +17,8 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.worker_kueue import GATES, Version
 from multikueue.core.workload.preemption_gates import GATE
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
-from multikueued.config import PreemptionSettings
 from multikueued.rbac.rules import diagnosis_rules
+from multikueued.settings.config import PreemptionSettings
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until

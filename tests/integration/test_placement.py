@@ -26,7 +26,7 @@ from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueue.runtime.manager import utc_now
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
-from multikueued.inventories import OcmSettings
+from multikueued.settings.inventory import OcmSettings
 from tests.controlplane.crds import establish, read
 from tests.controlplane.polling import poll_until
 from tests.data.files import OCM_CRDS

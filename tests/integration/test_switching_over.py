@@ -11,7 +11,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.sandbox.setting_up import CHECK
-from multikueued.config import FrameworkName, IntegrationSettings
+from multikueued.settings.config import FrameworkName, IntegrationSettings
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes

@@ -18,7 +18,7 @@ from multikueue.core.model.workloads import check
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.webhook.certificates import is_signed_by, make_authority, make_certificate
 from multikueue.webhook.rotation import FIELDS, Credentials
-from multikueued.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
+from multikueued.settings.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
 from tests.integration.daemon import SETTINGS

@@ -17,7 +17,7 @@ from multikueue.sandbox.setting_up import (
     connect_workers,
     set_up_queues,
 )
-from multikueued.config import ObjectName, Port, ServerUrl, WebhookSettings
+from multikueued.settings.config import ObjectName, Port, ServerUrl, WebhookSettings
 from multikueued.webhook.running import webhook
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster

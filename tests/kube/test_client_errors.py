@@ -29,7 +29,7 @@ from multikueue.errors import (
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CallTime
-from multikueue.kube.exchange import Exchange
+from multikueue.kube.requester import Requester
 from multikueue.kube.requests import Request
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, sessions_of, talking
 
@@ -112,7 +112,7 @@ async def test_a_call_is_not_notsent_if_an_earlier_try_was_sent(first: int, told
     if first == 429:
         refused[0] = TooManyRequests("busy", status=429, retry_after=0.01)
 
-    class Going(Exchange):
+    class Going(Requester):
         async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
             raise refused.pop(0)
 

@@ -16,7 +16,7 @@ from multikueue.errors import ApiError, DeadlineExceeded, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CallTime
-from multikueue.kube.exchange import Exchange
+from multikueue.kube.requester import Requester
 from multikueue.kube.requests import create
 from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
 
@@ -65,7 +65,7 @@ class SlowSession:
 
 async def outcomes(session: Any, calls: int, options: ClientOptions) -> collections.Counter[type[ApiError] | None]:
     """What so many creations at once come to; None: an answer."""
-    exchange = Exchange(ClusterConfig("http://w"), "w1", options, None, StaticToken(""), sessions_of(session))
+    exchange = Requester(ClusterConfig("http://w"), "w1", options, None, StaticToken(""), sessions_of(session))
     found: collections.Counter[type[ApiError] | None] = collections.Counter()
 
     async def send() -> None:

@@ -18,7 +18,7 @@ from multikueue.kube import ClusterConfig, KubeClient, requests
 from multikueue.kube.error_mapping import ErrorMapping
 from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
 from tests.kube.scripted import serving
-from tests.kube.test_answers import packed
+from tests.kube.test_response_limits import packed
 
 MAPPED = ErrorMapping("worker1", requests.get(POD, ObjectKey("default", "a")))
 

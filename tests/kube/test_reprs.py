@@ -17,10 +17,10 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
-from multikueue.kube.exchange import open_exchange
 from multikueue.kube.indexer import Indexer
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.reflector import Reflector
+from multikueue.kube.requester import open_requester
 from multikueue.kube.single_flight import SingleFlight
 from tests.kube.fake_server import FakeServer, listed, obj, wait
 
@@ -55,10 +55,10 @@ async def test_a_client_shows_its_server_and_whether_it_is_open() -> None:
     async with client:
         assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, open>"
     assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, closed>"
-    async with open_exchange(SECRETS, "w1", ClientOptions(), None) as exchange:
-        assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, open>"
+    async with open_requester(SECRETS, "w1", ClientOptions(), None) as exchange:
+        assert repr(exchange) == "<Requester w1: https://10.0.0.1:6443, open>"
         assert repr(exchange.sessions) == "<Sessions: open, 0 calls>"
-    assert repr(exchange) == "<Exchange w1: https://10.0.0.1:6443, closed>"
+    assert repr(exchange) == "<Requester w1: https://10.0.0.1:6443, closed>"
 
 
 def test_a_store_shows_how_many_objects_it_has() -> None:

@@ -15,10 +15,10 @@ from aiohttp.test_utils import make_mocked_request
 
 from multikueue.kube.log_stream import LogLine, read_log
 from multikueue.testing.waiting import until
-from multikueued.listening import listening
 from multikueued.logserver import outgoing
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.outgoing import AHEAD, Outgoing
+from multikueued.serving.listening import listening
 from tests.kube.test_log_stream import MAPPED, Response
 
 PIECE = 64 << 10

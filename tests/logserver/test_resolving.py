@@ -16,9 +16,9 @@ from multikueue.protocols import ObjectList
 from multikueue.sandbox.kueue import statuses
 from multikueue.testing import NOW, job, stored, workload
 from multikueued.commands.exits import FINDING, NOT_FOUND, USAGE, CommandError
-from multikueued.logserver.resolving import PlacesOfTenant, Workers
-from multikueued.remote.finding import Nowhere
-from multikueued.remote.sought import Sought
+from multikueued.logserver.resolving import LocatorOfTenant, Workers
+from multikueued.remote.finding import UnplacedJob
+from multikueued.remote.placed_job import PlacedJob
 from multikueued.reports.typenames import JobName
 from tests.logserver.stage import KEY
 from tests.remote.objects import LOCAL
@@ -53,9 +53,9 @@ class Manager:
         self.asked.append("list workloads")
         return ObjectList(list(self.workloads), "1")
 
-    def places(self) -> PlacesOfTenant:
+    def places(self) -> LocatorOfTenant:
         client: Any = self
-        return PlacesOfTenant(
+        return LocatorOfTenant(
             Workers(client, "multikueue", {}), JobName("job", "train"), "default", "multikueue", MARKS
         )
 
@@ -68,9 +68,9 @@ def changed(**metadata: str) -> Json:
     return made
 
 
-async def sought(places: PlacesOfTenant) -> Sought:
+async def sought(places: LocatorOfTenant) -> PlacedJob:
     found = await places.look()
-    assert isinstance(found, Sought)
+    assert isinstance(found, PlacedJob)
     return found
 
 
@@ -109,9 +109,11 @@ async def test_the_next_slice_of_the_same_job_is_followed() -> None:
 
 async def test_a_job_that_no_worker_has() -> None:
     waiting = workload(stored(job()))
-    assert await Manager([waiting]).places().look() == Nowhere("job/train", "no worker has it", known=True, ended=False)
+    assert await Manager([waiting]).places().look() == UnplacedJob(
+        "job/train", "no worker has it", known=True, ended=False
+    )
     ended = await Manager([statuses.finished(waiting, "Succeeded", "done", NOW)]).places().look()
-    assert isinstance(ended, Nowhere)
+    assert isinstance(ended, UnplacedJob)
     assert ended.ended
     assert "retention.finished" in ended.why
 
@@ -130,7 +132,7 @@ async def test_a_name_of_jobs_of_two_groups_must_say_which() -> None:
         await attrs.evolve(manager.places(), name=JobName("widget", "train")).look()
     assert raised.value.exit_code == USAGE
     found = await attrs.evolve(manager.places(), name=JobName("widget.b.example", "train")).look()
-    assert isinstance(found, Nowhere)
+    assert isinstance(found, UnplacedJob)
 
 
 async def test_a_permission_that_is_missing_ends_it_and_silence_does_not() -> None:

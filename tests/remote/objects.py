@@ -10,12 +10,12 @@ from multikueue.adapters.job import KINDS
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.testing import copy_of, job, job_copy_of, stored, workload
-from multikueued.remote.sought import Sought
+from multikueued.remote.placed_job import PlacedJob
 
 KEY = b"k" * 32
 LOCAL_JOB = stored(job())
 LOCAL = workload(LOCAL_JOB, cluster="worker1", nominated=("worker1",))
-SOUGHT = Sought("job/train", "default", "worker1", LOCAL, "multikueue", object=LOCAL_JOB, mark_key=KEY)
+SOUGHT = PlacedJob("job/train", "default", "worker1", LOCAL, "multikueue", object=LOCAL_JOB, mark_key=KEY)
 WITHOUT_KEY = attrs.evolve(SOUGHT, mark_key=None)
 
 

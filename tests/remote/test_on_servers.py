@@ -24,8 +24,8 @@ from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import connect_workers, kubeconfig_secret
 from multikueue.testing import NOW, copy_of, job_copy_of
 from multikueue.testing.waiting import until
-from multikueued.loading import parse_settings
-from multikueued.workers.fitting import Elsewhere
+from multikueued.settings.loading import parse_settings
+from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.places import Manager
 from tests.commands.test_on_servers import Shell, shell
 from tests.data.files import OCM_CRDS
@@ -260,7 +260,7 @@ async def test_a_worker_that_a_cluster_profile_describes_may_take_what_is_moved(
         workload = {"metadata": {"name": "w", "namespace": "default"}, "spec": {"queueName": "nowhere"}}
 
         async def why_not() -> str:
-            return await Elsewhere(Manager(admin, settings), stack).why_not("worker1", workload, KINDS[0])
+            return await MoveTargets(Manager(admin, settings), stack).why_not("worker1", workload, KINDS[0])
 
         without = await why_not()
         await write_its_secret(here)

@@ -18,7 +18,7 @@ from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.remedies import Finding
-from multikueued.workers.fitting import Queues
+from multikueued.workers.move_targets import Queues
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))

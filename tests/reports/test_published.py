@@ -16,7 +16,7 @@ from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, Not
 from multikueued.reports.published import MOST, Published, config_map, published_in, seen, slim, written
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
 from multikueued.tokens.bound import Bound
-from multikueued.workers.fitting import Queues
+from multikueued.workers.move_targets import Queues
 
 KEY = ObjectKey("default", "user-queue")
 

@@ -26,9 +26,9 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
-from tests.runtime.test_draining import ENDED, JOB_KEY
 from tests.runtime.test_recording import hold
 from tests.runtime.test_taking_over import job_as_built_in, workload_as_built_in
+from tests.runtime.test_unregistered_kinds import ENDED, JOB_KEY
 
 pytestmark = pytest.mark.looptime
 

@@ -25,7 +25,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.placement.figures import Figures
 from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER, PlacementSettings, Policy
-from multikueue.runtime import inventories
+from multikueue.runtime import optional_controllers as inventories
 from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster

@@ -13,9 +13,9 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Resource
 from multikueue.core.model.workloads import check_state
 from multikueue.protocols import ObjectList
-from multikueue.runtime.draining import with_draining
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.read_before import ReadBefore
+from multikueue.runtime.unregistered_kinds import with_draining
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 

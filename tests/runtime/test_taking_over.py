@@ -25,7 +25,7 @@ from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import check_state, cluster_name, is_admitted, is_finished
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
-from tests.runtime.test_draining import JOB_KEY, end_job
+from tests.runtime.test_unregistered_kinds import JOB_KEY, end_job
 
 pytestmark = pytest.mark.looptime
 

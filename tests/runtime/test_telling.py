@@ -10,7 +10,7 @@ import attrs
 import pytest
 from structlog.testing import capture_logs
 
-from multikueue.core.machinery.pacing import BETWEEN
+from multikueue.core.machinery.message_rate import BETWEEN
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION

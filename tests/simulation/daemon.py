@@ -21,13 +21,13 @@ from multikueue.core.placement.settings import PlacementSettings
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.answers import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.client_options import ClientOptions
+from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
-from multikueue.runtime.draining import Draining, with_draining
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.placement.service import PlacementOptions
+from multikueue.runtime.unregistered_kinds import Draining, with_draining
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
 from tests.simulation.inventory import PROFILES

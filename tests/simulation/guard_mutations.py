@@ -17,13 +17,14 @@ import attrs
 from multikueue.core.machinery import remembered_loss
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.core.workload import assigned, ending, evicting, leftovers, pending, unrecorded
-from multikueue.core.workload import earlier_attempts as earlier
 from multikueue.core.workload import plan as planning
+from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.leftovers import Leftover
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Idle, Served, Syncing, Unreadable, Unserved, Worker
-from multikueue.runtime import draining, event_handlers
+from multikueue.runtime import event_handlers
+from multikueue.runtime import unregistered_kinds as draining
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers import workload as reading

@@ -18,8 +18,8 @@ from multikueue.core.machinery.lease import Candidate, Step
 from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
-from multikueue.core.workload import earlier_attempts as earlier
 from multikueue.core.workload import plan as planning
+from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Worker

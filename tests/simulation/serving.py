@@ -18,7 +18,7 @@ from aiohttp import web
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.kube import exchange as exchanging
+from multikueue.kube import requester as exchanging
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.transport import call_trace
 from multikueue.sandbox.apiserver.faults import Faults

@@ -18,7 +18,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kinds.jobset import KINDS as JOB_SETS
 from multikueue.sandbox.kinds.pods import POD
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from tests.simulation.daemon import SETTINGS
 from tests.simulation.population import (
     Population,

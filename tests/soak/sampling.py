@@ -7,7 +7,7 @@ import gc
 from typing import Any, Final
 
 from multikueue.runtime.manager import Manager
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from tests.soak.reachable import globals_of, reachable
 
 MEASURES: Final = {

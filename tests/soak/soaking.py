@@ -13,7 +13,7 @@ import attrs
 import structlog
 
 from multikueue.kube import shared_parts
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.soak.churn import Churn
 from tests.soak.fleet import build_daemon, build_world, fill_series

@@ -11,7 +11,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.runtime.cluster_pool import ClusterPool
 from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.worker_pool import WorkerCluster
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from tests.soak.sampling import MEASURES
 from tests.soak.slopes import growths
 from tests.soak.soaking import soak

@@ -22,7 +22,9 @@ def test_all_is_exact_and_sorted() -> None:
 
 def test_the_library_and_the_daemon_do_without_it() -> None:
     """Import-linter holds the library to it; the daemon's start must not pay for it either."""
-    program = "import sys, multikueue.runtime.manager, multikueued.running; print('multikueue.testing' in sys.modules)"
+    program = (
+        "import sys, multikueue.runtime.manager, multikueued.run.command; print('multikueue.testing' in sys.modules)"
+    )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
 
     assert result.stdout.strip() == "False"

@@ -43,7 +43,7 @@ from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.testing import InMemoryCluster
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.registrar import Authorities
-from multikueued.metrics import Metrics
+from multikueued.metrics.hooks import Metrics
 from multikueued.webhook.files import CertificateFiles
 
 

@@ -9,7 +9,7 @@ multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}
 
 {{/* The logs server's objects. */}}
-{{- define "multikueued.logs" -}}
+{{- define "multikueued.run.logs" -}}
 {{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-logs
 {{- end }}
 

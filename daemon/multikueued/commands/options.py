@@ -13,7 +13,7 @@ import click
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
-from multikueue.kube.answers import LISTS_UNLIMITED
+from multikueue.kube.response_limits import LISTS_UNLIMITED
 
 F = TypeVar("F", bound=Callable[..., Any])
 Format: TypeAlias = Literal["table", "wide", "json", "yaml"]

@@ -24,7 +24,6 @@ from multikueued.commands.options import output_option, target_options, watch_op
 from multikueued.commands.structured import camel
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import Placement
-from multikueued.reports.asking import WorkerAnswer
 from multikueued.reports.doctor.facts import NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.reports.events import EventReport
@@ -35,6 +34,7 @@ from multikueued.reports.next_steps import Step
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.workers import WorkerReport
 
 BEGIN: Final = "<!-- written by multikueued/commands/reference.py -->"

@@ -10,9 +10,9 @@ import attrs
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver.faults import Match, Reset
-from multikueued.config import Settings
 from multikueued.demo.running import Demo
 from multikueued.demo.tally import Stage
+from multikueued.settings.config import Settings
 
 LOST_AFTER: Final = timedelta(seconds=2)
 """`workerLostTimeout` of the demo: nobody wants to watch for a quarter of an hour."""

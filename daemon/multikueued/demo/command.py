@@ -17,7 +17,6 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
 from multikueued.demo.breaking import break_worker, check_broken, with_short_patience
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
@@ -26,8 +25,9 @@ from multikueued.demo.ocm.command import check_alone, tell_stories
 from multikueued.demo.running import Demo, config_of
 from multikueued.demo.showing import giving_up, print_table, problems, summary
 from multikueued.demo.watching import watch
-from multikueued.logs import configure_logging
-from multikueued.wiring import work
+from multikueued.run.logs import configure_logging
+from multikueued.run.wiring import work
+from multikueued.settings.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
 
 _DAEMON = Settings(
     namespace=ObjectName(KUEUE_NAMESPACE),

@@ -22,9 +22,9 @@ from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.config import FrameworkName, IntegrationSettings, Settings
-from multikueued.documents import Loader, read_text, reading
-from multikueued.kinds import framework_names
+from multikueued.run.kinds import framework_names
+from multikueued.settings.config import FrameworkName, IntegrationSettings, Settings
+from multikueued.settings.documents import Loader, read_text, reading
 
 NAMESPACE: Final = "default"
 """Where the sandbox has its LocalQueue."""

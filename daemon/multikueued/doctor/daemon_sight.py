@@ -10,7 +10,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden, NotFound
-from multikueued.doctor.seeing import Client
+from multikueued.doctor.cluster_reader import Client
 from multikueued.reports.doctor.facts import Credentials, Facts, NotChecked
 from multikueued.reports.published import Published, published_in
 

@@ -12,11 +12,11 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
 from multikueue.kube import ClusterConfig
+from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
 from multikueued.doctor.daemon_sight import completed, published
 from multikueued.doctor.installed import find_daemon
 from multikueued.doctor.manager import read_manager
 from multikueued.doctor.probing import Measure, Probe, probe
-from multikueued.doctor.seeing import MANAGER, Client, Sight
 from multikueued.doctor.workers import Connect, Rounds, connected
 from multikueued.reports.doctor.facts import Facts, NotChecked
 from multikueued.reports.doctor.findings import Diagnosis, diagnose

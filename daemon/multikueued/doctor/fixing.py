@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from multikueue.errors import ApiError, Conflict, NotFound
-from multikueued.doctor.seeing import Client
+from multikueued.doctor.cluster_reader import Client
 from multikueued.reports.doctor.fixes import Fix
 from multikueued.workers.places import tell
 

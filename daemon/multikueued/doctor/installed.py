@@ -12,9 +12,9 @@ from multikueue.core.model.kinds import DEPLOYMENT
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
-from multikueued.config import ObjectName, Settings
-from multikueued.doctor.seeing import Sight
-from multikueued.loading import load_settings, parse_settings
+from multikueued.doctor.cluster_reader import Sight
+from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.loading import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
 """What the chart's Deployment carries."""

@@ -28,17 +28,17 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.bounded_yaml import BoundedLoader
 from multikueued.commands.reading import job_behind
-from multikueued.config import Settings
+from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import Held, held_for
 from multikueued.doctor.installed import Daemon
-from multikueued.doctor.seeing import Sight, needed, permissions
 from multikueued.doctor.workers import lacking_of
-from multikueued.kinds import chosen_kinds
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reports.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
 from multikueued.reports.doctor.jobs import rejected
 from multikueued.reports.doctor.webhooks import ours
 from multikueued.reports.objects import ManagerObjects
+from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.config import Settings
 
 CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")

@@ -15,13 +15,13 @@ from multikueue.core.model.names import GVK, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueued.config import Settings
+from multikueued.doctor.cluster_reader import Client, Sight, needed, permissions
 from multikueued.doctor.probing import Measure, probe
-from multikueued.doctor.seeing import Client, Sight, needed, permissions
 from multikueued.rbac.objects import Account
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
-from multikueued.workers.fitting import Queues
+from multikueued.settings.config import Settings
+from multikueued.workers.move_targets import Queues
 
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""

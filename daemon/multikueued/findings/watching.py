@@ -22,16 +22,16 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.runtime.loop import loop_time
-from multikueued.config import Settings
+from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
 from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probing import Measure, probe
-from multikueued.doctor.seeing import MANAGER, Client, Sight
 from multikueued.doctor.workers import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.findings.reached import Reached
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
+from multikueued.settings.config import Settings
 from multikueued.tokens.bound import bound_in
-from multikueued.workers.fitting import Queues
+from multikueued.workers.move_targets import Queues
 from multikueued.workers.objects import location
 
 TICK: Final = 5.0

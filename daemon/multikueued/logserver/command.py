@@ -13,11 +13,11 @@ import click
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
 from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, manager_config
-from multikueued.config import LoggingSettings, MarkSettings, Settings
-from multikueued.logs import configure_logging
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
-from multikueued.values import parse_duration
+from multikueued.run.logs import configure_logging
+from multikueued.settings.config import LoggingSettings, MarkSettings, Settings
+from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 

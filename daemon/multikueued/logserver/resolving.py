@@ -28,11 +28,11 @@ from multikueue.protocols import ObjectList
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.commands.reading import Manager
-from multikueued.marking import key_in
-from multikueued.remote.finding import RETENTION, Nowhere
+from multikueued.remote.finding import RETENTION, UnplacedJob
+from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.reaching import WorkerClient
-from multikueued.remote.sought import Sought, siblings_of
 from multikueued.reports.typenames import JobName, matching, meant, type_name
+from multikueued.run.copy_key import key_in
 
 OPTIONS: Final = ClientOptions(
     deadline=20.0,
@@ -127,7 +127,7 @@ class InTurns:
 
 
 @attrs.define(eq=False)
-class PlacesOfTenant:
+class LocatorOfTenant:
     """Implements `remote.finding.Places` for one request."""
 
     workers: Workers
@@ -142,7 +142,7 @@ class PlacesOfTenant:
     _siblings: tuple[Json, ...] = attrs.field(default=(), init=False)
     _key: bytes | None = attrs.field(default=None, init=False, repr=False)
 
-    async def look(self) -> Sought | Nowhere:
+    async def look(self) -> PlacedJob | UnplacedJob:
         """See `Places`."""
         try:
             await self._read_key()
@@ -154,9 +154,9 @@ class PlacesOfTenant:
         job, worker = type_name(workload), workloads.cluster_name(workload)
         if worker is None:
             ended = workloads.is_finished(workload)
-            return Nowhere(job, f"it has ended. {RETENTION}" if ended else "no worker has it", True, ended)
+            return UnplacedJob(job, f"it has ended. {RETENTION}" if ended else "no worker has it", True, ended)
         self.worker = worker
-        return Sought(
+        return PlacedJob(
             job=job,
             namespace=self.namespace,
             worker=worker,

@@ -16,15 +16,15 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.manager import utc_now
-from multikueued.gate import Limits
-from multikueued.listening import listening
 from multikueued.logserver.access import Access, RefusedError, Slots
 from multikueued.logserver.answers import LOG_PATH, documents, status
 from multikueued.logserver.frontproxy import User
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, job_name, read
-from multikueued.logserver.resolving import PlacesOfTenant, Workers
+from multikueued.logserver.resolving import LocatorOfTenant, Workers
 from multikueued.logserver.tls import FrontTls, peer_of
+from multikueued.serving.gate import Limits
+from multikueued.serving.listening import listening
 
 SETTINGS: Final = "logs-server"
 QUIET: Final = 60.0
@@ -71,7 +71,7 @@ class LogsServer:
                 check = partial(self.access.check, user, key)
                 await check()
                 out.most = min(self.bounds.size, self.bounds.size if query.limit is None else query.limit)
-                places = PlacesOfTenant(self.workers, name, key.namespace, self.origin, self.marks)
+                places = LocatorOfTenant(self.workers, name, key.namespace, self.origin, self.marks)
                 with self.slots.in_namespace(key.namespace):
                     code, why = 200, await read(query, places, self.bounds, out, check)
             return out.response or web.Response()

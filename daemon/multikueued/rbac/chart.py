@@ -16,7 +16,6 @@ from typing import Final
 from multikueue import AVAILABLE
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
-from multikueued.kinds import ALIASES, AUTO
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
@@ -44,6 +43,7 @@ from multikueued.rbac.spokes import (
     token_rules,
     worker_rules,
 )
+from multikueued.run.kinds import ALIASES, AUTO
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"
@@ -133,7 +133,7 @@ def _external() -> str:
 
 def _own_secrets() -> str:
     """The logs server's own Secrets: its certificate, and one for each worker."""
-    certificate = _text(own_certificate_rules('{{ include "multikueued.logs" . }}'))
+    certificate = _text(own_certificate_rules('{{ include "multikueued.run.logs" . }}'))
     each = _text(named_secret_rules(["{{ $secret }}"]))
     return f"{certificate}{{{{- range $worker, $secret := .Values.logsServer.workers }}}}\n{each}{{{{- end }}}}\n"
 

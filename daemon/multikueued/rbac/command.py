@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from multikueue.core.model.names import Json
-from multikueued.loading import load_settings
 from multikueued.printing import to_yaml
 from multikueued.rbac.objects import (
     Account,
@@ -18,6 +17,7 @@ from multikueued.rbac.objects import (
     spoke_objects,
     worker_objects,
 )
+from multikueued.settings.loading import load_settings
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

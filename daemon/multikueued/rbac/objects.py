@@ -9,8 +9,6 @@ import attrs
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.spokes.objects import permission_spec
-from multikueued.config import Settings
-from multikueued.kinds import chosen_kinds
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.policies import policy_objects
@@ -22,6 +20,8 @@ from multikueued.rbac.rules import (
     own_token_rules,
 )
 from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
+from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.config import Settings
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(

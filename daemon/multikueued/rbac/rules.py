@@ -12,11 +12,11 @@ from multikueue import AVAILABLE, JobKind
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.kueue_check import CONTROLLER
-from multikueued.config import Settings
-from multikueued.kinds import chosen_kinds
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.making import merged, rule
 from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
+from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.config import Settings
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
-from multikueued.inventories import OcmSettings
 from multikueued.rbac.making import merged, rule
+from multikueued.settings.inventory import OcmSettings
 
 
 def profile_rules() -> list[Json]:

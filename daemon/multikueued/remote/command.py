@@ -18,14 +18,14 @@ from multikueued.commands.exits import FINE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.reading import Manager
 from multikueued.commands.running import Printed, run
-from multikueued.config import Settings
-from multikueued.remote.finding import Asked, PlacesByManager, WorkerPods, sought_job
+from multikueued.remote.finding import Asked, LocatorOfManager, WorkerPods, sought_job
 from multikueued.remote.following import Follower
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
 from multikueued.remote.reaching import worker_client, worker_for_people
 from multikueued.remote.streaming import LogShower, Wanted
 from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
-from multikueued.values import parse_duration
+from multikueued.settings.config import Settings
+from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -151,7 +151,7 @@ async def _ask_api(asked: Asked, wanted: Wanted, follow: bool) -> None:
 
 async def _print_directly(manager: KubeClient, asked: Asked, wanted: Wanted, follow: bool) -> None:
     if follow:
-        await Follower(PlacesByManager(manager, asked), wanted).run()
+        await Follower(LocatorOfManager(manager, asked), wanted).run()
         return
     sought = await sought_job(manager, asked)
     async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:

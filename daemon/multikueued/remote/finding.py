@@ -18,8 +18,8 @@ from multikueued.commands.finding import Found, find_job
 from multikueued.commands.options import Target
 from multikueued.commands.reading import Manager, job_resource
 from multikueued.remote.owned import Owned, owned_pods
+from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.reaching import WorkerClient, mark_key, worker_client
-from multikueued.remote.sought import Sought, siblings_of
 from multikueued.reports.jobs import JobState, reason_of, state_of
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
@@ -37,7 +37,7 @@ class Asked:
 
 
 @attrs.frozen
-class Nowhere:
+class UnplacedJob:
     """A job that no worker has."""
 
     job: str
@@ -49,10 +49,10 @@ class Nowhere:
     ended: bool
 
 
-class Places(Protocol):
+class JobLocator(Protocol):
     """Says where one job is, and reaches the workers."""
 
-    async def look(self) -> Sought | Nowhere:
+    async def look(self) -> PlacedJob | UnplacedJob:
         """Where the job is now.
 
         Raises:
@@ -75,13 +75,13 @@ class Places(Protocol):
 
 
 @attrs.frozen
-class PlacesByManager:
+class LocatorOfManager:
     """Implements `Places` with what one person may read on the manager, Secrets included."""
 
     manager: Manager
     asked: Asked
 
-    async def look(self) -> Sought | Nowhere:
+    async def look(self) -> PlacedJob | UnplacedJob:
         """See `Places`."""
         try:
             found = await look_up(self.manager, self.asked)
@@ -90,10 +90,10 @@ class PlacesByManager:
                 raise
             with for_people(self.asked.target.config.server):
                 raise
-        if isinstance(found, Sought):
+        if isinstance(found, PlacedJob):
             return found
         ended = found.workload is not None and state_of(found.workload, found.objects) in _ENDED
-        return Nowhere(found.name, why_nowhere(found), found.workload is not None, ended)
+        return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, ended)
 
     def client(self, worker: str) -> AbstractAsyncContextManager[WorkerClient]:
         """See `Places`."""
@@ -104,7 +104,7 @@ class PlacesByManager:
         return f"the manager does not answer ({error})"
 
 
-async def look_up(manager: Manager, asked: Asked) -> Sought | Found:
+async def look_up(manager: Manager, asked: Asked) -> PlacedJob | Found:
     """Find the job and the worker that is recorded; what is known of the job if none is.
 
     Raises:
@@ -116,7 +116,7 @@ async def look_up(manager: Manager, asked: Asked) -> Sought | Found:
     worker = workloads.cluster_name(found.workload) if found.workload is not None else None
     if found.workload is None or worker is None:
         return found
-    return Sought(
+    return PlacedJob(
         job=found.name,
         namespace=target.namespace,
         worker=worker,
@@ -128,7 +128,7 @@ async def look_up(manager: Manager, asked: Asked) -> Sought | Found:
     )
 
 
-async def sought_job(manager: Manager, asked: Asked) -> Sought:
+async def sought_job(manager: Manager, asked: Asked) -> PlacedJob:
     """The same, where a job without a worker is an error: it has no pods.
 
     Raises:
@@ -157,7 +157,7 @@ class WorkerPods:
     """The pods of one job on its worker, read again when newer ones are needed."""
 
     client: WorkerClient
-    sought: Sought
+    sought: PlacedJob
     found: Owned = attrs.field(factory=lambda: Owned(()), init=False)
     copied: bool = attrs.field(default=False, init=False)
     """Whether the job has a copy there."""
@@ -206,7 +206,7 @@ class WorkerPods:
         return sought.owners_of_copy(listed.items)
 
 
-def why_no_pods(sought: Sought, *, copied: bool) -> str:
+def why_no_pods(sought: PlacedJob, *, copied: bool) -> str:
     """Why a job that has a worker has no pods there."""
     if workloads.is_finished(sought.workload):
         return f'{sought.job} has ended on worker cluster "{sought.worker}". {RETENTION}'

@@ -8,8 +8,8 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
 from multikueued.commands.exits import NOT_FOUND, CommandError
-from multikueued.remote.finding import Nowhere, Places, WorkerPods
-from multikueued.remote.sought import Sought
+from multikueued.remote.finding import JobLocator, UnplacedJob, WorkerPods
+from multikueued.remote.placed_job import PlacedJob
 from multikueued.remote.streaming import LogShower, Position, Wanted
 
 
@@ -17,7 +17,7 @@ from multikueued.remote.streaming import LogShower, Position, Wanted
 class Follower:
     """Shows the logs of a job wherever it is, until it has ended."""
 
-    places: Places
+    places: JobLocator
     wanted: Wanted
     _positions: dict[str, Position] = attrs.field(factory=dict, init=False)
     _worker: str = attrs.field(default="", init=False)
@@ -50,11 +50,11 @@ class Follower:
             tasks.cancel_scope.cancel()
         return self._over
 
-    async def _next_place(self) -> Sought | None:
+    async def _next_place(self) -> PlacedJob | None:
         """Wait until a worker has the job; None: it is over."""
         while True:
             found = await self.places.look()
-            if isinstance(found, Sought):
+            if isinstance(found, PlacedJob):
                 self._over = workloads.is_finished(found.workload)
                 return found
             if found.ended:
@@ -78,7 +78,7 @@ class Follower:
             except ApiError as error:
                 self._say(f"{self.places.told(error)}; trying again")
                 continue
-            if isinstance(found, Nowhere):
+            if isinstance(found, UnplacedJob):
                 self._over = found.ended or not found.known
                 self._say(f'{found.job} has left worker cluster "{self._worker}": {found.why}')
             elif found.worker != self._worker:

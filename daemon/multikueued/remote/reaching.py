@@ -15,8 +15,8 @@ from multikueue.kube.requests import LogQuery
 from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.commands.reading import Manager
-from multikueued.config import MarkSettings
-from multikueued.marking import key_in
+from multikueued.run.copy_key import key_in
+from multikueued.settings.config import MarkSettings
 
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""

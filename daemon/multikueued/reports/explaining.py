@@ -13,7 +13,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.workload.words import head_of
 from multikueued.reports.answers import Placement, placements
-from multikueued.reports.asking import WorkerAnswer, ask_workers
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.clocks import clock_findings
@@ -26,6 +25,7 @@ from multikueued.reports.rejections import why_rejected
 from multikueued.reports.remedies import Finding, filled, found_by
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
+from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 

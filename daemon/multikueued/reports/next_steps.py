@@ -15,10 +15,10 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import was_rejected
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
-from multikueued.reports.asking import WorkerAnswer
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
+from multikueued.reports.worker_answers import WorkerAnswer
 
 _DEADLINE: Final = re.compile(r"moves at (\d{4}-\S+Z)")
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout

@@ -18,10 +18,10 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
 from multikueue.core.workload.words import plain
-from multikueued.leader_settings import FindingsSettings
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.settings.leader import FindingsSettings
 from multikueued.tokens.bound import bound_by
-from multikueued.workers.fitting import Queues
+from multikueued.workers.move_targets import Queues
 
 NAME: Final = str(FindingsSettings().config_map_name)
 """The ConfigMap's name, unless the daemon's settings name another."""

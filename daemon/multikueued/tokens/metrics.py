@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import CollectorRegistry
 
-from multikueued.series import Children
+from multikueued.metrics.bounded import Children
 
 MAX_WORKERS: Final = 100
 

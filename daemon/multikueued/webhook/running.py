@@ -19,7 +19,7 @@ from multikueue.webhook.certificates import pem
 from multikueue.webhook.registrar import WebhookRegistrar
 from multikueue.webhook.reviewer import Reviewer
 from multikueue.webhook.rotation import Credentials
-from multikueued.config import Settings
+from multikueued.settings.config import Settings
 from multikueued.webhook.files import CertificateFiles
 from multikueued.webhook.serving import ServingTls, reviewing
 

@@ -16,9 +16,9 @@ from multikueue.errors import SettingsError
 from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
-from multikueued.config import WebhookSettings
-from multikueued.gate import Limits
-from multikueued.listening import listening
+from multikueued.serving.gate import Limits
+from multikueued.serving.listening import listening
+from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.bodies import Bodies
 
 READ_TIMEOUT: Final = 5.0

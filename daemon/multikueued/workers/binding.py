@@ -9,8 +9,8 @@ from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import utc_now
-from multikueued.config import Settings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING
+from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
 from multikueued.tokens.requesting import TokenClient, issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name

@@ -12,10 +12,10 @@ import attrs
 import click
 
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.config import ObjectName, Settings
-from multikueued.loading import load_settings
+from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.loading import load_settings
+from multikueued.settings.values import parse_duration
 from multikueued.tokens.requesting import TokenClient
-from multikueued.values import parse_duration
 from multikueued.workers.granting_logs_command import grant_logs_command
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster

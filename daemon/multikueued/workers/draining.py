@@ -15,8 +15,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueued.workers.cordoning import ask_to_leave, cordon
-from multikueued.workers.fitting import Elsewhere
 from multikueued.workers.jobs import Ours, known_kinds, never_ends, pods_of, running_on, title, why_not_moved
+from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import Manager, read
 
@@ -78,7 +78,7 @@ async def sort(manager: Manager, worker: str, *, can_move: bool) -> Sorted:
     movable: list[Json] = []
     stay: list[Stay] = []
     async with AsyncExitStack() as stack:
-        elsewhere = Elsewhere(manager, stack)
+        elsewhere = MoveTargets(manager, stack)
         for workload in await running_on(manager, worker):
             owner = workloads.owner(workload)
             kind = kinds.get(owner.gvk) if owner is not None else None

@@ -17,8 +17,8 @@ from multikueue.core.model.objects import annotations_of, controller_of, dig, la
 from multikueue.errors import KubeconfigError, MultiKueueError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.config import Settings
 from multikueued.rbac.objects import Account, worker_objects
+from multikueued.settings.config import Settings
 from multikueued.tokens.bound import ACCOUNT, Bound
 
 MAX_CLUSTERS: Final = 20

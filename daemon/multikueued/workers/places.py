@@ -20,7 +20,7 @@ from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient, load_kubeconfig
 from multikueue.protocols import ApiClient
-from multikueued.config import Settings
+from multikueued.settings.config import Settings
 from multikueued.workers.objects import WorkerError
 
 Say: TypeAlias = Callable[[str], None]

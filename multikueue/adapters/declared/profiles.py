@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.adapters.heeding import TEKTON
+from multikueue.adapters.managed_by_support import TEKTON
 from multikueue.core.model.names import GVK, Json
 
 GENERIC: Final = Declaration(name="", managed_by_path=".spec.managedBy")

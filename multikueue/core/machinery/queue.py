@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeVar
 
 import attrs
 
-from multikueue.core.machinery.flows import Flows
+from multikueue.core.machinery.fair_keys import FairKeys
 
 K = TypeVar("K", bound=Hashable)
 
@@ -66,7 +66,7 @@ class WorkQueue(Generic[K]):
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
     """Every entry of `_delayed` in the order of times, and stale ones, which disagree with it: no more than live ones
     and `SPARE`."""
-    _ready: Flows[K] = attrs.field(factory=Flows, init=False)
+    _ready: FairKeys[K] = attrs.field(factory=FairKeys, init=False)
     """The waiting keys that are due."""
     _ready_at: float = attrs.field(default=-math.inf, init=False)
     """The time of the last `take`."""

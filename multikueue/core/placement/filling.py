@@ -13,7 +13,6 @@ from multikueue.core.model.conditions import condition, parse_timestamp, timesta
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, resource_version
-from multikueue.core.placement.adopting import renamed, renamed_scores
 from multikueue.core.placement.belief import Belief, believe
 from multikueue.core.placement.decisions import Decision, read
 from multikueue.core.placement.dwelling import with_dwelling
@@ -24,6 +23,7 @@ from multikueue.core.placement.names import HUB, WRITTEN_ANNOTATION
 from multikueue.core.placement.ownership import new_config, owners
 from multikueue.core.placement.ranking import Scores, due_in, has_turned, rank, score, weights
 from multikueue.core.placement.snapshot import Labelled, Memory, Scheduled, Snapshot
+from multikueue.core.placement.takeover import renamed, renamed_scores
 from multikueue.core.placement.usage import Usage, dispatchers_of, lingering, seen_busy, usage
 
 SETTLE: Final = timedelta(seconds=60)

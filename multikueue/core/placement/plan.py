@@ -9,7 +9,6 @@ import attrs
 
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.placement.adopting import finalizers, is_addons
 from multikueue.core.placement.conditions import (
     Verdict,
     active,
@@ -27,6 +26,7 @@ from multikueue.core.placement.parameters import BadParameters, is_placement_che
 from multikueue.core.placement.releasing import leave, release, with_finalizers
 from multikueue.core.placement.settings import Adopt
 from multikueue.core.placement.snapshot import Memory, Snapshot, Unknown, check_key
+from multikueue.core.placement.takeover import finalizers, is_addons
 
 
 def plan(snapshot: Snapshot, now: datetime) -> Plan:

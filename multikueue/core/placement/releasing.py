@@ -12,12 +12,12 @@ import attrs
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of, name_of, resource_version, uid
-from multikueue.core.placement.adopting import finalizers
 from multikueue.core.placement.effects import Delete, Effect, Patch
 from multikueue.core.placement.names import ADDON_FINALIZER, CONFIG_LABEL, FINALIZER, KUEUE_FINALIZER
 from multikueue.core.placement.ownership import is_owned, others, owners
 from multikueue.core.placement.settings import Adopt
 from multikueue.core.placement.snapshot import Snapshot
+from multikueue.core.placement.takeover import finalizers
 from multikueue.core.placement.usage import usage
 
 

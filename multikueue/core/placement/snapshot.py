@@ -10,10 +10,10 @@ import attrs
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
-from multikueue.core.placement.adopting import Takeover
 from multikueue.core.placement.belief import Doubt
 from multikueue.core.placement.ranking import Coordinate
 from multikueue.core.placement.settings import PlacementSettings
+from multikueue.core.placement.takeover import Takeover
 from multikueue.core.placement.work import Work
 
 

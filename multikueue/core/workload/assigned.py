@@ -16,11 +16,11 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_updates
 from multikueue.core.workload.cordons import end_move, move, tell_unmoved
-from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import send_back, withdraw
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, left_of_loss
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
 

@@ -22,9 +22,9 @@ from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_finished, is_live, is_stopping
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.earlier_attempts import hidden, last_worker, note_last_worker
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.leftovers import withdraw
+from multikueue.core.workload.possible_runs import hidden, last_worker, note_last_worker
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 

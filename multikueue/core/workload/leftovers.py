@@ -22,9 +22,9 @@ from multikueue.core.model.objects import annotations_of, is_terminating, name_o
 from multikueue.core.model.workloads import has_had_owner, is_finished, is_stopping, retry_count
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.cordons import leaves
-from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE, has_stopped
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 from multikueue.core.workload.words import plain

@@ -16,13 +16,6 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import admit, nominate, record
 from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.earlier_attempts import (
-    FIRST_ANSWER,
-    LEFTOVER_GRACE,
-    may_run_for,
-    note_last_worker,
-    until_stopped,
-)
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
@@ -33,6 +26,13 @@ from multikueue.core.workload.leftovers import (
     send_back,
     whys_not_given_up,
     withdraw,
+)
+from multikueue.core.workload.possible_runs import (
+    FIRST_ANSWER,
+    LEFTOVER_GRACE,
+    may_run_for,
+    note_last_worker,
+    until_stopped,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
 from multikueue.core.workload.reasons import reasons

@@ -28,12 +28,12 @@ from multikueue.core.model.workloads import (
 from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.company import with_company
-from multikueue.core.workload.earlier_attempts import may_run_for
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.possible_runs import may_run_for
 from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor

@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import Json
 from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.earlier_attempts import left_of_loss, may_run_for
+from multikueue.core.workload.possible_runs import left_of_loss, may_run_for
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (

@@ -18,9 +18,9 @@ from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
-from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
 from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Unusable, Worker
 

@@ -18,8 +18,8 @@ import attrs
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
-from multikueue.core.workload.earlier_attempts import last_worker, left_of_loss, note_worker
 from multikueue.core.workload.effects import Announce, Effect, Plan
+from multikueue.core.workload.possible_runs import last_worker, left_of_loss, note_worker
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 

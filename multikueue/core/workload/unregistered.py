@@ -11,8 +11,8 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import CheckState, has_had_owner, is_finished
 from multikueue.core.workload.assigned import finish_by_copy, give_up, on_recorded_worker
 from multikueue.core.workload.check_updates import retry, retry_vanished, tell_admitted
-from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
 from multikueue.core.workload.effects import Effect, PatchWorkload, Plan
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 

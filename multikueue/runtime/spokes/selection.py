@@ -9,10 +9,10 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, uid
-from multikueue.core.placement.adopting import is_addons
 from multikueue.core.placement.decisions import read
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.core.placement.snapshot import Scheduled, Source
+from multikueue.core.placement.takeover import is_addons
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.runtime.placement.caches import HubCaches, OcmCaches, also

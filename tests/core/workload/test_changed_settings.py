@@ -12,8 +12,8 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.earlier_attempts import LEFTOVER_GRACE
 from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words

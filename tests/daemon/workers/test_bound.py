@@ -19,14 +19,14 @@ from multikueue.errors import NotFound
 from multikueue.kube import load_kubeconfig, parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
-from multikueued.config import LeaderElectionSettings
 from multikueued.findings import watching
-from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
-from multikueued.terms import Term
+from multikueued.run.leadership import Leadership
+from multikueued.run.wiring import work
+from multikueued.settings.config import LeaderElectionSettings
+from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens import renewing
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
-from multikueued.wiring import work
 from multikueued.workers.connecting import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
@@ -286,7 +286,7 @@ async def test_only_the_leader_renews(tmp_path: Path, file: Path) -> None:
     """Two replicas: the one without the Lease has no caches, and asks no worker."""
     settings = attrs.evolve(BOUND, leader_election=LeaderElectionSettings())
     async with ground(tmp_path, workers=1, settings=settings) as here:
-        standby = Term(elected=True)
+        standby = Leadership(elected=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(work, settings, load_kubeconfig(tmp_path / "daemon"), standby)
             await join(here, file)

@@ -15,8 +15,8 @@ from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, set_up_queues
 from multikueued.findings import watching
-from multikueued.leader_settings import FindingsSettings
 from multikueued.reports.published import Published, published_in
+from multikueued.settings.leader import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)

@@ -12,7 +12,7 @@ from multikueue.core.machinery.connection import credentials_status
 from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
-from multikueued.config import Settings
+from multikueued.settings.config import Settings
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.connecting import digest_in_use, digest_of, is_connected, why_not_connected

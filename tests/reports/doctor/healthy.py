@@ -16,7 +16,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
-from multikueued.config import ObjectName, Settings, WebhookSettings
 from multikueued.reports.doctor.facts import (
     ClockBound,
     Credentials,
@@ -28,7 +27,8 @@ from multikueued.reports.doctor.facts import (
     WorkerFacts,
 )
 from multikueued.reports.doctor.webhooks import KUEUES
-from multikueued.workers.fitting import Queues
+from multikueued.settings.config import ObjectName, Settings, WebhookSettings
+from multikueued.workers.move_targets import Queues
 from tests.reports.objects import NOW, fleet, worker
 
 JOB_KIND = next(kind for kind in AVAILABLE if kind.resource.plural == "jobs")

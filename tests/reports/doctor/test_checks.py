@@ -18,8 +18,6 @@ from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.config import ControllerName, ObjectName, Settings, WebhookSettings
-from multikueued.leader_settings import BoundTokenSettings
 from multikueued.rbac.objects import Account
 from multikueued.reports.doctor.facts import (
     ClockBound,
@@ -33,6 +31,8 @@ from multikueued.reports.doctor.facts import (
 from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.reports.doctor.table import CHECKS
 from multikueued.reports.doctor.webhooks import KUEUES
+from multikueued.settings.config import ControllerName, ObjectName, Settings, WebhookSettings
+from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import Bound
 from tests.reports.doctor.healthy import (
     ALLOWED,

@@ -52,8 +52,8 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
-from multikueued.config import Settings
 from multikueued.rbac.rules import on_worker
+from multikueued.settings.config import Settings
 from tests.runtime.fleet import CRDS, LONG, now, until
 
 RULES: Final = tuple(on_worker(Settings()))

@@ -17,12 +17,12 @@ from multikueue.core.spokes.names import MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUN
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, admission_check
-from multikueued.config import Settings
-from multikueued.dispatching import placement_options
-from multikueued.loading import parse_settings
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.rbac.spokes import granting_rules
-from multikueued.spokes import profile_settings, spoke_settings
+from multikueued.run.dispatcher import placement_options
+from multikueued.run.ocm_workers import profile_settings, spoke_settings
+from multikueued.settings.config import Settings
+from multikueued.settings.loading import parse_settings
 from tests.integration.permissions import NotGranted, granted
 from tests.runtime.fleet import until
 from tests.runtime.spokes.hub import GRANTING, USER, Hub, hub

@@ -16,7 +16,6 @@ from multikueue.errors import SettingsError
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
-from multikueued.config import Settings
 from multikueued.demo.jobs import with_kinds
 from multikueued.demo.keeping import keep
 from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
@@ -26,9 +25,10 @@ from multikueued.demo.ocm.stories import STORIES, WORKERS
 from multikueued.demo.running import CPUS, Demo, config_of
 from multikueued.demo.showing import giving_up, problems, summary
 from multikueued.demo.watching import shown
-from multikueued.inventories import OcmSettings
-from multikueued.profile_settings import AccessProviderSettings, ClusterProfileSettings
-from multikueued.wiring import work
+from multikueued.run.wiring import work
+from multikueued.settings.config import Settings
+from multikueued.settings.inventory import OcmSettings
+from multikueued.settings.profiles import AccessProviderSettings, ClusterProfileSettings
 
 QUOTA: Final = {"cpu": str(CPUS), "memory": "16Gi"}
 """Of each worker."""

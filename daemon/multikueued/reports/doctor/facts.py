@@ -9,9 +9,9 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueued.config import Settings
 from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
 from multikueued.reports.objects import ManagerObjects
+from multikueued.settings.config import Settings
 
 __all__ = [
     "ClockBound",

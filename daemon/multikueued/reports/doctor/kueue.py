@@ -12,10 +12,10 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
-from multikueued import kinds
 from multikueued.reports.doctor.facts import Facts, KueueFacts
 from multikueued.reports.doctor.findings import Spot
 from multikueued.reports.typenames import type_name
+from multikueued.run import kinds
 
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
 AUTO: Final = f"({kinds.AUTO})"

@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import GVK
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueued.tokens.bound import Bound
-from multikueued.workers.fitting import Queues
+from multikueued.workers.move_targets import Queues
 
 
 @attrs.frozen

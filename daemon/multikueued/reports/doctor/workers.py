@@ -16,7 +16,7 @@ from multikueued.reports.doctor.findings import Severity, Spot
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.typenames import type_name
-from multikueued.workers.fitting import misfit
+from multikueued.workers.move_targets import quota_mismatch
 
 SKEW: Final = 10.0
 """Seconds by which clocks may differ."""
@@ -141,7 +141,7 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
         check = facts.objects.check_of(one)
         listed = facts.objects.workers_of(check) if check is not None else []
         seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
-        reasons = {name: misfit(one, queues) for name, queues in seen.items() if queues is not None}
+        reasons = {name: quota_mismatch(one, queues) for name, queues in seen.items() if queues is not None}
         if not workloads.has_quota(one) or not reasons or len(reasons) < len(listed):
             continue
         if all("quota for" in why for why in reasons.values()):

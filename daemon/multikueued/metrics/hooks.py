@@ -1,0 +1,225 @@
+"""Metrics: the library's hooks as Prometheus metrics, in a registry of their own.
+
+A scrape costs about 8 us a series, so there are fewer than 4,000: no label names a workload, and a metric with too many
+label values counts the rest under `other`. Series of a worker that is removed vanish.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import itertools
+import platform
+from collections.abc import Callable
+from typing import Final, Literal
+
+from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
+
+from multikueue.core.model.names import ClusterName
+from multikueue.core.placement.figures import Figures
+from multikueued.metrics.bounded import OTHER, Children, M
+from multikueued.metrics.collectors import (
+    Counts,
+    CountSource,
+    Queues,
+    QueueSource,
+    Registry,
+    Snapshot,
+    StatusSource,
+    WithKueuesPrefix,
+    Workers,
+)
+from multikueued.metrics.inventory import PlacementMetrics
+from multikueued.tokens.metrics import TokenMetrics
+
+MAX_REMOVED: Final = 100
+"""Workers that are known to be removed. Requests to them end within a minute."""
+
+HOME: Final = "manager"
+"""The label value of the manager itself, also for a worker that has this name."""
+
+MAX_PAIRS: Final = 280
+"""Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
+
+MAX_TIMED: Final = 20
+"""Workers with histograms of their own."""
+
+Role = Literal["leader", "standalone"]
+
+_request_seconds = functools.partial(Histogram, buckets=(0.01, 0.05, 0.25, 1.0, 5.0, 30.0))
+"""From a request in the same data centre to the client's deadline."""
+_reconcile_seconds = functools.partial(Histogram, buckets=(0.001, 0.01, 0.1, 1.0, 10.0))
+_placement_seconds = functools.partial(Histogram, buckets=(0.5, 2.0, 10.0, 60.0, 300.0, 1_800.0, 7_200.0, 43_200.0))
+"""From a free worker to a day in its queue."""
+_lag_seconds = functools.partial(Histogram, buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0))
+
+
+class Metrics:
+    """All metrics of one process.
+
+    Implements `RequestHook`, `ControllerHook`, `ManagerHook`, `PlacementHook` and `ReviewHook`, all of
+    `multikueue.protocols`.
+
+    Args:
+        role: `leader` with leader election, `standalone` without; a label of Kueue's own metrics.
+    """
+
+    def __init__(self, role: Role) -> None:
+        self.registry = Registry()
+        """What is counted: any thread may read it."""
+        self.tokens = TokenMetrics(self.registry)
+        self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
+        self._describe_process()
+        new, by_controller = self._children, ("controller",)
+        pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
+        self._dispatched = new(
+            Counter, "workloads_dispatched", "Workloads offered to a cluster.", pairs, MAX_PAIRS, role
+        )
+        self._admitted = new(
+            Counter, "workloads_admitted", "Workloads given to the admitting one.", pairs, MAX_PAIRS, role
+        )
+        self.registry.register(WithKueuesPrefix((self._dispatched.metric, self._admitted.metric)))
+        self._requests = new(Counter, "requests", "Requests to API servers; code 0: no answer.", asked, 400)
+        self._request_seconds = new(_request_seconds, "request_seconds", "How long requests took.", asked[:2], 90)
+        self._reconcile_seconds = new(
+            _reconcile_seconds, "reconcile_seconds", "How long reconciles took.", by_controller, 10
+        )
+        self._failures = new(Counter, "reconcile_failures", "Reconciles that failed.", by_controller, 10)
+        self._reviews = new(Counter, "webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
+        self._placements = PlacementMetrics(new)
+        self._connected = new(
+            Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
+        )
+        by_cluster = ("cluster",)
+        self._placement_seconds = new(
+            _placement_seconds, "placement_seconds", "From quota to a recorded worker.", by_cluster, MAX_TIMED
+        )
+        about = "From a change on a worker to the status on the manager."
+        self._lag_seconds = new(_lag_seconds, "status_lag_seconds", about, by_cluster, MAX_TIMED)
+        rounds = "How often a dispatcher chose more workers for a Workload."
+        self._rounds = new(Counter, "dispatch_rounds", rounds, ("cluster_queue",), MAX_TIMED)
+        self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
+        first = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
+        self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals)
+        self._removed: dict[str, None] = {}
+        """Workers that the manager does not know any more, in the order in which they went: what their last requests
+        are told to later counts for all others."""
+        self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
+        self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
+
+    def snapshot(self) -> Snapshot:
+        """All metrics as they are now; to be called in the event loop, which changes what is read here."""
+        read = (collector.collect() for collector in (self._queues, self._workers, self._counts))
+        return Snapshot(tuple(itertools.chain.from_iterable(read)), self.registry)
+
+    def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
+        """See `ManagerHook`."""
+        self._dispatched.of(cluster_queue, self._named(cluster)).inc()
+
+    def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
+        """See `ManagerHook`."""
+        self._admitted.of(cluster_queue, self._named(cluster)).inc()
+
+    def filled(self, config: str, figures: Figures) -> None:
+        """See `PlacementHook`."""
+        self._placements.filled(config, figures)
+
+    def put_off(self, config: str) -> None:
+        """See `PlacementHook`."""
+        self._placements.put_off(config)
+
+    def released(self, config: str) -> None:
+        """See `PlacementHook`."""
+        self._placements.released(config)
+
+    def round_begun(self, cluster_queue: str) -> None:
+        """See `ManagerHook`."""
+        self._rounds.of(cluster_queue).inc()
+
+    def placed(self, cluster: ClusterName, seconds: float) -> None:
+        """See `ManagerHook`."""
+        self._placement_seconds.of(self._named(cluster)).observe(seconds)
+
+    def status_synced(self, cluster: ClusterName, seconds: float) -> None:
+        """See `ManagerHook`."""
+        self._lag_seconds.of(self._named(cluster)).observe(seconds)
+
+    def refused(self, cluster: ClusterName, reason: str) -> None:
+        """See `ManagerHook`."""
+        self._refusals.of(self._named(cluster), reason).inc()
+
+    def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
+        """See `ManagerHook`."""
+        self._removed.pop(cluster, None)
+        if (gauge := self._connected.within(cluster)) is not None:
+            gauge.set(connected)
+
+    def cluster_removed(self, cluster: ClusterName) -> None:
+        """See `ManagerHook`. Its series end: otherwise those of workers long gone would take the place of new ones."""
+        self._connected.remove(cluster)
+        if cluster == HOME:
+            return
+        for children in self._by_cluster:
+            children.remove_all("cluster", cluster)
+        self._removed.pop(cluster, None)
+        self._removed[cluster] = None
+        if len(self._removed) > MAX_REMOVED:
+            del self._removed[next(iter(self._removed))]
+
+    def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
+        """See `ControllerHook`."""
+        self._reconcile_seconds.of(controller).observe(seconds)
+        if error is not None:
+            self._failures.of(controller).inc()
+
+    def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
+        """See `RequestHook`."""
+        cluster = self._named(cluster)
+        self._requests.of(cluster, verb, resource, str(status)).inc()
+        if verb != "watch":  # a watch's duration says nothing
+            self._request_seconds.of(cluster, verb).observe(seconds)
+
+    def reviewed(self, outcome: str) -> None:
+        """See `ReviewHook`."""
+        self._reviews.of(outcome).inc()
+
+    def began(self, queues: QueueSource, workers: StatusSource, counts: CountSource = tuple) -> None:
+        """This process leads from now on; its queues and workers are read at each scrape."""
+        self._leading.set(1)
+        self._queues.source, self._workers.source, self._counts.source = queues, workers, counts
+
+    def ended(self) -> None:
+        """It does not lead any more, and watches no cluster."""
+        self._leading.set(0)
+        self._queues.source = self._workers.source = self._counts.source = None
+        self._connected.clear()
+        self._placements.clear()
+
+    def lagged(self, seconds: float) -> None:
+        """How late the loop's last heartbeat was."""
+        self._lag.set(seconds)
+
+    def _describe_process(self) -> None:
+        """What Prometheus' client tells of every process (`process_*`), and which build this is."""
+        ProcessCollector(registry=self.registry)
+        about, labels = "The version that runs, always 1.", ("version", "python")
+        build = Gauge("multikueue_build_info", about, labels, registry=self.registry)
+        build.labels(_version(), platform.python_version()).set(1)
+
+    def _named(self, cluster: str) -> str:
+        """The label value of a cluster: that of all others for a worker that was removed."""
+        return OTHER if cluster in self._removed else cluster
+
+    def _children(
+        self, metric: Callable[..., M], name: str, about: str, labels: tuple[str, ...], limit: int, *last: str
+    ) -> Children[M]:
+        return Children(
+            metric(name, about, labels, namespace="multikueue", registry=self.registry), limit, last, labels
+        )
+
+
+def _version() -> str:
+    try:
+        return importlib.metadata.version("multikueue")
+    except importlib.metadata.PackageNotFoundError:  # it runs from a folder
+        return "unknown"

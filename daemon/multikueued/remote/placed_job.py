@@ -1,0 +1,93 @@
+"""Which objects on a worker are a job's copies. Pure.
+
+A request names a job, and never a worker or a pod: Workload → recorded worker → our copies there → pods by the UIDs of
+their owners. So an object that only has the right name is not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.copies import is_copy_of, prebuilt_workload
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, labels_of, name_of, uid
+
+
+@attrs.frozen
+class PlacedJob:
+    """One job, as far as the manager knows it."""
+
+    job: str
+    """TYPE/NAME."""
+    namespace: str
+    worker: str
+    """The recorded one."""
+    workload: Json
+    """The Workload that counts."""
+    origin: str
+    """Value of the origin label: copies of another manager have another."""
+    siblings: tuple[Json, ...] = ()
+    """Other Workloads of the very same job: slices, or parts of a group."""
+    object: Json | None = None
+    """The manager's job; None: there is no one object, or it may not be read."""
+    mark_key: bytes | None = attrs.field(default=None, repr=False)
+    """By which copies are marked; None: it may not be read, and what is recorded is believed."""
+    strict: bool = False
+    """Whether only what certainly is ours counts: no copy without a mark, or with that of a lost key."""
+
+    @property
+    def selector(self) -> str:
+        """The label selector of all copies."""
+        return f"{ORIGIN_LABEL}={self.origin}"
+
+    def copies(self, listed: Iterable[Json]) -> list[Json]:
+        """Those objects of the job's kind on the worker that are its copies."""
+        return [one for one in listed if self._is_copy(one)]
+
+    def owners_of_copy(self, listed: Iterable[Json]) -> frozenset[str]:
+        """The UIDs of the jobs that control the Workload copy on the worker, or of a group's pods."""
+        found = [one for one in listed if name_of(one) == name_of(self.workload) and self._is_ours(one)]
+        owners = (reference for one in found for reference in dig(one, "metadata", "ownerReferences") or [])
+        members = workloads.has_members(self.workload)
+        return frozenset(str(one.get("uid") or "") for one in owners if members or one.get("controller") is True) - {""}
+
+    def _is_copy(self, found: Json) -> bool:
+        carriers = {name_of(one) for one in (self.workload, *self.siblings)}
+        if name_of(found) not in self._names or prebuilt_workload(found) not in ("", *carriers):
+            return False
+        return self._is_ours(found) and (self.object is None or is_copy_of(found, self.object))
+
+    @property
+    def _names(self) -> set[str]:
+        owner = workloads.owner(self.workload)
+        if owner is None:
+            return set()
+        if workloads.has_members(self.workload):
+            return set(workloads.owner_names(self.workload, owner.gvk))
+        return {owner.name}
+
+    def _is_ours(self, found: Json) -> bool:
+        """By the origin label; and by the mark, where it can be read: it tells a namespace that was made again, too."""
+        if labels_of(found).get(ORIGIN_LABEL) != self.origin:
+            return False
+        if self.mark_key is None:
+            return not self.strict
+        marks = Marks(self.mark_key)
+        proofs = (marks.proof(found, one, self.worker) for one in (self.workload, *self.siblings))
+        return any(proof is Proof.EXACT or (proof is Proof.NONE and not self.strict) for proof in proofs)
+
+
+def siblings_of(workload: Json, listed: Iterable[Json]) -> tuple[Json, ...]:
+    """The other Workloads of the very same job: not of an earlier one of its name."""
+    mine = _owner_uids(workload)
+    return tuple(one for one in listed if uid(one) != uid(workload) and mine & _owner_uids(one))
+
+
+def _owner_uids(workload: Json) -> set[str]:
+    references = dig(workload, "metadata", "ownerReferences") or []
+    return {str(reference.get("uid") or "") for reference in references} - {""}

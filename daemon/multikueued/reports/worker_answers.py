@@ -1,0 +1,141 @@
+"""What each worker of the config says about one Workload, from all that the manager was told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.cordon import cordon_of
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueued.reports.answers import asked_again, cluster_state, parts_of, refusals, sent_back
+from multikueued.reports.events import EventReport
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
+from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.remedy_table import WORKER_RULES
+from multikueued.workers.move_targets import quota_mismatch
+
+_TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
+
+
+@attrs.frozen
+class WorkerAnswer:
+    """What one worker says about a job."""
+
+    worker: str
+    state: str
+    """`Running`, `Finished`, `Offered`, `Waiting` (its Kueue says why it does not admit it), `Refused`, `NotOffered`,
+    `Lost`, `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
+    MultiKueueCluster)."""
+    told: str
+    """Its words, or those of the daemon about it."""
+    source: str
+    """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
+    next_attempt: datetime | None = None
+    """When a worker that is not connected, or refuses the job, is asked again."""
+    is_ours: bool = False
+    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the daemon can ask it."""
+        return self.state not in ("Lost", "NotConnected", "Missing")
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether it says why it does not take the job."""
+        return self.state in _TROUBLE
+
+
+def ask_workers(
+    workload: Json, job: JobReport, objects: ManagerObjects, events: Sequence[EventReport], now: datetime
+) -> tuple[WorkerAnswer, ...]:
+    """The answers of all workers that matter, in the order of the config.
+
+    Args:
+        workload: the manager's.
+        job: the same as a line.
+        objects: of the manager.
+        events: about it, in the order of time.
+        now: the wall clock.
+    """
+    if job.state is JobState.LOCAL:
+        return ()
+    check = objects.check_of(workload) or objects.queue_check(workload) or ""
+    names = dict.fromkeys([*objects.workers_of(check), *job.offered_to, *([job.worker] if job.worker else [])])
+    message = check_message(workload, objects)
+    parts = parts_of(message, names)
+    refused = _refused(workload, message, events, now) if job.state in WAITING_STATES else {}
+    return tuple(_answer(name, workload, job, objects, parts, refused) for name in names)
+
+
+def _refused(workload: Json, message: str, events: Sequence[EventReport], now: datetime) -> dict[str, tuple[str, str]]:
+    """Text and source of each refusal; the check knows better than events."""
+    found = {worker: (text, "event") for worker, text in refusals(events, now).items()}
+    evicted = str((condition(workload, "Evicted") or {}).get("message") or "")
+    for told in (evicted, message):
+        if (back := sent_back(told)) is not None:
+            found[back[0]] = (back[1], "check")
+    return found
+
+
+def _answer(
+    name: str,
+    workload: Json,
+    job: JobReport,
+    objects: ManagerObjects,
+    parts: Mapping[str, str],
+    refused: Mapping[str, tuple[str, str]],
+) -> WorkerAnswer:
+    cluster = objects.clusters_by_name.get(name)
+    if cluster is None:
+        return WorkerAnswer(name, "Missing", "there is no MultiKueueCluster of that name", "")
+    said = cluster_state(cluster)
+    if job.state in (JobState.FINISHED, JobState.FAILED):
+        return WorkerAnswer(name, "Finished" if name == job.worker else "NotOffered", "", "")
+    if not said.connected:
+        state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
+        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
+    if name == job.worker:
+        return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
+    if (unusable := said.unusable.get(_dotted(workload), "")) and job.state in WAITING_STATES:
+        return WorkerAnswer(name, "Unusable", unusable, "condition")
+    if job.state in WAITING_STATES and name in parts:
+        told, again = asked_again(parts[name])
+        state = "Refused" if again is not None else _state_of_part(told, name, job)
+        return WorkerAnswer(name, state, told, "check", again)
+    if name in refused:
+        return WorkerAnswer(name, "Refused", *refused[name])
+    if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
+    if job.state in WAITING_STATES and name in job.offered_to and (told := _seen_there(name, workload, objects)):
+        return WorkerAnswer(name, "Waiting", told, "findings")
+    return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
+
+
+def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
+    """Why a worker could never admit it, by the queues and quotas that the daemon saw there; empty: it could."""
+    published = objects.published.get(name)
+    queues = published.facts.queues if published is not None else None
+    if published is None or queues is None or published.quota_at is None:
+        return ""
+    missing = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)) not in queues.local
+    why = f"LocalQueue {queue_name(workload)} doesn't exist" if missing else quota_mismatch(workload, queues)
+    return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
+
+
+def _state_of_part(told: str, name: str, job: JobReport) -> str:
+    """A part that a rule knows says why the worker does not admit it; any other is only a word."""
+    if any(rule.pattern.search(told) is not None for rule in WORKER_RULES if not rule.own):
+        return "Waiting"
+    return "Offered" if name in job.offered_to else "NotOffered"
+
+
+def _dotted(workload: Json) -> str:
+    found = workloads.owner(workload)
+    return ".".join(part for part in (found.gvk.kind, found.gvk.version, found.gvk.group) if part) if found else ""

@@ -1,0 +1,1 @@
+"""`multikueue run`: wiring, leadership, and what the leader does."""

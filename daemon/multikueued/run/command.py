@@ -1,0 +1,67 @@
+"""`multikueue run`: the daemon for a cluster that exists."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import anyio
+import click
+import structlog
+
+from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
+from multikueued.cli import known_error
+from multikueued.run.logs import configure_logging
+from multikueued.run.wiring import serve
+from multikueued.settings.kueue_configuration import Remark
+from multikueued.settings.loading import load_settings
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--config", "config", type=_FILE, help="Settings, in YAML. Without it every setting has its default.")
+@click.option(
+    "--kubeconfig",
+    envvar="KUBECONFIG",
+    show_envvar=True,
+    help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
+)
+@click.option("--context", help="The context of the kubeconfig, if not its current one.")
+def run(config: Path | None, kubeconfig: str | None, context: str | None) -> None:
+    """Dispatch the jobs of a manager cluster until told to stop.
+
+    Logs go to standard error; health and metrics are served on one port.
+    """
+    if context is not None and kubeconfig is None:
+        raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
+    loaded = load_settings(config)
+    settings = loaded.settings
+    manager = _manager_cluster(kubeconfig, context)
+    configure_logging(settings.logging, sys.stderr)
+    _tell(loaded.remarks)
+    gc.set_threshold(50_000, 20, 100)  # reading a big list would spend three quarters of its time in the collector
+    uvloop = importlib.util.find_spec("uvloop") is not None
+    try:
+        anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
+    except Exception as error:
+        if known_error(error) is None:  # a bug: the traceback goes to the log only
+            structlog.get_logger(__name__).error("internal error", exc_info=error)
+        raise
+
+
+def _tell(remarks: Iterable[Remark]) -> None:
+    log = structlog.get_logger(__name__)
+    for remark in remarks:
+        tell = log.warning if remark.important else log.info
+        tell("setting passed over", setting=remark.setting, why=remark.told)
+
+
+def _manager_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    if not kubeconfig:
+        return load_incluster(os.environ)
+    return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)

@@ -1,0 +1,67 @@
+"""The dispatcher that the settings choose, and which configs they have filled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
+from multikueue.runtime.placement.service import Inventory, PlacementOptions
+from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
+from multikueued.settings.config import IncrementalSettings, Settings
+from multikueued.settings.kueue_configuration import Remark
+
+
+def dispatcher_name(settings: Settings) -> str:
+    """The name of the dispatcher, from our setting or Kueue's."""
+    return settings.dispatcher.name or settings.dispatcher_name or ALL_AT_ONCE
+
+
+def placement_options(settings: Settings) -> PlacementOptions:
+    """Which MultiKueueConfigs are filled from an inventory. What we dispatch for is told by `controllerName`."""
+    own = settings.controller_name
+    return PlacementOptions(
+        settings.ocm.placement_settings(own) if settings.ocm.enabled else None,
+        tuple(Inventory(one.selector, one.config, one.placement_settings(own)) for one in settings.inventory),
+        settings.namespace,
+    )
+
+
+def chosen_dispatcher(settings: Settings) -> Dispatcher:
+    """The dispatcher. The settings must have no `dispatcher_contradictions`.
+
+    Raises:
+        SettingsError: an installed package's dispatcher cannot be used.
+    """
+    name, installed = dispatcher_name(settings), installed_dispatchers()
+    if name == ALL_AT_ONCE:
+        return AllAtOnce()
+    if name == INCREMENTAL:
+        how = settings.dispatcher.incremental or settings.incremental_dispatcher_config or IncrementalSettings()
+        return Incremental(step=how.step_size, order=Order(how.order), round=how.round)
+    return load_dispatcher(installed[name]) if name in installed else External()
+
+
+def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
+    """What is to be told about the choice: a name without a domain may be an error, and scores may mean nothing."""
+    name = dispatcher_name(settings)
+    if "/" not in name and name not in installed_dispatchers():
+        told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
+        yield Remark("dispatcherName", told, important=True)
+    if settings.ocm.enabled and name != INCREMENTAL:
+        told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
+        yield Remark("ocm", told)
+
+
+def dispatcher_contradictions(settings: Settings) -> Iterator[str]:
+    """Settings that cannot be used together: the setting, why, and what to do."""
+    own, kueues_name, kueues = settings.dispatcher, settings.dispatcher_name, settings.incremental_dispatcher_config
+    name = dispatcher_name(settings)
+    if own.name is not None and kueues_name is not None:
+        yield "dispatcherName: dispatcher.name says it already: keep one of the two"
+    elif (own.incremental or kueues) is not None and name != INCREMENTAL:
+        where = "incrementalDispatcherConfig" if own.incremental is None else "dispatcher.incremental"
+        setting = "dispatcher.name" if kueues_name is None else "dispatcherName"
+        yield f"{where}: {name} does not use it: remove it, or set {setting} to {INCREMENTAL}"
+    if own.incremental is not None and kueues is not None:
+        yield "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two"

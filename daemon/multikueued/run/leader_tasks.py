@@ -1,0 +1,76 @@
+"""What the leader does beside dispatching: tasks of their own, whose requests have deadlines.
+
+An unexpected exception in one of them is logged, and it begins again: none of them may end the dispatching.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import socket
+from collections.abc import Iterator
+from typing import Final
+
+import anyio
+import structlog
+
+from multikueue import KubeClient, ObjectKey
+from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.loop import Task
+from multikueue.runtime.manager import Manager, utc_now
+from multikueued.findings.reached import Reached
+from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.config import Settings
+from multikueued.tokens.metrics import TokenMetrics
+from multikueued.tokens.renewing import Renewer
+
+AGAIN: Final = 60.0
+"""Seconds after an unexpected exception."""
+
+log = structlog.get_logger(__name__)
+
+
+async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetrics, manager: Manager) -> None:
+    """Work until cancelled, with the caches of a manager that runs."""
+    from multikueued.findings.watching import Watcher  # imports what reads certificates, which only a leader needs
+
+    events = EventRecorder(client, "multikueue-cluster", socket.gethostname(), utc_now)
+    cluster = manager.cluster
+    renewer = Renewer(
+        cluster.clusters.values,
+        cluster.secrets.get,
+        client,
+        str(settings.namespace),
+        settings.bound_tokens.enabled,
+        events.emit,
+        utc_now,
+        tokens,
+        random.random,
+    )
+    kinds = tuple(chosen_kinds(settings))
+    reach = functools.partial(reached, manager)
+    watcher = Watcher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(unending, "events", events.run)
+        tasks.start_soon(unending, "tokens", renewer.run)
+        if settings.findings.enabled:
+            tasks.start_soon(unending, "findings", watcher.run)
+
+
+def reached(manager: Manager) -> Iterator[Reached]:
+    """The workers that a manager is connected to."""
+    for worker in list(manager.workers):
+        link, known = worker.state.known, worker.usable
+        cluster = manager.cluster.clusters.get(ObjectKey("", worker.name))
+        if worker.connection.connected and link is not None and known is not None and cluster is not None:
+            yield Reached(worker.name, link.config, known.client, cluster)
+
+
+async def unending(name: str, task: Task) -> None:
+    """Run a task until cancelled; again after `AGAIN` if it fails."""
+    while True:
+        try:
+            await task()
+        except Exception as error:  # never CancelledError
+            log.error("unexpected exception", task=name, exc_info=error)
+        await anyio.sleep(AGAIN)

@@ -1,0 +1,76 @@
+"""The time in which a process leads: from its election until it loses the Lease, or from start to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import anyio
+import attrs
+import structlog
+
+from multikueue.runtime.manager import Manager
+from multikueued.metrics.hooks import Metrics
+from multikueued.run.garbage import freeze
+
+if TYPE_CHECKING:
+    from multikueued.webhook.running import Webhook
+
+DRAIN_TIMEOUT: Final = 10.0
+"""Seconds that work under way may take after SIGTERM; then it is cancelled."""
+
+Beside: TypeAlias = Callable[[Manager], Coroutine[Any, Any, None]]
+"""What a leader does beside dispatching."""
+
+log = structlog.get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class Leadership:
+    """The time in which this process leads: from its election until it loses the Lease, or from start to end."""
+
+    elected: bool
+    """Whether there is leader election: before a term this process is a standby."""
+    manager: Manager | None = None
+    working: bool = False
+    """Whether the manager has started to reconcile: before that nothing is under way."""
+    _ended: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+
+    async def drain(self) -> None:
+        """Let the manager finish what is under way, for `DRAIN_TIMEOUT`."""
+        if self.manager is None or not self.working:
+            return
+        self.manager.drain()
+        with anyio.move_on_after(DRAIN_TIMEOUT):
+            await self._ended.wait()
+
+    async def lead(
+        self, manager: Manager, metrics: Metrics, webhook: Webhook | None, beside_it: Beside | None = None
+    ) -> None:
+        """Run the manager, what it does beside dispatching, and register the webhook until cancelled."""
+        self.manager, self._ended = manager, anyio.Event()
+        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
+        try:
+            async with anyio.create_task_group() as beside:
+                if webhook is not None:
+                    beside.start_soon(webhook.registrar.run)
+                async with anyio.create_task_group() as tasks:
+                    await tasks.start(manager.run)
+                    self.working = True
+                    freeze()
+                    plan = manager.settings.plan
+                    log.info("working", controller=plan.controller_name, origin=plan.origin)
+                    if beside_it is not None:
+                        beside.start_soon(beside_it, manager)
+                beside.cancel_scope.cancel()
+        finally:
+            self.manager, self.working = None, False
+            self._ended.set()
+            metrics.ended()
+
+    def why_not_ready(self) -> str | None:
+        """What readiness waits for; None: ready. A standby is ready."""
+        if self.manager is None:
+            return None if self.elected else "starting"
+        unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
+        return f"the manager cluster's objects are not all read yet: {unread}" if unread else None

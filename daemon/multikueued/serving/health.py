@@ -1,0 +1,96 @@
+"""Health and metrics over HTTP, in the same event loop as all other work: if the loop is stuck, so is the answer.
+
+* `/healthz`: the loop is alive. It does not fail because of a cluster: a restart would not help.
+* `/readyz`: the caches have synced, or another replica leads. A standby is ready, or a rolling update would not end.
+* `/metrics`: for Prometheus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
+import attrs
+from aiohttp import web
+
+from multikueued.metrics.exposition import Exposition
+from multikueued.metrics.hooks import Metrics
+from multikueued.serving.listening import listening
+from multikueued.settings.config import ServingSettings
+
+HEARTBEAT: Final = 1.0
+"""Seconds between heartbeats."""
+MAX_LAG: Final = 10.0
+"""Seconds a heartbeat may be late: longer than any garbage collection, shorter than kubelet's usual 30 s."""
+
+
+@attrs.define(eq=False)
+class Heartbeat:
+    """Measures how late the loop wakes a task that only sleeps."""
+
+    on_lag: Callable[[float], None]
+    """Called with the lag of each beat, in seconds."""
+    _last: float = attrs.field(factory=anyio.current_time, init=False)
+    _lag: float = attrs.field(default=0.0, init=False)
+
+    async def run(self) -> None:
+        """Beat until cancelled."""
+        while True:
+            self._last = anyio.current_time()
+            await anyio.sleep(HEARTBEAT)
+            self._lag = max(0.0, anyio.current_time() - self._last - HEARTBEAT)
+            self.on_lag(self._lag)
+
+    @property
+    def lag(self) -> float:
+        """Seconds by which the last beat was late, or the next one is already."""
+        return max(self._lag, anyio.current_time() - self._last - HEARTBEAT)
+
+
+@asynccontextmanager
+async def serving(
+    settings: ServingSettings, metrics: Metrics, why_not_ready: Callable[[], str | None]
+) -> AsyncIterator[int]:
+    """Serve while the context lasts; it yields the port.
+
+    Args:
+        settings: where to listen.
+        metrics: served at `/metrics`, unless they are served elsewhere (`secure_metrics.py`).
+        why_not_ready: what readiness waits for; None: ready.
+
+    Raises:
+        SettingsError: the address cannot be listened on.
+    """
+    heartbeat = Heartbeat(metrics.lagged)
+    application = _application(None if settings.metrics.secure else metrics, heartbeat, why_not_ready)
+    async with (
+        listening(application, settings.bind_address, settings.port, settings="serving") as port,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(heartbeat.run)
+        yield port
+        tasks.cancel_scope.cancel()
+
+
+def _application(
+    metrics: Metrics | None, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]
+) -> web.Application:
+    async def healthz(_: web.Request) -> web.Response:
+        lag = heartbeat.lag
+        return _verdict(f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None)
+
+    async def readyz(_: web.Request) -> web.Response:
+        return _verdict(why_not_ready())
+
+    application = web.Application()
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    if metrics is not None:
+        application.router.add_get("/metrics", Exposition(metrics).show)
+    return application
+
+
+def _verdict(complaint: str | None) -> web.Response:
+    return web.Response(text=f"{complaint or 'ok'}\n", status=200 if complaint is None else 503)

@@ -1,0 +1,169 @@
+"""Metrics over HTTPS, for those whom the manager cluster lets read them: as other controllers serve theirs.
+
+Who asks shows a token. The manager's API server says whose it is (TokenReview) and whether that one may `get` the path
+`/metrics` (SubjectAccessReview). Its answers are kept for a while, by a digest of the token.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+import anyio
+import attrs
+import structlog
+from aiohttp import web
+
+from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.objects import dig
+from multikueue.errors import ApiError
+from multikueue.runtime.manager import utc_now
+from multikueued.metrics.exposition import Exposition
+from multikueued.metrics.hooks import Metrics
+from multikueued.serving.listening import listening
+from multikueued.settings.config import ServingSettings
+from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.serving import ServingTls
+
+PATH: Final = "/metrics"
+TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview"), "tokenreviews", namespaced=False)
+ACCESS_REVIEW: Final = Resource(
+    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
+)
+ALLOWED_FOR: Final = 60.0
+"""Seconds for which a token that may read metrics is not asked about again: how late a revoked one is noticed."""
+REFUSED_FOR: Final = 10.0
+"""The same for one that may not."""
+TOKENS: Final = 64
+"""Tokens whose answers are kept; the oldest is forgotten first."""
+REVIEWS: Final = 2
+"""Tokens asked about at a time: a stranger with many tokens must not keep the manager's API server busy."""
+REVIEW_TIMEOUT: Final = 10.0
+MAX_TOKEN: Final = 16 << 10
+"""Bytes of an `Authorization` header."""
+
+Create = Callable[[Resource, Json], Awaitable[Json]]
+
+log = structlog.get_logger(__name__)
+
+
+class Verdict(Enum):
+    """What is answered, as HTTP status."""
+
+    ALLOWED = 200
+    UNKNOWN = 401
+    FORBIDDEN = 403
+    UNCLEAR = 503
+    """The manager's API server does not say."""
+
+
+@attrs.define(eq=False)
+class Readers:
+    """Who may read metrics, by the manager cluster's word."""
+
+    create: Create
+    """Asks the manager's API server."""
+    _known: dict[str, tuple[Verdict, float]] = attrs.field(factory=dict, init=False, repr=False)
+    """By digest of the token: the verdict, and until when it holds."""
+    _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
+
+    async def verdict(self, authorization: str) -> Verdict:
+        """Whether the sender of this header may read metrics."""
+        scheme, _, token = authorization.partition(" ")
+        token = token.strip()
+        if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
+            return Verdict.UNKNOWN
+        if not token.isascii():
+            return Verdict.UNKNOWN
+        digest = hashlib.sha256(token.encode()).hexdigest()
+        if (known := self._kept(digest)) is not None:
+            return known
+        try:
+            with anyio.fail_after(REVIEW_TIMEOUT):
+                async with self._turns:
+                    return self._kept(digest) or self._keep(digest, await self._ask(token))
+        except (ApiError, TimeoutError) as error:
+            log.warning("cannot tell who may read metrics", error=str(error) or "no answer in time")
+            return Verdict.UNCLEAR
+
+    async def _ask(self, token: str) -> Verdict:
+        review = await self.create(TOKEN_REVIEW, _review(TOKEN_REVIEW, {"token": token}))
+        if dig(review, "status", "authenticated") is not True:
+            return Verdict.UNKNOWN
+        user = dig(review, "status", "user") or {}
+        spec: Json = {"user": user.get("username", ""), "nonResourceAttributes": {"path": PATH, "verb": "get"}}
+        spec |= {field: user[field] for field in ("groups", "uid", "extra") if user.get(field)}
+        access = await self.create(ACCESS_REVIEW, _review(ACCESS_REVIEW, spec))
+        return Verdict.ALLOWED if dig(access, "status", "allowed") is True else Verdict.FORBIDDEN
+
+    def _kept(self, digest: str) -> Verdict | None:
+        verdict, until = self._known.get(digest, (None, 0.0))
+        return verdict if anyio.current_time() < until else None
+
+    def _keep(self, digest: str, verdict: Verdict) -> Verdict:
+        self._known.pop(digest, None)
+        lasts = ALLOWED_FOR if verdict is Verdict.ALLOWED else REFUSED_FOR
+        self._known[digest] = verdict, anyio.current_time() + lasts
+        while len(self._known) > TOKENS:  # whoever invents tokens pushes out only such ones
+            refused = (one for one, (known, _) in self._known.items() if known is not Verdict.ALLOWED)
+            del self._known[next(refused, next(iter(self._known)))]
+        return verdict
+
+
+@asynccontextmanager
+async def serving_securely(settings: ServingSettings, create: Create, metrics: Metrics) -> AsyncIterator[int]:
+    """Serve metrics over HTTPS while the context lasts; it yields the port.
+
+    Args:
+        settings: where to listen, and where the certificate is.
+        create: sends a review to the manager's API server.
+        metrics: served at `/metrics`.
+
+    Raises:
+        SettingsError: the address cannot be listened on, or the certificate cannot be used.
+    """
+    chosen, tls = settings.metrics, ServingTls()
+    folder, otherwise = Path(chosen.cert_dir), "leave serving.metrics.secure out"
+    certificate = await CertificateFiles.open(
+        folder, tls, utc_now, setting="serving.metrics.certDir", otherwise=otherwise
+    )
+    where = settings.bind_address, chosen.port
+    application = _application(Readers(create), metrics)
+    async with (
+        listening(application, *where, settings="serving.metrics", tls=tls.context) as port,
+        anyio.create_task_group() as tasks,
+    ):
+        log.info("serving metrics", port=port)
+        tasks.start_soon(certificate.run)
+        yield port
+        tasks.cancel_scope.cancel()
+
+
+def _application(readers: Readers, metrics: Metrics) -> web.Application:
+    exposition = Exposition(metrics)
+
+    async def get(request: web.Request) -> web.StreamResponse:
+        verdict = await readers.verdict(request.headers.get("Authorization", ""))
+        if verdict is Verdict.ALLOWED:
+            return await exposition.show(request)
+        challenge = {"WWW-Authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
+        return web.Response(status=verdict.value, text=_WORDS[verdict], headers=challenge)
+
+    application = web.Application()
+    application.router.add_get(PATH, get)
+    return application
+
+
+_WORDS: Final = {
+    Verdict.UNKNOWN: "send a token of the manager cluster: Authorization: Bearer TOKEN\n",
+    Verdict.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
+    Verdict.UNCLEAR: "the manager cluster does not say who may read metrics\n",
+}
+
+
+def _review(resource: Resource, spec: Json) -> Json:
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": {}, "spec": spec}

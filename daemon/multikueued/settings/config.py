@@ -1,0 +1,300 @@
+"""The daemon's settings. The file has them in camelCase; `multikueued.settings.loading` reads it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Literal, NewType
+
+import attrs
+
+from multikueue.adapters.declaration import Declaration
+from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.machinery.lease import LeaseSettings
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.kube import AnswerLimits
+from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.settings.inventory import InventorySettings, OcmSettings
+from multikueued.settings.leader import BoundTokenSettings, FindingsSettings
+from multikueued.settings.profiles import ClusterProfileSettings
+
+ControllerName = NewType("ControllerName", str)
+"""A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
+LabelValue = NewType("LabelValue", str)
+"""A text that Kubernetes accepts as a label's value."""
+Port = NewType("Port", int)
+"""A TCP port; 0 for any free one."""
+ObjectName = NewType("ObjectName", str)
+"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
+ServerUrl = NewType("ServerUrl", str)
+"""`https://HOST:PORT`."""
+ByteSize = NewType("ByteSize", int)
+"""Bytes, written as Kubernetes writes quantities: `16Mi`."""
+Count = NewType("Count", int)
+"""How many; at least 1."""
+DispatcherName = NewType("DispatcherName", str)
+"""One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
+KueuesDispatcherName = NewType("KueuesDispatcherName", str)
+"""The same as Kueue takes it: another controller's name needs no domain."""
+StepSize = NewType("StepSize", int)
+"""How many workers; at least 1."""
+RoundLength = NewType("RoundLength", timedelta)
+"""How long a round lasts; at least a second."""
+FrameworkName = NewType("FrameworkName", str)
+"""Kueue's name of a kind that is built into it: `batch/job`."""
+
+LEASE_DEFAULTS = LeaseSettings()
+INCREMENTAL_DEFAULTS = Incremental()
+LIMIT_DEFAULTS = AnswerLimits()
+DEFAULT_ROUND = RoundLength(INCREMENTAL_DEFAULTS.round)
+
+
+@attrs.frozen
+class IncrementalSettings:
+    """Settings of the incremental dispatcher; see `multikueue.core.dispatchers.incremental.Incremental`."""
+
+    step_size: StepSize = StepSize(INCREMENTAL_DEFAULTS.step)
+    """How many more workers each round adds."""
+    order: Literal["config", "alphabetical"] = "config"
+    """The order of the workers: that of the MultiKueueConfig's list, or of their names."""
+    round: RoundLength = DEFAULT_ROUND
+    """How long the workers so far have to admit a job before more are added."""
+
+
+@attrs.frozen
+class DispatcherSettings:
+    """Which workers a job is offered to."""
+
+    name: DispatcherName | None = None
+    """One of Kueue's, by default the one that offers a job to all workers at once; or one of an installed package, see
+    `multikueue.runtime.plugins`. Any other name means that another controller writes `status.nominatedClusterNames`."""
+    incremental: IncrementalSettings | None = None
+    """Only for the incremental dispatcher."""
+
+
+@attrs.frozen
+class IntegrationSettings:
+    """The section `integrations` of Kueue's configuration."""
+
+    frameworks: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
+    """Kinds built into Kueue, by Kueue's names; the default is Kueue's, the kind every cluster serves. Each that the
+    manager serves is watched on every worker. `auto`: all that the manager serves, without those made of pods."""
+    external_frameworks: tuple[Declaration, ...] = ()
+    """The same as `externalFrameworks`. Kueue has the list here."""
+
+
+@attrs.frozen
+class LeaderElectionSettings:
+    """Which of several replicas works."""
+
+    enabled: bool = True
+    """On: during a rolling update two replicas run for a while, and only one may work. Turn it off only if there is
+    never more than one process, as on a developer's machine."""
+    lease_name: ObjectName = ObjectName("multikueue")
+    """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
+    lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
+    """How long the others wait after a leader has died; see `multikueue.core.machinery.lease.LeaseSettings`."""
+    renew_deadline: timedelta = timedelta(seconds=LEASE_DEFAULTS.renew_deadline)
+    """How long a leader goes on without being able to renew the Lease."""
+    retry_period: timedelta = timedelta(seconds=LEASE_DEFAULTS.retry_period)
+    """Between two attempts to get or renew it."""
+
+    def lease_settings(self) -> LeaseSettings:
+        """The same as the library's settings.
+
+        Raises:
+            SettingsError: the times contradict each other.
+        """
+        return LeaseSettings(
+            duration=self.lease_duration.total_seconds(),
+            renew_deadline=self.renew_deadline.total_seconds(),
+            retry_period=self.retry_period.total_seconds(),
+        )
+
+
+@attrs.frozen
+class WorkerLimitSettings:
+    """How much is read of what one worker answers; see `multikueue.AnswerLimits`. One with more gets no new jobs."""
+
+    answer_size: ByteSize = ByteSize(LIMIT_DEFAULTS.answer_bytes)
+    """Of one answer, decompressed: room for the largest object that etcd takes."""
+    list_size: ByteSize = ByteSize(LIMIT_DEFAULTS.list_bytes)
+    """Of all pages of a list. In memory they take about four times as much, at worst twenty times."""
+    list_pages: Count = Count(LIMIT_DEFAULTS.list_pages)
+    """Of one list; a page has up to 500 objects."""
+    list_objects: Count = Count(LIMIT_DEFAULTS.list_objects)
+    """Of one kind on one worker, with our label."""
+
+    def answer_limits(self) -> AnswerLimits:
+        """The same as the library's settings."""
+        return AnswerLimits(self.answer_size, self.list_size, self.list_pages, self.list_objects)
+
+
+@attrs.frozen
+class MarkSettings:
+    """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
+
+    secret_name: ObjectName = ObjectName("multikueue-marks")
+    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it."""
+
+
+@attrs.frozen
+class LoggingSettings:
+    """What is written to standard error."""
+
+    format: Literal["json", "console"] = "json"
+    """`json`: one object a line, for a cluster's log collector. `console`: for people at a terminal."""
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """`info` reports what happens to clusters and what is retried. A workload causes a line when it is placed, when it
+    is moved, and when it ends; `debug` tells what is done for it."""
+
+
+@attrs.frozen
+class MetricsSettings:
+    """Whether metrics are served to anybody who can connect, or over HTTPS to those who may read them."""
+
+    secure: bool = False
+    """On: `/metrics` is served on a port of its own over HTTPS, to bearers of a token who may `get` the path `/metrics`
+    on the manager cluster, as by other controllers. The daemon asks the manager's API server for that. Off: it is
+    beside health, over plain HTTP: nothing in it is secret."""
+    port: Port = Port(8443)
+    """HTTPS, if `secure`. The address is `serving.bindAddress`."""
+    cert_dir: str = ""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews; new ones are taken within 30 s. Needed if
+    `secure`."""
+
+
+@attrs.frozen
+class ServingSettings:
+    """Where health and metrics are served."""
+
+    bind_address: str = ""
+    """Empty: all addresses, IPv4 and IPv6, because kubelet and Prometheus connect from outside the pod."""
+    port: Port = Port(8080)
+    """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
+    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
+
+
+@attrs.frozen
+class PreemptionSettings:
+    """Whether copies may preempt other workloads on workers."""
+
+    orchestrated: bool = False
+    """On: a copy may preempt on one worker at a time, so that one job does not preempt on several. Off as in Kueue,
+    where it is an alpha feature. The workers' Kueue must have it on, too."""
+    timeout: timedelta = timedelta(minutes=5)
+    """How long one worker may take to preempt before the next one may. Kueue's default."""
+
+
+@attrs.frozen
+class PodSettings:
+    """What the manager's Kueue is told about pods that run on a worker."""
+
+    check: Literal["Pending", "Ready"] = "Pending"
+    """The state of the check while they run. `Pending`: they never become Admitted, and when they are evicted they stay
+    and are dispatched again. `Ready`: they become Admitted, and when they are evicted Kueue deletes them, as on one
+    cluster. It needs the webhook, which puts our scheduling gate on new pods, and its `failurePolicy: Fail`: a pod
+    without the gate would run on the manager."""
+
+
+@attrs.frozen
+class RetentionSettings:
+    """What is kept on workers after the end."""
+
+    finished: timedelta = timedelta(0)
+    """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
+    that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
+
+
+@attrs.frozen
+class WebhookSettings:
+    """The admission webhook that fills in `managedBy` of new jobs whose queue leads to worker clusters."""
+
+    enabled: bool = False
+    """Off: users write it themselves, and a job without it is Rejected with a message that says what to set. On: every
+    replica serves the webhook, and the leader registers it."""
+    bind_address: str = ""
+    """Empty: all addresses, because API servers connect from outside the pod."""
+    port: Port = Port(9443)
+    """HTTPS: API servers call webhooks by nothing else."""
+    cert_dir: str = ""
+    """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if the daemon is to write the
+    `caBundle`. Empty: the daemon makes a certificate and its authority, and renews them."""
+    secret_name: ObjectName = ObjectName("multikueue-webhook")
+    """The Secret in the daemon's namespace through which replicas share the certificate they make."""
+    configuration_name: ObjectName = ObjectName("multikueue-webhook")
+    """The MutatingWebhookConfiguration. API servers call webhooks in the order of these names. Kueue's must be first,
+    because it gives jobs a default queue: `kueue-mutating-webhook-configuration`."""
+    service_name: ObjectName = ObjectName("multikueue-webhook")
+    """The Service in front of the replicas."""
+    service_namespace: ObjectName = ObjectName("")
+    """The Service's namespace. Empty: the daemon's."""
+    service_port: Port = Port(443)
+    """The Service's port."""
+    url: ServerUrl = ServerUrl("")
+    """Instead of a Service: the address of a daemon that runs outside of the cluster."""
+    failure_policy: Literal["Ignore", "Fail"] = "Ignore"
+    """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected because it has no
+    `managedBy`. `Fail`: they refuse it, so nobody can create jobs with a queue while the daemon is down."""
+
+
+@attrs.frozen
+class MultiKueueSettings:
+    """The section `multiKueue` of Kueue's configuration, which can be copied: each of its settings replaces the one of
+    the same name outside of the section."""
+
+    origin: LabelValue | None = None
+    gc_interval: timedelta | None = None
+    worker_lost_timeout: timedelta | None = None
+    dispatcher_name: KueuesDispatcherName | None = None
+    incremental_dispatcher_config: IncrementalSettings | None = None
+    external_frameworks: tuple[Declaration, ...] = ()
+    cluster_profile: ClusterProfileSettings | None = None
+
+
+@attrs.frozen
+class Settings:
+    """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
+
+    controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
+    """Which AdmissionChecks are ours, and which value jobs may have in `managedBy`, beside Kueue's own name, which is
+    the only one that many kinds accept. The default replaces the MultiKueue built into Kueue, which must then be off.
+    With another name both can run; see docs/operating.md for what Kueue's does to workers that both use."""
+    origin: LabelValue = LabelValue("multikueue")
+    """The label's value on our copies. Managers that share a worker need different ones."""
+    namespace: ObjectName = ObjectName("")
+    """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
+    gc_interval: timedelta = timedelta(minutes=1)
+    """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""
+    worker_lost_timeout: timedelta = timedelta(minutes=15)
+    """How long a job stays assigned to a worker that cannot be reached."""
+    kubeconfig_path_prefix: str = KUBECONFIG_PREFIX
+    """The only folder from which kubeconfig files of workers are read (`locationType: Path`). Kueue's."""
+    quota_automation: bool = False
+    """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
+    it changes ClusterQueues of the manager, and needs permissions for that."""
+    marks: MarkSettings = attrs.field(factory=MarkSettings)
+    bound_tokens: BoundTokenSettings = attrs.field(factory=BoundTokenSettings)
+    findings: FindingsSettings = attrs.field(factory=FindingsSettings)
+    worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
+    preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
+    dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
+    dispatcher_name: KueuesDispatcherName | None = None
+    """Kueue's name of `dispatcher.name`."""
+    incremental_dispatcher_config: IncrementalSettings | None = None
+    """Kueue's name of `dispatcher.incremental`."""
+    integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
+    external_frameworks: tuple[Declaration, ...] = ()
+    """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""
+    cluster_profile: ClusterProfileSettings | None = None
+    """Workers that ClusterProfiles describe. None: they are refused."""
+    multi_kueue: MultiKueueSettings = attrs.field(factory=MultiKueueSettings)
+    leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
+    logging: LoggingSettings = attrs.field(factory=LoggingSettings)
+    serving: ServingSettings = attrs.field(factory=ServingSettings)
+    webhook: WebhookSettings = attrs.field(factory=WebhookSettings)
+    pods: PodSettings = attrs.field(factory=PodSettings)
+    retention: RetentionSettings = attrs.field(factory=RetentionSettings)
+    ocm: OcmSettings = attrs.field(factory=OcmSettings)
+    inventory: tuple[InventorySettings, ...] = ()
+    """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
+    `config` and a `policy`."""

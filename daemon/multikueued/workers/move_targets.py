@@ -1,0 +1,121 @@
+"""Whether a worker serves a job's kind and could ever have quota for it: what must hold before a job is moved there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Final
+
+import attrs
+
+from multikueue import JobKind
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.cordon import cordon_of
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.quantities import thousandths
+from multikueue.errors import ApiError, Forbidden, KubeconfigError
+from multikueue.kube import KubeClient
+from multikueued.clusters import NoAccess, access_to
+from multikueued.workers.places import Manager, read
+
+UNLIMITED: Final = float("inf")
+
+
+@attrs.frozen
+class Queues:
+    """The queues of a worker."""
+
+    local: Mapping[ObjectKey, str]
+    """The ClusterQueue of each LocalQueue."""
+    cluster: Mapping[str, Json]
+
+
+def quota_mismatch(workload: Json, queues: Queues) -> str:
+    """Why a worker could never admit a Workload, by what the manager reserved for it; empty: it could.
+
+    It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`.
+    """
+    key = ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+    if key not in queues.local:
+        return f'LocalQueue "{key}" does not exist'
+    queue = queues.cluster.get(queues.local[key])
+    if queue is None:
+        return f'ClusterQueue "{queues.local[key]}" does not exist'
+    if dig(queue, "spec", "stopPolicy") not in (None, "None"):
+        return f'ClusterQueue "{name_of(queue)}" is stopped'
+    limits = dict(_limits(queue))
+    assigned = dig(workload, "status", "admission", "podSetAssignments") or []
+    for entry in assigned:
+        for resource, amount in (entry.get("resourceUsage") or {}).items():
+            if resource not in limits and resource == "pods":
+                continue  # counted only where a queue covers it
+            if resource not in limits:
+                return f"it has no quota for {resource}"
+            wanted, most = thousandths(amount), max(limits[resource])
+            if wanted > most:
+                return f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
+    return ""
+
+
+def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
+    """What a ClusterQueue could give of each resource, by flavor, in thousandths."""
+    found: dict[str, list[float]] = {}
+    borrows = bool(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort"))
+    for group in dig(queue, "spec", "resourceGroups") or []:
+        for flavor in group.get("flavors") or []:
+            for entry in flavor.get("resources") or []:
+                nominal, more = thousandths(entry.get("nominalQuota") or 0), entry.get("borrowingLimit")
+                limit = UNLIMITED if borrows and more is None else nominal + (thousandths(more) if borrows else 0)
+                found.setdefault(entry["name"], []).append(limit)
+    yield from found.items()
+
+
+@attrs.define
+class MoveTargets:
+    """The other workers, as this command can see them: with the credentials that the manager holds."""
+
+    manager: Manager
+    stack: AsyncExitStack
+    _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
+    """By worker: a client, or why there is none."""
+    _queues: dict[str, Queues] = attrs.field(factory=dict, init=False)
+
+    async def why_not(self, worker: str, workload: Json, kind: JobKind) -> str:
+        """Why a job cannot be moved to a worker; empty: it can."""
+        client = self._seen.get(worker) or await self._connected(worker)
+        self._seen[worker] = client
+        if isinstance(client, str):
+            return client
+        try:
+            if await client.discover(kind.resource.gvk) is None:
+                return f"it does not serve {kind.resource}"
+            return quota_mismatch(workload, self._queues.get(worker) or await self._read_queues(worker, client))
+        except Forbidden:
+            return "its queues may not be read with the daemon's credentials (worker add --diagnose grants that)"
+        except ApiError as error:
+            return str(error)
+
+    async def _connected(self, worker: str) -> KubeClient | str:
+        cluster = await read(self.manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
+        if cluster is None:
+            return "it has no MultiKueueCluster"
+        if cordon := cordon_of(annotations_of(cluster)):
+            return f"it is {cordon}"
+        if not is_true(cluster, "Active"):
+            return "it is not connected"
+        try:
+            access = await access_to(self.manager.client, cluster, self.manager.namespace)
+            return await self.stack.enter_async_context(KubeClient(access.config, name=worker))
+        except (NoAccess, KubeconfigError) as error:
+            return str(error)
+
+    async def _read_queues(self, worker: str, client: KubeClient) -> Queues:
+        local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
+        found = Queues(
+            {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local},
+            {name_of(one): one for one in cluster},
+        )
+        self._queues[worker] = found
+        return found

@@ -1,0 +1,56 @@
+"""What happens to Workloads, as lines of the log and as metrics: each placement, move and end once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import cluster_queue, owner
+from multikueue.core.workload.transitions import Ended, Milestone, Offered, Placed, milestones
+from multikueue.logs import get_logger
+from multikueue.protocols import ManagerHook
+
+log = get_logger(__name__)
+
+
+@attrs.define(eq=False)
+class Journal:
+    """Tells what has happened between two versions of a Workload, as its informer shows them."""
+
+    is_ours: Callable[[Json], bool]
+    """Whether a Workload has our check."""
+    clock: Callable[[], datetime]
+    hook: ManagerHook | None = None
+
+    def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """A Workload changed; None for one that is not there."""
+        found = list(milestones(old, new, self.clock()))
+        if found and new is not None and self.is_ours(new):
+            for milestone in found:
+                self._tell(key, new, milestone)
+
+    def _tell(self, key: ObjectKey, workload: Json, milestone: Milestone) -> None:
+        match milestone:
+            case Offered():
+                if self.hook is not None:
+                    self.hook.round_begun(cluster_queue(workload))
+            case Placed(worker, seconds, moved_from):
+                how = {"moved_from": moved_from} if moved_from is not None else {}
+                log.info("moved" if how else "placed", **_job(key, workload), worker=worker, **_rounded(seconds), **how)
+                if self.hook is not None and seconds is not None:
+                    self.hook.placed(worker, seconds)
+            case Ended(worker, seconds, reason):
+                log.info("ended", **_job(key, workload), worker=worker, **_rounded(seconds), reason=reason)
+
+
+def _job(key: ObjectKey, workload: Json) -> dict[str, str]:
+    found = owner(workload)
+    name = str(ObjectKey(key.namespace, found.name)) if found is not None else ""
+    return {"job": f"{found.gvk.kind} {name}" if found is not None else "", "workload": str(key)}
+
+
+def _rounded(seconds: float | None) -> dict[str, float]:
+    return {} if seconds is None else {"seconds": round(seconds, 3)}

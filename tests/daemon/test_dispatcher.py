@@ -1,0 +1,221 @@
+"""Which dispatcher the settings choose, by our names and by Kueue's, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
+from multikueue.core.dispatchers.incremental import Incremental, Order
+from multikueue.errors import SettingsError
+from multikueue.kube import ClusterConfig, KubeClient
+from multikueued.cli import main
+from multikueued.metrics.hooks import Metrics
+from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.run.wiring import build_manager, work
+from multikueued.settings.loading import parse_settings
+
+ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("", AllAtOnce()),
+        ("dispatcher:\ndispatcherName:\nincrementalDispatcherConfig:\n", AllAtOnce()),
+        (f"dispatcher: {{name: {ALL_AT_ONCE}}}", AllAtOnce()),
+        (f"dispatcherName: {ALL_AT_ONCE}", AllAtOnce()),
+        (f"dispatcher: {{name: {INCREMENTAL}}}", Incremental(3, Order.CONFIG, timedelta(minutes=5))),
+        (f"dispatcher: {{name: {INCREMENTAL}, incremental: }}", Incremental()),
+        (
+            f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 1, order: alphabetical, round: 1m30s}}}}",
+            Incremental(1, Order.ALPHABETICAL, timedelta(seconds=90)),
+        ),
+        (f"dispatcherName: {INCREMENTAL}", Incremental()),
+        (f"dispatcherName: {INCREMENTAL}\nincrementalDispatcherConfig: {{stepSize: 5}}", Incremental(step=5)),
+        (
+            f"dispatcherName: {INCREMENTAL}\ndispatcher: {{incremental: {{round: 10m}}}}",
+            Incremental(round=timedelta(minutes=10)),
+        ),
+        ("dispatcher: {name: example.com/cheapest-first}", External()),
+        ("dispatcherName: example.com/cheapest-first", External()),
+    ],
+)
+def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> None:
+    """A section copied from Kueue's configuration means what it means there."""
+    assert chosen_dispatcher(parse_settings(text)) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "dispatcher: {incremental: {stepSize: 2}}",
+            f"dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
+        ),
+        (
+            "incrementalDispatcherConfig: {stepSize: 2}",
+            f"incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name to",
+        ),
+        (
+            "dispatcherName: example.com/mine\nincrementalDispatcherConfig: {stepSize: 2}",
+            "incrementalDispatcherConfig: example.com/mine does not use it: remove it, or set dispatcherName to",
+        ),
+        (
+            f"dispatcherName: {INCREMENTAL}\ndispatcher: {{name: {INCREMENTAL}}}",
+            "dispatcherName: dispatcher.name says it already: keep one of the two",
+        ),
+        (
+            f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 1}}}}\nincrementalDispatcherConfig: {{}}",
+            "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two",
+        ),
+        (
+            "dispatcherName: incremental",
+            'dispatcherName: "incremental" cannot be a dispatcher\'s name: use kueue',
+        ),
+        ("dispatcher: {name: 5}", "dispatcher.name: 5 cannot be a dispatcher's name"),
+        (f"dispatcher: {{name: example.com/{'x' * 60}}}", 'dispatcher.name: "example.com/xxxx'),
+        (
+            "dispatcher: {name: kueue.x-k8s.io/multikueue-dispatcher-incr}",
+            'dispatcher.name: Kueue has no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-incr": did you mean '
+            f'"{INCREMENTAL}"?',
+        ),
+        ("dispatcher: {name: kueue.x-k8s.io/x}", 'dispatcher.name: Kueue has no dispatcher "kueue.x-k8s.io/x": there'),
+        (f"dispatcher: {INCREMENTAL}", f'dispatcher: "{INCREMENTAL}" is not a group of settings'),
+        ("incrementalDispatcherConfig: {stepSize: 0}", "incrementalDispatcherConfig.stepSize: 0 is not a number of"),
+        (
+            "dispatcher: {incremental: {stepSize: true}}",
+            "dispatcher.incremental.stepSize: true is not a number of workers: use 1 or more",
+        ),
+        ("dispatcher: {incremental: {order: random}}", 'dispatcher.incremental.order: "random" is not one of config,'),
+        ("dispatcher: {incremental: {round: 0}}", "dispatcher.incremental.round: 0 is too short for a round: use 1s"),
+        ("dispatcher: {incremental: {round: 5}}", "dispatcher.incremental.round: 5 lacks a unit"),
+        ("dispatcher: {incremental: {step: 5}}", "dispatcher.incremental.step: there is no such setting: did you mean"),
+    ],
+)
+def test_contradicting_settings_are_refused_with_place_reason_and_remedy(text: str, told: str) -> None:
+    """With a mistyped name of a dispatcher every job would wait for a controller that does not exist."""
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(text, source="config.yaml")
+
+    assert str(caught.value).startswith(f"config.yaml: {told}")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_contradictions_are_reported_at_once() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings("leaderElection: {renewDeadline: 1m}\ndispatcher: {incremental: {}}", source="config.yaml")
+
+    head, *rest = str(caught.value).splitlines()
+    assert head == "config.yaml: 2 settings cannot be used"
+    assert [line.split(":")[0].strip() for line in rest] == ["leaderElection", "dispatcher.incremental"]
+
+
+def test_the_command_line_reports_them_before_anything_starts(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("incrementalDispatcherConfig: {stepSize: 2}\n")
+    result = CliRunner().invoke(main, ["run", "--config", str(config)])
+
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"multikueue: error: {config}: incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set "
+        f"dispatcher.name to {INCREMENTAL}\n"
+    )
+
+
+async def test_the_daemon_uses_it() -> None:
+    settings = parse_settings(f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 2}}}}")
+    client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
+
+    manager = build_manager(settings, client, Metrics("standalone"), b"", AdapterRegistry(BUILTIN))
+
+    assert manager.dispatcher == Incremental(step=2)
+
+
+POLICY = """
+from multikueue.core.dispatchers.dispatcher import Nomination
+
+class CheapestFirst:
+    def nominate(self, workload, candidates, now):
+        return Nomination(candidates.available[:1])
+
+class NoPolicy:
+    pass
+"""
+BROUGHT = """
+[multikueue.dispatchers]
+acme.example.com/cheapest-first = acme_policy:CheapestFirst
+cheapest = acme_policy:CheapestFirst
+gone = acme_policy:Gone
+nothing = acme_policy:NoPolicy
+"""
+
+
+@pytest.fixture
+def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package with dispatchers, installed beside the daemon."""
+    information = tmp_path / "acme_policy-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-policy\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(BROUGHT)
+    (tmp_path / "acme_policy.py").write_text(POLICY)
+    monkeypatch.syspath_prepend(tmp_path)
+    return information
+
+
+@pytest.mark.usefixtures("acme")
+class TestOfAnInstalledPackage:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "dispatcher: {name: acme.example.com/cheapest-first}",
+            "dispatcherName: cheapest",
+            "multiKueue: {dispatcherName: acme.example.com/cheapest-first}",
+        ],
+    )
+    async def test_it_runs_in_the_daemon_by_its_name(self, text: str) -> None:
+        client = KubeClient(ClusterConfig("https://manager.example.com"), name="manager")
+
+        manager = build_manager(parse_settings(text), client, Metrics("standalone"), b"", AdapterRegistry(BUILTIN))
+
+        assert type(manager.dispatcher).__name__ == "CheapestFirst"
+
+    def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
+        with pytest.raises(SettingsError) as caught:
+            parse_settings("dispatcherName: cheapset", source="config.yaml")
+
+        assert str(caught.value).startswith(
+            f'config.yaml: dispatcherName: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
+            f"{INCREMENTAL}, one that an installed package brings "
+            "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
+        )
+
+    def test_a_domain_and_a_path_that_no_package_has_name_another_controller(self) -> None:
+        assert chosen_dispatcher(parse_settings("dispatcherName: acme.example.com/dearest-first")) == External()
+
+    @pytest.mark.parametrize(
+        ("name", "why"),
+        [
+            ("gone", "acme_policy:Gone cannot be loaded: AttributeError: "),
+            ("nothing", "acme_policy:NoPolicy gives <acme_policy.NoPolicy object at "),
+        ],
+    )
+    async def test_one_that_cannot_be_used_ends_the_daemon_before_it_serves(self, name: str, why: str) -> None:
+        settings = parse_settings(f"dispatcherName: {name}")
+
+        with pytest.raises(SettingsError) as caught:
+            await work(settings, ClusterConfig("https://manager.example.com"))
+
+        assert str(caught.value).startswith(f'the entry point "{name}" of the package acme-policy: {why}')
+
+    @pytest.mark.parametrize("chosen", [ALL_AT_ONCE, INCREMENTAL])
+    def test_one_with_the_name_of_a_built_in_one_is_refused(self, acme: Path, chosen: str) -> None:
+        (acme / "entry_points.txt").write_text(f"[multikueue.dispatchers]\n{INCREMENTAL} = acme_policy:CheapestFirst\n")
+
+        with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
+            chosen_dispatcher(parse_settings(f"dispatcherName: {chosen}"))

@@ -1,0 +1,176 @@
+"""Settings that change while jobs run: a kind that is taken out, a worker that is removed. What runs is not taken."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+from structlog.testing import capture_logs
+
+from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import check, check_state, cluster_name, is_finished
+from multikueue.runtime.manager import Manager
+from multikueue.runtime.unregistered_kinds import with_draining
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from tests.runtime.fleet import CHECK, Fleet, is_active, now, until
+
+pytestmark = pytest.mark.looptime
+
+JOB_KEY = ObjectKey("default", "job")
+
+
+@asynccontextmanager
+async def one_job_runs() -> AsyncIterator[Fleet]:
+    """A job runs on worker1, its check is Ready, and no manager runs."""
+    fleet = Fleet.of("worker1")
+    async with fleet.kueues():
+        async with fleet.running():
+            await fleet.connect()
+            await until(is_active(fleet))
+            await fleet.submit()
+
+            async def ready() -> bool:
+                found = (await fleet.admin.list(WORKLOAD)).items
+                return bool(found) and check_state(found[0], CHECK) == "Ready" and bool(await fleet.running_on())
+
+            await until(ready)
+        yield fleet
+
+
+async def manager_without_jobs(fleet: Fleet, *, draining: bool) -> Manager:
+    """A manager whose settings do not name the kind of the job."""
+    manager = fleet.build()
+    adapters = AdapterRegistry([])
+    if draining:
+        adapters = (await with_draining(adapters, fleet.admin)).adapters
+    return Manager(manager.client, adapters, manager.settings, fleet.client, clock=now)
+
+
+ENDED: Json = {
+    "active": 0,
+    "ready": 0,
+    "succeeded": 1,
+    "completionTime": "2026-01-01T01:00:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T01:00:00Z"}
+        for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
+"""The status of a Job that has ended well."""
+
+
+async def end_job(fleet: Fleet) -> None:
+    """Let the job on the worker end well."""
+    worker = DirectClient(fleet.workers["worker1"])
+    await worker.merge_patch(JOB, JOB_KEY, {"status": ENDED}, subresource="status")
+
+
+BOTH = pytest.mark.parametrize("draining", [True, False], ids=["with an adapter", "without an adapter"])
+
+
+@BOTH
+async def test_a_job_of_a_kind_that_left_the_settings_runs_on_and_ends(draining: bool) -> None:
+    async with one_job_runs() as fleet:
+        before = await fleet.running_on()
+        async with fleet.running(await manager_without_jobs(fleet, draining=draining)):
+            await anyio.sleep(120)
+            assert await fleet.running_on() == before
+            told = check(await fleet.workload(), CHECK) or {}
+            assert 'add "batch/job" to integrations.frameworks' in told["message"]
+            await end_job(fleet)
+
+            async def finished() -> bool:
+                return is_finished(await fleet.workload())
+
+            await until(finished)
+
+
+@BOTH
+@pytest.mark.parametrize("how", ["evicted", "deleted"])
+async def test_a_job_of_a_kind_that_left_the_settings_is_stopped_from_the_manager(draining: bool, how: str) -> None:
+    async with one_job_runs() as fleet, fleet.running(await manager_without_jobs(fleet, draining=draining)):
+        await anyio.sleep(30)
+        if how == "evicted":
+            await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        else:
+            await fleet.admin.delete(JOB, JOB_KEY, propagation="Background")
+
+        async def stopped() -> bool:
+            return not await fleet.running_on()
+
+        await until(stopped, within=120)
+
+
+async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
+    async with one_job_runs() as fleet:
+        found = await with_draining(AdapterRegistry([]), fleet.admin)
+        assert {str(gvk): count for gvk, count in found.waiting.items()} == {"batch/v1, Kind=Job": 1}
+        assert [(str(kind.resource), kind.traits.draining) for kind in found.adapters] == [("jobs.batch", True)]
+        same = AdapterRegistry(BUILTIN)
+        assert (await with_draining(same, fleet.admin)).adapters is same
+
+
+async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_is_recorded_any_more() -> None:
+    """A start without the kind must not reject it: its job still runs, and its pods are to be stopped."""
+    async with one_job_runs() as fleet:
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        assert cluster_name(await fleet.workload()) is None
+        found = await with_draining(AdapterRegistry([]), fleet.admin)
+        assert found.waiting == {JOB.gvk: 1}
+        assert await fleet.running_on()
+
+
+async def test_a_kind_that_the_manager_does_not_serve_is_followed_while_a_worker_runs_jobs_of_it() -> None:
+    """Its definition may be gone for a moment; what runs is never taken, and nothing of it is rejected."""
+    unserved = AdapterRegistry([attrs.evolve(kind, unserved=True) for kind in BUILTIN])
+    async with one_job_runs() as fleet:
+        found = await with_draining(unserved, fleet.admin)
+        assert (found.waiting, unserved.followed) == ({JOB.gvk: 1}, ())
+        (adapter,) = found.adapters.followed
+        assert not adapter.traits.draining
+    assert (await with_draining(unserved, Fleet.of("worker1").admin)).adapters is unserved
+
+
+async def test_a_removed_worker_is_kept_with_its_credentials_until_its_jobs_have_ended() -> None:
+    async with one_job_runs() as fleet:
+        before = await fleet.running_on()
+        with capture_logs() as logs:
+            async with fleet.running() as manager:
+                await until(is_active(fleet))
+                await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+                await fleet.admin.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker1-secret"))
+                await fleet.submit("later")
+                await anyio.sleep(3600)
+                assert await fleet.running_on() == before
+                assert {one["metadata"]["name"] for one in (await fleet.admin.list(JOB)).items} == {"job", "later"}
+                assert sorted(map(str, map(cluster_name, (await fleet.admin.list(WORKLOAD)).items))) == [
+                    "None",
+                    "worker1",
+                ]
+                await end_job(fleet)
+                await until(lambda: manager.workers.get("worker1") is None, within=60)
+        told = [line for line in logs if line["event"] == "a removed worker still runs jobs and is kept until they end"]
+        assert [(line["cluster"], line["jobs"]) for line in told] == [("worker1", 1)]
+
+
+async def test_a_removed_worker_is_kept_until_what_an_eviction_stops_is_gone() -> None:
+    """The eviction erases `clusterName` at once, and the job there is still to be stopped."""
+    async with one_job_runs() as fleet, fleet.running() as manager:
+        await until(is_active(fleet))
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(10)
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+
+        async def stopped() -> bool:
+            return not await fleet.running_on()
+
+        await until(stopped, within=120)
+        await until(lambda: manager.workers.get("worker1") is None, within=120)
+        assert (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items == []
