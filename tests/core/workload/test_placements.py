@@ -69,6 +69,11 @@ def test_the_last_five_are_kept() -> None:
     assert [entry["worker"] for entry in found] == ["w1", "w2", "w3", "w4", "w1"]
 
 
+def test_the_last_place_is_that_of_the_newest_entry() -> None:
+    entries = [{"worker": name, "since": SINCE, "until": UNTIL, "why": ""} for name in ("w1", "w2", "w3")]
+    assert (last_place(evicted(*entries)), last_place(evicted())) == ("w3", None)
+
+
 def test_one_write_has_both_annotations() -> None:
     """A worker that is lost may still run the job: its name is kept as well."""
     lost = worker("w1", reach=Lost(NOW, seen=False))

@@ -8,10 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.reasons import reasons
+from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Refusal, Served, Snapshot, Unreadable, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
@@ -54,6 +56,12 @@ def waiting(message: str, **facts: Any) -> Json:
     return made
 
 
+def reasons_of(*workers: Worker) -> list[str]:
+    """What these workers say of a Workload that is offered to the first."""
+    seen = offered(*workers)
+    return list(reasons(Situation(seen, SETTINGS, AllAtOnce(), NOW), ("w1",)))
+
+
 def message_of(write: object) -> str:
     """What a write says in our check; it changes neither its state nor since when it has that."""
     assert isinstance(write, ApplyStatus)
@@ -70,6 +78,12 @@ def told(seen: Snapshot, dispatcher: Dispatcher | None = None) -> str:
 
 
 class TestWaiting:
+    def test_a_copy_that_its_kueue_has_given_up_says_why(self) -> None:
+        """It will never run there; one that has ended there has nothing to say."""
+        copies = (copy_of(workload(nominated=("w1", "w2")), finished=reason) for reason in ("OutOfSync", "Succeeded"))
+        words = [next(iter(reasons_of(worker("w1", one))), "") for one in copies]
+        assert [word.startswith("w1: gave it up: ") for word in words] == [True, False]
+
     def test_each_worker_speaks_for_itself(self) -> None:
         """The example of the documentation: quota too small, no LocalQueue, unreachable."""
         seen = offered(
