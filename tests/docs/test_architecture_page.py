@@ -14,7 +14,7 @@ LIBRARY = ROOT / "multikueue"
 PAGE = (DOCS / "architecture.md").read_text()
 GLOSSARY = (DOCS / "glossary.md").read_text()
 FILE = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`")
-WAY = re.findall(r"^\| \d \| `(.+?)` \| (.+) \|$", PAGE, re.MULTILINE)
+WAY = re.findall(r"^\| \d+ \| `(.+?)` \| (.+) \|$", PAGE, re.MULTILINE)
 TERMS = re.findall(r"^\| ([^|`]+) \| .+ \| (`.+?`) \| [^|]+ \|$", GLOSSARY, re.MULTILINE)
 
 
@@ -23,7 +23,7 @@ def section(title: str) -> str:
 
 
 def test_every_file_it_names_exists() -> None:
-    reading = section("Reading the core in half an hour")
+    reading = section("Reading the core")
     in_core, elsewhere = FILE.findall(reading), FILE.findall(PAGE.replace(reading, ""))
     assert len(in_core) > 10
     assert len(elsewhere) > 10
@@ -31,8 +31,8 @@ def test_every_file_it_names_exists() -> None:
     assert [name for name in elsewhere if not any((base / name).exists() for base in (LIBRARY, ROOT))] == []
 
 
-def test_one_workload_passes_eight_files_at_most() -> None:
-    assert 0 < len(WAY) <= 8
+def test_one_workload_passes_twelve_files_at_most() -> None:
+    assert 0 < len(WAY) <= 12
 
 
 @pytest.mark.parametrize(("file", "what"), WAY)
