@@ -14,11 +14,12 @@ from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.loading import parse_settings
-from tests.docs import settings_table, symptoms
+from tests.docs import settings_table, sizes, symptoms
 from tests.docs.marked import replaced
 from tests.test_docs import marks_of, named_in
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
+NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
 FINDERS: Final = ("chain", "clocks", "explaining", "rejections", "remedy_table", "status")
 
 
@@ -45,6 +46,15 @@ def test_the_symptoms_are_up_to_date() -> None:
     """`python -m tests.docs.symptoms` writes them."""
     page = symptoms.PAGE.read_text()
     assert replaced(page, "tests/docs/symptoms.py", symptoms.tables()) == page
+
+
+def test_the_sizes_are_right_within_a_tenth() -> None:
+    """`python -m tests.docs.sizes` writes them: not with each change of a module."""
+    page = sizes.PAGE.read_text()
+    pages = (page, sizes.with_sizes(page))
+    told, measured = ([int(one.replace(",", "")) for one in NUMBER.findall(text)] for text in pages)
+    assert len(told) > 20
+    assert [pair for pair in zip(told, measured, strict=True) if not 0.9 < pair[0] / pair[1] < 1.1] == []
 
 
 def test_each_kind_of_finding_has_a_row() -> None:
