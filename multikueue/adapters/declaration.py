@@ -104,11 +104,6 @@ def kind_of(name: object) -> GVK:
     return GVK(found["group"], found["version"], found["kind"])
 
 
-def dotted(gvk: GVK) -> str:
-    """A kind as Kueue's settings name it."""
-    return f"{gvk.kind}.{gvk.version}.{gvk.group}"
-
-
 def usual_plural(kind: str) -> str:
     """What a kind is called in URLs if nobody chose another name: the rule of Kubernetes' own tools."""
     name = kind.lower()

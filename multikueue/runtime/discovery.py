@@ -13,7 +13,7 @@ from typing import Protocol
 import attrs
 
 from multikueue.adapters import JobKind
-from multikueue.adapters.declaration import Declaration, dotted
+from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
@@ -73,7 +73,7 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
         elif found is None:
             kept.append(attrs.evolve(kind, unserved=True))
         elif not found.namespaced:
-            findings.append(Finding(kind.source, f"{dotted(kind.resource.gvk)} is not namespaced: it cannot be a job"))
+            findings.append(Finding(kind.source, f"{kind.resource.gvk.dotted} is not namespaced: it cannot be a job"))
         else:
             kept.append(_completed(kind, found))
             findings += await _doubts(kept[-1], found, server, patient)
@@ -95,7 +95,7 @@ async def newly_served(kinds: Iterable[JobKind], server: Discoverer) -> tuple[Jo
 async def _found(
     kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]
 ) -> Served | Finding | None:
-    name = dotted(kind.resource.gvk)
+    name = kind.resource.gvk.dotted
     try:
         return await server.discover(kind.resource.gvk)
     except ApiError as error:

@@ -218,8 +218,8 @@ class WorkerInformers(Target):
     def unusable(self) -> dict[str, str]:
         """The kinds the worker refuses or has too much of, and why. Not one whose watch only breaks now and then."""
         refused = (one for one in self._informers if one.status.refused or one.status.unreadable)
-        flaws = {_dotted(gvk): one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
-        return {**flaws, **{_dotted(informer.resource.gvk): informer.status.last_error for informer in refused}}
+        flaws = {gvk.dotted: one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
+        return {**flaws, **{informer.resource.gvk.dotted: informer.status.last_error for informer in refused}}
 
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
@@ -294,7 +294,3 @@ def _without_templates(copy: Json) -> Json:
 
 def _is_followed(informer: Informer) -> bool:
     return informer.status.synced and not informer.status.failures
-
-
-def _dotted(gvk: GVK) -> str:
-    return ".".join(part for part in (gvk.kind, gvk.version, gvk.group) if part)

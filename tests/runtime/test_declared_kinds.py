@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.adapters.declaration import Declaration, dotted
+from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.kinds import EVENT, WORKLOAD
@@ -151,7 +151,7 @@ async def test_somebody_elses_controller_may_move_the_jobs() -> None:
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
 async def test_a_job_whose_copy_is_lost_runs_again(profile: Declaration) -> None:
     """Its status says that it runs, and the manager's Kueue keeps its quota for that, until it is taken back."""
-    found = next(one for one in cases() if dotted(one.adapter.resource.gvk) == profile.name)
+    found = next(one for one in cases() if one.adapter.resource.gvk.dotted == profile.name)
     async with sandbox_ground(found) as ground:
         await ground.submit(found.kind, "lost", duration="1h")
         worker = await ground.running(found.kind, "lost")

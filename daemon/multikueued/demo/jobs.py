@@ -14,7 +14,7 @@ import orjson
 import yaml
 
 from multikueue import GVK, Json, SettingsError
-from multikueue.adapters.declaration import Declaration, dotted
+from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
@@ -75,7 +75,7 @@ def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
     """The settings of a daemon that dispatches these kinds."""
     built_in = set(framework_names())
     names = dict.fromkeys(kind.integration for kind in kinds if kind.integration in built_in)
-    declared = {dotted(kind.resource.gvk) for kind in kinds if kind.integration not in built_in}
+    declared = {kind.resource.gvk.dotted for kind in kinds if kind.integration not in built_in}
     return attrs.evolve(
         settings,
         integrations=IntegrationSettings(tuple(FrameworkName(name) for name in names)),

@@ -103,7 +103,9 @@ def _answer(
         return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
     if name == job.worker:
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
-    if (unusable := said.unusable.get(_dotted(workload), "")) and job.state in WAITING_STATES:
+    owner = workloads.owner(workload)
+    unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
+    if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
     if job.state in WAITING_STATES and name in parts:
         told, again = asked_again(parts[name])
@@ -134,8 +136,3 @@ def _state_of_part(told: str, name: str, job: JobReport) -> str:
     if any(rule.pattern.search(told) is not None for rule in WORKER_RULES if not rule.own):
         return "Waiting"
     return "Offered" if name in job.offered_to else "NotOffered"
-
-
-def _dotted(workload: Json) -> str:
-    found = workloads.owner(workload)
-    return ".".join(part for part in (found.gvk.kind, found.gvk.version, found.gvk.group) if part) if found else ""

@@ -25,6 +25,11 @@ class GVK(NamedTuple):  # a tuple, since it is hashed some hundred times per Wor
         """The object's `apiVersion`: `v1`, `batch/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def dotted(self) -> str:
+        """As Kueue's settings name it: `Job.v1.batch`; in the core group `Pod.v1`."""
+        return ".".join(part for part in (self.kind, self.version, self.group) if part)
+
     @classmethod
     def of(cls, api_version: str, kind: str) -> GVK:
         """Build from an object's or an owner reference's `apiVersion` and `kind`."""
