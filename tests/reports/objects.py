@@ -23,7 +23,7 @@ def worker(
     """A MultiKueueCluster; one with another message than `Connected` is not connected. Without facts: as by Kueue."""
     found = [new_condition("Active", message == "Connected", reason, message, now=NOW)]
     made = stored(cluster(name), **metadata)
-    if facts is not None and (told := facts_status(made, facts, NOW)) is not None:
+    if facts is not None and (told := facts_status(made, found[0], facts, NOW)) is not None:
         found.append(told)
     return {**made, "status": {"conditions": found}}
 

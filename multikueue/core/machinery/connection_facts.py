@@ -1,7 +1,7 @@
 """What a MultiKueueCluster says of its connection for programs: JSON in a condition beside `Active`, of the same write.
 
-The message of `Active` is for people, and nobody reads it back. Where this condition is absent, as with another
-controller, nothing is known.
+The message of `Active` is for people, and nobody reads it back. Where this condition is absent, or beside an `Active`
+that another controller has written since, nothing is known.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import orjson
 
 from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, digest
 
 FACTS: Final = "multikueue.dev/ConnectionFacts"
 """The type of the condition."""
 _MAX_TEXT: Final = 512
-"""The most characters of each reason: all kinds together fit into a condition."""
+"""The most characters of each reason."""
+_MAX_KINDS: Final = 50
+"""The most kinds that are told: with their reasons they fit into a condition."""
 
 
 @attrs.frozen
@@ -38,11 +40,12 @@ class ConnectionFacts:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
 
-def facts_status(cluster: Json, facts: ConnectionFacts, now: datetime) -> Json | None:
+def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
     """The condition to write; None if the object says the same already.
 
     Args:
         cluster: the MultiKueueCluster.
+        active: its condition `Active`, as it is from now on.
         facts: what is known.
         now: the manager's wall clock.
     """
@@ -51,7 +54,8 @@ def facts_status(cluster: Json, facts: ConnectionFacts, now: datetime) -> Json |
         "failures": facts.failures,
         "nextAttempt": timestamp(due) if due is not None else None,
         "error": facts.error[: 2 * _MAX_TEXT],
-        "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())},
+        "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]},
+        "active": _digest(active),
     }
     text = orjson.dumps({name: value for name, value in written.items() if value}).decode()
     generation = dig(cluster, "metadata", "generation")
@@ -66,7 +70,7 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         found: Any = orjson.loads(str((condition(cluster, FACTS) or {}).get("message") or ""))
     except orjson.JSONDecodeError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or found.get("active") != _digest(condition(cluster, "Active")):
         return None
     failures, due, unusable = found.get("failures"), found.get("nextAttempt"), found.get("unusable")
     return ConnectionFacts(
@@ -75,3 +79,8 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         str(found.get("error") or ""),
         {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
     )
+
+
+def _digest(active: Json | None) -> str:
+    """Tells one word of `Active` from another."""
+    return digest({field: (active or {}).get(field) for field in ("status", "reason", "message")})

@@ -216,7 +216,8 @@ class ClusterReconciler:
         unusable = worker.usable.unusable if worker.usable is not None else {}
         facts = connection.facts(unusable)
         wanted = active_status(cluster, connection, now, unusable)
-        known = None if connection.unheard else facts_status(cluster, facts, now)
+        active = wanted or condition(cluster, "Active")
+        known = None if connection.unheard else facts_status(cluster, active, facts, now)
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None
         changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue) if one is not None]
         if not changed:

@@ -31,8 +31,8 @@ def cluster(*told: Json | None) -> Json:
     return {"metadata": {"generation": 2}, "status": {"conditions": [one for one in told if one is not None]}}
 
 
-def facts_of(connection: Connection) -> Json | None:
-    return facts_status(cluster(None), connection.facts(), NOW)
+def facts_of(connection: Connection, active: Json | None) -> Json | None:
+    return facts_status(cluster(None), active, connection.facts(), NOW)
 
 
 def test_a_connected_worker_says_so() -> None:
@@ -97,7 +97,8 @@ def lost_until(due: float, reason: str = CONNECTION_FAILED) -> Json:
     """What a leader has noted: lost since `NOW`, and when it was to be tried next."""
     attempts = 1 if reason == CONNECTION_FAILED else 0
     lost = Connection().failed("timeout", NOW, failures=attempts, retry_in=60 * due, reason=reason)
-    return cluster(lost.active_condition(NOW, 2), facts_of(lost))
+    active = lost.active_condition(NOW, 2)
+    return cluster(active, facts_of(lost, active))
 
 
 @pytest.mark.parametrize(
@@ -206,9 +207,18 @@ def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
 )
 def test_programs_read_facts_and_not_the_message(facts: ConnectionFacts) -> None:
     """Whatever a worker's words are made of: they were taken apart by regexes."""
-    told = facts_status(cluster(None), facts, NOW)
-    assert connection_facts(cluster(told)) == facts
-    assert facts_status(cluster(told), facts, LATER) is None, "it says the same already"
+    active = LOST.active_condition(NOW, 2)
+    told = facts_status(cluster(active), active, facts, NOW)
+    assert connection_facts(cluster(active, told)) == facts
+    assert facts_status(cluster(active, told), active, facts, LATER) is None, "it says the same already"
+
+
+def test_facts_beside_an_active_of_another_controller_are_out_of_date() -> None:
+    """Kueue's own controller, after a way back, leaves our condition where it is."""
+    active = LOST.active_condition(NOW, 2)
+    told = facts_status(cluster(active), active, LOST.facts(), NOW)
+    assert connection_facts(cluster({**active, "message": "no such host"}, told)) is None
+    assert connection_facts(cluster({**active, "lastTransitionTime": timestamp(LATER)}, told)) == LOST.facts()
 
 
 @pytest.mark.parametrize("message", ["", "Connected", "[1]", '{"failures": "x", "nextAttempt": 3, "unusable": []}'])
@@ -219,9 +229,9 @@ def test_facts_that_cannot_be_read_are_unknown(message: str) -> None:
 
 def test_facts_fit_into_a_condition() -> None:
     """A message that were cut would be no JSON."""
-    flawed = {f"Kind{number}.v1.example.com": "x" * 10_000 for number in range(40)}
-    told = facts_status(cluster(None), LOST.succeeded().facts(flawed), NOW)
-    assert (connection_facts(cluster(told)) or ConnectionFacts()).unusable.keys() == flawed.keys()
+    flawed = {f"Kind{number}.v1.example.com": "x" * 10_000 for number in range(80)}
+    told = facts_status(cluster(None), None, LOST.succeeded().facts(flawed), NOW)
+    assert len((connection_facts(cluster(told)) or ConnectionFacts()).unusable) == 50
 
 
 def test_a_new_error_is_written_and_keeps_the_time() -> None:
@@ -276,7 +286,7 @@ class Connecting(RuleBasedStateMachine):
         found = condition(self.object, "Active")
         wanted = active_status(self.object, self.connection, self.now, self.unusable)
         facts = None if self.connection.unheard else self.connection.facts(self.unusable)
-        known = facts_status(self.object, facts, self.now) if facts is not None else None
+        known = facts_status(self.object, wanted or found, facts, self.now) if facts is not None else None
         if wanted is not None:
             told = notice(found, wanted, facts or ConnectionFacts())
             self.notices += [told] if told is not None else []
