@@ -36,6 +36,8 @@ def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
     for worker in situation.workers:
         if (finished := _finished_copy(situation, worker)) is not None:
+            if situation.job is None and not situation.traits.workload_only:
+                return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation.workers, keep=worker.name)))
     effects: list[Effect] = []

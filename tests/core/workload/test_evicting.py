@@ -58,6 +58,15 @@ def test_while_the_job_stops_its_status_is_synced() -> None:
     assert patch.patch["status"] == {"active": 0, "ready": None}
 
 
+def test_an_end_is_not_told_while_the_managers_job_cannot_be_seen() -> None:
+    """Its kind may not be read there for a while (seed 277): a Finished Workload with a job that shows no end."""
+    complete: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+    ended = w1(finished="Succeeded", status=complete)
+    assert decide(snapshot(EVICTED, ended, job={})).effects == ()
+    (patch,) = decide(snapshot(EVICTED, ended, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+
+
 def test_a_stopped_job_whose_status_is_synced_costs_nothing() -> None:
     """The rest is Kueue's; without quota the copies go."""
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
