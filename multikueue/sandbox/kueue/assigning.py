@@ -156,13 +156,15 @@ class Scheduler:
             return
         job = labels_of(preemptor).get(JOB_UID_LABEL) or "UNKNOWN"
         other = cluster_queue(victim)
-        why = "prioritization in the ClusterQueue" if other == queue else "reclamation within the cohort"
+        own = other == queue
+        why = "prioritization in the ClusterQueue" if own else "reclamation within the cohort"
         message = (
             f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: {job}) due to {why}; "
             f"preemptor path: /{self._path(queue)}; preemptee path: /{self._path(other)}"
         )
         notes = [Note(ADMISSION, victim, reason, message) for reason in (f"EvictedDueTo{PREEMPTED}", PREEMPTED)]
-        yield admission(evicted(victim, PREEMPTED, message, self.clock()), *notes)
+        kind = "InClusterQueue" if own else "InCohortReclamation"
+        yield admission(evicted(victim, PREEMPTED, message, self.clock(), preempted=kind), *notes)
 
     def _path(self, queue: str) -> str:
         cohort = cohort_name(self.stores.cluster_queue(queue) or {})

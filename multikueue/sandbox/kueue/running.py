@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -56,6 +56,8 @@ class SmallKueue:
     """Objects of one kind worked on at a time."""
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects; a large fleet does without."""
+    pods_ready_timeout: timedelta | None = attrs.field(default=None, kw_only=True)
+    """For how long admitted Workloads may be without ready pods (`waitForPodsReady.timeout`); None: for ever."""
     stores: Stores = attrs.field(init=False)
     _recorder: Recorder = attrs.field(init=False)
     _workloads: Controller[ObjectKey] = attrs.field(init=False)
@@ -69,7 +71,9 @@ class SmallKueue:
         self._recorder = Recorder(self.client, self.clock, self.events)
         performer = Performer(self.client, self._recorder, self._observe)
         self._workloads = Controller(
-            "kueue-workload", WorkloadReconciler(stores, performer, self.clock), concurrency=self.concurrency
+            "kueue-workload",
+            WorkloadReconciler(stores, performer, self.clock, self.pods_ready_timeout),
+            concurrency=self.concurrency,
         )
         self._jobs = {
             kind.resource: Controller(
