@@ -17,6 +17,7 @@ from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
+from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workload.words import head_of
 from multikueue.errors import RuleError
@@ -191,6 +192,16 @@ class Situation:
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return workloads.cluster_name(self.workload)
+
+    @cached_property
+    def last_worker(self) -> ClusterName | None:
+        """The worker that is recorded, or was recorded last."""
+        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.workload)
+
+    @cached_property
+    def possible_runs(self) -> tuple[PossibleRun, ...]:
+        """Where a job of it may run unseen, and until when."""
+        return possible_runs(self)
 
     @property
     def assigned_worker(self) -> Worker | None:
