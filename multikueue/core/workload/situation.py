@@ -13,7 +13,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof, mark_of
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
@@ -174,11 +174,6 @@ class Situation:
         """Whether a Ready check would start the job on the manager as well, or is not wanted."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
-    @property
-    def undelegated(self) -> str:
-        """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""
-        return self.not_delegated if isinstance(self.not_delegated, str) else ""
-
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
         return self._stamp(self._mark_on(worker))
@@ -270,11 +265,6 @@ class Situation:
         """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
         proof = self.proof(worker, copy)
         return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
-
-    def is_of_earlier_attempt(self, worker: Worker, copy: Json) -> bool:
-        """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
-        named = (self.marks.of(self.workload, self.attempt, one.name) for one in self.workers)
-        return self.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
