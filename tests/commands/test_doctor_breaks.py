@@ -24,8 +24,8 @@ from multikueue.errors import Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
-from multikueued.doctor.workers import DEADLINE
-from multikueued.reports.doctor.findings import Diagnosis, Severity
+from multikueued.doctor.findings import Diagnosis, Severity
+from multikueued.doctor.worker_reader import DEADLINE
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet, kubeconfig

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
 from multikueued.reports.objects import ManagerObjects
 from multikueued.settings.config import Settings
 

@@ -12,8 +12,8 @@ from cryptography import x509
 from multikueue.core.admission.registration import WEBHOOK
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.reports.doctor.facts import Facts
-from multikueued.reports.doctor.findings import Severity, Spot
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
 
 KUEUES: Final = "kueue-mutating-webhook-configuration"
 """Kueue's MutatingWebhookConfiguration."""
@@ -30,8 +30,14 @@ def ours(facts: Facts) -> dict[str, Json]:
     }
 
 
+@check(
+    "webhook-not-registered",
+    Severity.ERROR,
+    "jobs without managedBy are rejected",
+    "look whether the daemon runs, and in its log for 'cannot register the webhook': it registers it itself",
+)
 def not_registered(facts: Facts) -> Iterator[Spot]:
-    """That the webhook is enabled and nobody is asked."""
+    """The webhook is enabled, and API servers are not told to ask it."""
     if facts.webhooks is not None and facts.settings_known and facts.settings.webhook.enabled and not ours(facts):
         yield Spot(f"MutatingWebhookConfiguration {facts.settings.webhook.configuration_name}", "it does not exist")
 
@@ -44,8 +50,16 @@ def stale(facts: Facts) -> dict[str, Json]:
     return {name: entry for name, entry in ours(facts).items() if name != kept}
 
 
+@check(
+    "webhook-left-over",
+    Severity.WARNING,
+    "API servers ask somebody who does not answer",
+    "remove it: multikueue doctor --fix, or kubectl delete mutatingwebhookconfiguration {name}",
+)
 def left_over(facts: Facts) -> Iterator[Spot]:
-    """Registrations that nobody keeps."""
+    """Our webhook is registered, and the settings have it off or name it otherwise; an error with
+    `failurePolicy: Fail`.
+    """
     for name, entry in stale(facts).items():
         closed = entry.get("failurePolicy") == "Fail"
         told = "jobs with a queue are refused" if closed else "API servers ask in vain for each new job"
@@ -55,16 +69,30 @@ def left_over(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"MutatingWebhookConfiguration {name}", what, severity=severity, words={"name": name})
 
 
+@check(
+    "webhook-order",
+    Severity.ERROR,
+    "a job that gets its queue from Kueue is not seen by ours, and is rejected",
+    "give it a later name: webhook.configurationName in the daemon's settings; the old one is removed by multikueue "
+    "doctor --fix once it is left over",
+)
 def before_kueues(facts: Facts) -> Iterator[Spot]:
-    """That ours is asked before Kueue's, which gives jobs a queue."""
+    """Our webhook is asked before Kueue's."""
     known = facts.webhooks.configurations if facts.webhooks is not None else {}
     for name in ours(facts):
         if KUEUES in known and name < KUEUES:
             yield Spot(f"MutatingWebhookConfiguration {name}", f"its name comes before {KUEUES}: it is asked first")
 
 
+@check(
+    "webhook-authority",
+    Severity.ERROR,
+    "API servers cannot call it",
+    "look whether the daemon runs and may write MutatingWebhookConfiguration {name}; with webhook.certDir, put ca.crt "
+    "beside the certificate",
+)
 def without_authority(facts: Facts) -> Iterator[Spot]:
-    """That API servers cannot trust the webhook's certificate."""
+    """Our webhook has no certificate authority, or one that has expired."""
     for name, entry in ours(facts).items():
         where = f"MutatingWebhookConfiguration {name}"
         bundle = str(dig(entry, "clientConfig", "caBundle") or "")
@@ -89,15 +117,27 @@ def is_gone(facts: Facts, service: ObjectKey) -> bool:
     return facts.webhooks is not None and facts.webhooks.services.get(service) is False
 
 
+@check(
+    "webhook-service",
+    Severity.ERROR,
+    "API servers cannot call it",
+    "correct webhook.serviceName and serviceNamespace in the daemon's settings, or make that Service",
+)
 def without_service(facts: Facts) -> Iterator[Spot]:
-    """That it names a Service which does not exist."""
+    """Our webhook names a Service that does not exist."""
     for name, entry in ours(facts).items():
         if is_gone(facts, key := service_of(entry)):
             yield Spot(f"MutatingWebhookConfiguration {name}", f"it names Service {key}, which does not exist")
 
 
+@check(
+    "webhook-kinds",
+    Severity.WARNING,
+    "jobs of that kind without managedBy are rejected",
+    "look whether the daemon runs with these settings: it registers the kinds itself",
+)
 def kinds_not_asked_about(facts: Facts) -> Iterator[Spot]:
-    """Enabled kinds that say who runs a job and of which the webhook is not asked."""
+    """Our webhook is not asked about a kind that is enabled."""
     if not facts.settings_known or not facts.settings.webhook.enabled:
         return
     for name, entry in ours(facts).items():

@@ -8,8 +8,8 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.kinds import DEPLOYMENT
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.doctor.cluster_reader import Sight
@@ -18,7 +18,6 @@ from multikueued.settings.loading import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
 """What the chart's Deployment carries."""
-_CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 _FIELD: Final = "settings.yaml"
 
 
@@ -82,7 +81,7 @@ async def _settings_of(sight: Sight, deployment: Json) -> Settings | None:
     namespace = ObjectKey.of(deployment).namespace
     for name in names:
         try:
-            found = await sight.client.get(_CONFIG_MAP, ObjectKey(namespace, name))
+            found = await sight.client.get(CONFIG_MAP, ObjectKey(namespace, name))
             text = dig(found, "data", _FIELD)
             if text is not None:
                 return parse_settings(str(text), source=f"ConfigMap {namespace}/{name}")

@@ -5,19 +5,21 @@ Gates, RBAC, quotas, queues, configs and jobs are their owners' to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
 from multikueue.core.admission.registration import WEBHOOK
-from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, resource_version, uid
-from multikueued.reports.doctor.facts import Facts
-from multikueued.reports.doctor.findings import Spot
-from multikueued.reports.doctor.webhooks import is_gone, service_of, stale
+from multikueue.core.model.objects import resource_version, uid
+from multikueue.errors import ApiError, Conflict, NotFound
+from multikueued.doctor.checks.jobs import misdated
+from multikueued.doctor.checks.webhooks import is_gone, service_of, stale
+from multikueued.doctor.cluster_reader import Client
+from multikueued.doctor.facts import Facts
+from multikueued.workers.places import tell
 
 
 @attrs.frozen
@@ -54,22 +56,45 @@ def _webhooks(facts: Facts) -> Iterator[Fix]:
             yield Fix(told, MUTATING_WEBHOOKS, ObjectKey("", name), uid(known[name]), resource_version(known[name]))
 
 
-def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
-    """Annotations of ours that users write, and that nobody can read."""
-    for workload in _misdated(facts):
-        key, noted = ObjectKey.of(workload), annotations_of(workload)[RETRY_ANNOTATION]
-        yield Spot(f"Workload {key}", f"its annotation {RETRY_ANNOTATION} is {noted!r}, which is no time (RFC 3339)")
-
-
-def _misdated(facts: Facts) -> list[Json]:
-    noted = ((one, annotations_of(one).get(RETRY_ANNOTATION)) for one in facts.objects.workloads)
-    return [one for one, text in noted if text is not None and parse_timestamp(text) is None]
-
-
 def _annotations(facts: Facts) -> Iterator[Fix]:
-    for workload in _misdated(facts):
+    for workload in misdated(facts):
         key = ObjectKey.of(workload)
         seen = uid(workload), resource_version(workload)
         metadata: Json = {"uid": seen[0], "resourceVersion": seen[1], "annotations": {RETRY_ANNOTATION: None}}
         told = f"take annotation {RETRY_ANNOTATION} off Workload {key}"
         yield Fix(told, WORKLOAD, key, *seen, {"metadata": metadata})
+
+
+async def mend(client: Client, wanted: Sequence[Fix], agreed: Callable[[str], bool]) -> int:
+    """Show what would be done, ask, and do it; returns how many changes were made.
+
+    Args:
+        client: of the manager.
+        wanted: the changes.
+        agreed: asks a question.
+    """
+    if not wanted:
+        tell("Nothing that --fix may change: gates, RBAC, quotas, queues and configs are yours.")
+        return 0
+    for one in wanted:
+        tell(f"would {one.told}")
+    if not agreed(f"Do {'this' if len(wanted) == 1 else f'these {len(wanted)}'}?"):
+        return 0
+    return sum([await _done(client, one) for one in wanted])
+
+
+async def _done(client: Client, fix: Fix) -> bool:
+    """Make one change; what cannot be made is told, and the others go on."""
+    try:
+        if fix.patch is None:
+            await client.delete(fix.resource, fix.key, uid=fix.uid, resource_version=fix.version)
+        else:
+            await client.merge_patch(fix.resource, fix.key, fix.patch)
+    except (NotFound, Conflict):
+        tell(f"not done, it was changed or deleted meanwhile: {fix.told}")
+        return False
+    except ApiError as error:
+        tell(f"not done: {fix.told}: {error}")
+        return False
+    tell(f"done: {fix.told}")
+    return True

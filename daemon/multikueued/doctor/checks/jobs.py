@@ -6,12 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
+from multikueued.doctor.checks.configuration import spot_of
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports import remedies
-from multikueued.reports.doctor.configuration import spot_of
-from multikueued.reports.doctor.facts import Facts
-from multikueued.reports.doctor.findings import Spot
 from multikueued.reports.explaining import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
@@ -36,8 +38,30 @@ def waiting(facts: Facts) -> list[Json]:
     return sorted(kept, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""))
 
 
+@check(
+    "annotation-unreadable",
+    Severity.WARNING,
+    "workers that refuse the job are not asked again before their time",
+    "multikueue retry JOB writes it as it must be; multikueue doctor --fix takes it off",
+)
+def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
+    """A Workload's annotation `multikueue.dev/retry-at` is no time."""
+    for workload in misdated(facts):
+        key, noted = ObjectKey.of(workload), annotations_of(workload)[RETRY_ANNOTATION]
+        yield Spot(f"Workload {key}", f"its annotation {RETRY_ANNOTATION} is {noted!r}, which is no time (RFC 3339)")
+
+
+def misdated(facts: Facts) -> list[Json]:
+    """The Workloads with such an annotation."""
+    noted = ((one, annotations_of(one).get(RETRY_ANNOTATION)) for one in facts.objects.workloads)
+    return [one for one, text in noted if text is not None and parse_timestamp(text) is None]
+
+
+@check("job-waits", Severity.ERROR, "these jobs do not run")
 def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
-    """Why jobs wait, in the words of their checks and workers: each reason once, with how many jobs it has."""
+    """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
+    id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
+    """
     found: dict[tuple[str, str, str], list[tuple[str, remedies.Finding]]] = defaultdict(list)
     for one in waiting(facts)[:MOST]:
         name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"

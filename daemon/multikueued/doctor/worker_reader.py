@@ -16,10 +16,10 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.doctor.cluster_reader import Client, Sight, needed, permissions
-from multikueued.doctor.probing import Measure, probe
+from multikueued.doctor.facts import NotChecked, WorkerFacts
+from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
 from multikueued.rbac.rules import on_worker, own_token_rules
-from multikueued.reports.doctor.facts import NotChecked, WorkerFacts
 from multikueued.settings.config import Settings
 from multikueued.workers.move_targets import Queues
 

@@ -21,18 +21,30 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
 from multikueued.doctor.credentials import certificate_expires, token_expires
-from multikueued.doctor.probing import Measure, probe
-from multikueued.doctor.workers import DIAGNOSE, Connect, Rounds, connected, lacking_of
-from multikueued.findings.reached import Reached
-from multikueued.reports.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
-from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
+from multikueued.doctor.probe import Measure, probe
+from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
+from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
+from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import bound_in
 from multikueued.workers.move_targets import Queues
 from multikueued.workers.objects import location
+
+
+@attrs.frozen
+class Reached:
+    """A worker that the daemon is connected to."""
+
+    name: str
+    config: ClusterConfig
+    client: ApiClient
+    """In use for everything else, too."""
+    cluster: Json
+
 
 TICK: Final = 5.0
 """Seconds between two looks at which workers are connected: reads memory only."""

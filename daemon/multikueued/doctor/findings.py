@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import ModuleType
 from typing import Final, Literal, TypeAlias
 
 import attrs
 
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
-from multikueued.reports.doctor.facts import Facts, NotChecked, WorkerFacts
+from multikueued.doctor.facts import Facts, NotChecked, WorkerFacts
 from multikueued.reports.remedies import filled
 
 LONGEST: Final = 1_000
@@ -58,6 +59,9 @@ class Spot:
     remedy: str = ""
 
 
+Look: TypeAlias = Callable[[Facts], Iterable[Spot]]
+
+
 @attrs.frozen
 class Check:
     """A row of the table."""
@@ -71,7 +75,7 @@ class Check:
     """Why that matters."""
     remedy: str
     """How to mend it; `{name}` is filled in from the spot's words."""
-    look: Callable[[Facts], Iterable[Spot]]
+    look: Look
 
     def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
         """What it finds."""
@@ -80,6 +84,20 @@ class Check:
             yield DoctorFinding(
                 spot.id or self.id, spot.severity or self.severity, self.side, spot.where, spot.what, self.why, remedy
             )
+
+
+def check(id: str, severity: Severity, why: str, remedy: str = "", side: Side = "manager") -> Callable[[Look], Check]:
+    """Make a function a row of the table; its docstring says what it finds."""
+
+    def row(look: Look) -> Check:
+        return Check(id, severity, side, " ".join((look.__doc__ or "").split()).removesuffix("."), why, remedy, look)
+
+    return row
+
+
+def checks_of(module: ModuleType) -> tuple[Check, ...]:
+    """The rows that a module defines, in its order."""
+    return tuple(value for value in vars(module).values() if isinstance(value, Check))
 
 
 @attrs.frozen

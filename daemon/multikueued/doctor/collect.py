@@ -1,28 +1,32 @@
-"""One examination: the manager, then all workers at once, then the checks."""
+"""Collects the facts: the manager's, then those of all workers at once, and what the daemon saw of the others."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
 import anyio
 import attrs
 
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import is_true, timestamp
+from multikueue.core.model.kinds import CONFIG_MAP
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
+from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
+from multikueued.doctor.checks.jobs import MOST, waiting
+from multikueued.doctor.checks.kueue import gate_is_on
+from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
-from multikueued.doctor.daemon_sight import completed, published
-from multikueued.doctor.installed import find_daemon
-from multikueued.doctor.manager import read_manager
-from multikueued.doctor.probing import Measure, Probe, probe
-from multikueued.doctor.workers import Connect, Rounds, connected
-from multikueued.reports.doctor.facts import Facts, NotChecked
-from multikueued.reports.doctor.findings import Diagnosis, diagnose
-from multikueued.reports.doctor.jobs import MOST, waiting
-from multikueued.reports.doctor.kueue import gate_is_on
-from multikueued.reports.doctor.table import CHECKS
+from multikueued.doctor.facts import Credentials, Facts, NotChecked
+from multikueued.doctor.findings import Diagnosis, diagnose
+from multikueued.doctor.installation import find_daemon
+from multikueued.doctor.manager_reader import read_manager
+from multikueued.doctor.probe import Measure, Probe, probe
+from multikueued.doctor.published import Published, published_in
+from multikueued.doctor.worker_reader import Connect, Rounds, connected
 
 
 @attrs.frozen
@@ -86,3 +90,50 @@ def _untold(facts: Facts) -> list[NotChecked]:
     if facts.clock is None:
         found.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
     return found
+
+
+async def published(client: Client, facts: Facts) -> dict[str, Published]:
+    """What the daemon has published; nothing if it has not, or it may not be read.
+
+    Raises:
+        ApiError: the manager does not answer, or does not accept the credentials.
+    """
+    name = str(facts.settings.findings.config_map_name)
+    try:
+        return published_in(await client.get(CONFIG_MAP, ObjectKey(facts.daemon_namespace, name)))
+    except (NotFound, Forbidden):
+        return {}
+
+
+def completed(facts: Facts, known: dict[str, Published]) -> Facts:
+    """The facts with the workers that were not asked from here, as the daemon saw them."""
+    names = facts.objects.clusters_by_name.keys() & known.keys() - facts.workers.keys()
+    taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
+    workers = {**facts.workers, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
+    gaps = [gap for gap in facts.not_checked if gap.what.partition(" itself")[0] not in taken]
+    told = [gap for name, one in taken.items() for gap in _gaps(name, one, facts.not_checked)]
+    return attrs.evolve(
+        facts,
+        workers=dict(sorted(workers.items())),
+        credentials={**_credentials(taken), **facts.credentials},
+        seen_at={name: one.at for name, one in taken.items() if one.at is not None},
+        not_checked=(*gaps, *told),
+    )
+
+
+def _credentials(taken: Mapping[str, Published]) -> dict[str, Credentials]:
+    """When they expire; what the Secret holds that is not in use yet is not known."""
+    return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
+
+
+def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
+    """What the daemon could not see, and what only somebody with the credentials can."""
+    assert one.at is not None, "it was looked at"
+    seen = f"as the daemon saw it at {timestamp(one.at)}"
+    why = next((gap for gap in here if gap.what.startswith(f"{name} itself")), None)
+    own = (
+        []
+        if why is None
+        else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
+    )
+    return [*own, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

@@ -19,7 +19,7 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.transport import ssl_context
 from multikueued.commands.options import utc_now
-from multikueued.reports.doctor.facts import ClockBound
+from multikueued.doctor.facts import ClockBound
 
 TIMES: Final = 3
 DEADLINE: Final = 10.0

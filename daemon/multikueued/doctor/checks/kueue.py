@@ -12,8 +12,8 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
-from multikueued.reports.doctor.facts import Facts, KueueFacts
-from multikueued.reports.doctor.findings import Spot
+from multikueued.doctor.facts import Facts, KueueFacts
+from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.typenames import type_name
 from multikueued.run import kinds
 
@@ -37,14 +37,28 @@ def gate_is_on(kueue: KueueFacts) -> bool | None:
     return set_to is not False
 
 
+@check(
+    "gate-on",
+    Severity.ERROR,
+    "two controllers work on the same checks: copies are made and removed in turns",
+    "turn it off: --feature-gates=MultiKueue=false, or featureGates.MultiKueue: false in its Configuration, where its "
+    "other gates are; read docs/migration.md first if jobs run through it",
+)
 def gate_on(facts: Facts) -> Iterator[Spot]:
-    """That the gate is on, where both would work on the same checks."""
+    """Kueue's own MultiKueue is on, and the daemon has Kueue's `controllerName`."""
     if str(facts.settings.controller_name) == CONTROLLER_NAME and gate_is_on(facts.kueue):
         yield Spot("Deployment kueue-controller-manager", "its feature gate MultiKueue is on (without a word it is)")
 
 
+@check(
+    "gate-seems-on",
+    Severity.WARNING,
+    "two controllers may work on the same checks",
+    "look at the feature gates of Deployment kueue-controller-manager: MultiKueue=false is needed; if it is so, this "
+    "passes with the daemon's next write",
+)
 def kueue_writes(facts: Facts) -> Iterator[Spot]:
-    """That Kueue's controller has written the status of a MultiKueueCluster after the daemon did."""
+    """The gate cannot be seen, and Kueue wrote a worker's status last."""
     if gate_is_on(facts.kueue) is not None:
         return  # that is certain, and this is a sign only
     for worker, writers in sorted(facts.status_writers.items()):
@@ -55,23 +69,41 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
             yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
 
 
+@check(
+    "kueue-too-old",
+    Severity.ERROR,
+    "it does not serve v1beta2, which the daemon speaks",
+    "upgrade Kueue, here and on workers",
+)
 def old_kueue(facts: Facts) -> Iterator[Spot]:
-    """A Kueue that is too old."""
+    """Kueue is older than 0.15."""
     found = version_of(facts.kueue.image)
     if found is not None and found < OLDEST:
         yield Spot("Deployment kueue-controller-manager", f"its image is {facts.kueue.image}")
 
 
+@check(
+    "kind-not-served",
+    Severity.INFO,
+    "there can be no jobs of that kind here, and it is watched nowhere",
+    "install its CustomResourceDefinition, or leave it out of the settings",
+)
 def kinds_not_served(facts: Facts) -> Iterator[Spot]:
-    """Enabled kinds that the manager does not serve."""
+    """A kind in the settings is not served by the manager."""
     for kind in facts.kinds:
         by_name = AUTO not in kind.source  # `auto` stands for those that are served
         if kind.resource.gvk in facts.lacking and not kind.workload_only and by_name:
             yield Spot("the manager", f"it does not serve {kind.resource}, which the settings enable")
 
 
+@check(
+    "kind-without-managed-by",
+    Severity.ERROR,
+    "its own controller would run each job here, too, so the daemon rejects them",
+    "upgrade the operator of that kind to a version whose jobs have the field",
+)
 def kinds_without_managed_by(facts: Facts) -> Iterator[Spot]:
-    """Enabled kinds whose definition lacks the field that says who runs a job."""
+    """The definition of a kind lacks the field that says who runs a job."""
     for kind in facts.kinds:
         path, definition = kind.delegation.path, facts.definitions.get(kind.resource.gvk)
         if path is None or definition is None or kind.workload_only:
@@ -104,11 +136,14 @@ def _has_field(schema: Any, path: list[str]) -> bool:
     return True
 
 
+@check(
+    "starts-here",
+    Severity.ERROR,
+    "without Kueue's gate MultiKueue their pods run here as well",
+    "let them end, or delete them, before the gate is turned off (docs/migration.md)",
+)
 def starting_here(facts: Facts) -> Iterator[Spot]:
-    """Pods and kinds made of them whose check is Ready: only Kueue's gate keeps their pods on hold here.
-
-    A Workload that the daemon looks after has its check Pending, or is held by a gate of ours (`pods.check: Ready`).
-    """
+    """Pods, or kinds made of them, run on a worker and have a check that is Ready."""
     if facts.settings.pods.check == "Ready":
         return
     pods = {kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending}

@@ -1,5 +1,7 @@
 """Where a job has run before, kept on its Workload: the last five placements, from when to when, and why they ended.
 
+The worker that had it last is kept, too, while it is out of sight and may still run it.
+
 The placement that lasts is not among them: `status.clusterName` and the conditions tell it. So a job that is never
 moved costs no write, and each end of a placement costs one, which may carry another annotation of ours as well.
 """
@@ -7,15 +9,17 @@ moved costs no write, and each end of a placement costs one, which may carry ano
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from multikueue.core.model.conditions import condition, is_true, timestamp
-from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.workloads import cluster_name
+from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.workloads import cluster_name, noted_worker
+from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Placement
+from multikueue.core.workload.snapshot import Placement, Worker
 from multikueue.core.workload.words import plain
 
 KEPT: Final = 5
@@ -72,3 +76,35 @@ def new_placements(situation: Situation) -> str | None:
         "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
     }
     return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
+
+
+def note_last_worker(situation: Situation) -> Iterator[Effect]:
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
+
+    The same write notes a placement that has ended.
+    """
+    annotations: dict[str, str | None] = {}
+    wanted = _in_doubt(situation)
+    if noted_worker(situation.workload) != wanted:
+        annotations[LAST_WORKER_ANNOTATION] = wanted
+    if (ended := new_placements(situation)) is not None:
+        annotations[PLACEMENTS_ANNOTATION] = ended
+    if annotations:
+        yield _annotated(situation, annotations)
+
+
+def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
+    if noted_worker(situation.workload) != worker.name:
+        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
+
+
+def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
+    metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
+    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+
+
+def _in_doubt(situation: Situation) -> ClusterName | None:
+    """The worker that had it last, if it may still run it and nobody is recorded."""
+    last = situation.last_worker if situation.assigned_to is None else None
+    return last if last in {run.worker for run in situation.possible_runs} else None

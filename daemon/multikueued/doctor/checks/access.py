@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueued.reports.doctor.facts import Facts, Permission
-from multikueued.reports.doctor.findings import Severity, Spot
+from multikueued.doctor.facts import Facts, Permission
+from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.workers.connecting import digest_in_use
 
 SOON: Final = timedelta(days=7)
@@ -16,25 +16,33 @@ OVERDUE: Final = timedelta(days=1)
 """The same for those of a ClusterProfile: its manager renews them, OCM's when a fifth of their life is left."""
 
 
+@check(
+    "permission-missing",
+    Severity.ERROR,
+    "what it may not read it cannot dispatch, what it may not write nobody sees",
+    "grant it: multikueue rbac manager prints all rules",
+)
 def on_manager(facts: Facts) -> Iterator[Spot]:
-    """Verbs that the daemon lacks on the manager."""
-    if refused := _refused(facts.permissions):
-        yield Spot("the manager", f"{facts.account} may not {refused}", {"account": facts.account})
+    """The daemon's service account lacks a verb on the manager."""
+    if lacking := refused(facts.permissions):
+        yield Spot("the manager", f"{facts.account} may not {lacking}", {"account": facts.account})
 
 
-def on_workers(facts: Facts) -> Iterator[Spot]:
-    """Verbs that the identities of kubeconfigs lack on their workers."""
-    for worker in facts.workers.values():
-        if refused := _refused(worker.permissions):
-            yield Spot(worker.name, f"the user of its kubeconfig may not {refused}", {"worker": worker.name})
-
-
-def _refused(permissions: Sequence[Permission]) -> str:
+def refused(permissions: Sequence[Permission]) -> str:
+    """Those that are lacking, in a line."""
     return ", ".join(str(one) for one in permissions if not one.allowed)
 
 
+@check(
+    "credentials-expire",
+    Severity.ERROR,
+    "the worker is lost then, and its jobs move after workerLostTimeout",
+    "multikueue worker rotate {worker} --context CONTEXT",
+)
 def expiring(facts: Facts) -> Iterator[Spot]:
-    """Tokens and client certificates that expire. One that the daemon renews is told of once that is overdue."""
+    """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
+    if the manager of a ClusterProfile renews it).
+    """
     for worker, found in sorted(facts.credentials.items()):
         ends = found.token_expires
         kept = found.bound is not None and facts.settings.bound_tokens.enabled and not found.bound.is_late(facts.now)
@@ -57,8 +65,14 @@ _BY_ITS_MANAGER: Final = (
 )
 
 
+@check(
+    "bound-token",
+    Severity.INFO,
+    "without renewal the worker is lost when the token ends",
+    "nothing, while the daemon runs; its event TokenNotRenewed says if it cannot",
+)
 def bound(facts: Facts) -> Iterator[Spot]:
-    """Tokens that end and that the daemon renews, or does not."""
+    """A worker's token ends, and from when on the daemon renews it; an error if it does not."""
     for worker, found in sorted(facts.credentials.items()):
         if found.bound is None:
             continue
@@ -75,15 +89,27 @@ def bound(facts: Facts) -> Iterator[Spot]:
             yield Spot(where, f"{until}; the daemon renews it now")
 
 
+@check(
+    "kubeconfig-unusable",
+    Severity.ERROR,
+    "the daemon cannot connect to the worker, or not again",
+    "correct it, or make it anew: multikueue worker add {worker} --context CONTEXT",
+)
 def unusable(facts: Facts) -> Iterator[Spot]:
-    """Kubeconfigs that the daemon does not take, or will not take once it reads them anew."""
+    """The kubeconfig in a worker's Secret cannot be used."""
     for worker, found in sorted(facts.credentials.items()):
         if found.problem:
             yield Spot(f"{worker}, Secret {found.secret}", found.problem, {"worker": worker})
 
 
+@check(
+    "credentials-not-in-use",
+    Severity.WARNING,
+    "the new ones do not work, or nobody has taken them yet",
+    "wait a minute; then look at the daemon's log, which says why it does not take them",
+)
 def not_in_use(facts: Facts) -> Iterator[Spot]:
-    """Kubeconfigs that differ from the one with which the daemon is connected."""
+    """The daemon is connected with other credentials than the Secret has."""
     for worker, found in sorted(facts.credentials.items()):
         used = digest_in_use(facts.objects.clusters_by_name.get(worker, {}))
         if used and found.digest and used != found.digest:

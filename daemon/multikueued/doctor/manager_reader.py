@@ -14,6 +14,7 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
     LEASE,
@@ -28,19 +29,18 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.bounded_yaml import BoundedLoader
 from multikueued.commands.reading import job_behind
+from multikueued.doctor.checks.jobs import rejected
+from multikueued.doctor.checks.webhooks import ours
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import Held, held_for
-from multikueued.doctor.installed import Daemon
-from multikueued.doctor.workers import lacking_of
+from multikueued.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
+from multikueued.doctor.installation import Daemon
+from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
-from multikueued.reports.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
-from multikueued.reports.doctor.jobs import rejected
-from multikueued.reports.doctor.webhooks import ours
 from multikueued.reports.objects import ManagerObjects
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 
-CONFIG_MAP: Final = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
 KUEUES_DEPLOYMENT: Final = "kueue-controller-manager"
 KUEUES_CONFIG: Final = ("kueue-manager-config", "controller_manager_config.yaml")
