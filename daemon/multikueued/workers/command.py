@@ -13,7 +13,7 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.config import Settings
 from multikueued.settings.loading import load_settings
 from multikueued.settings.values import parse_duration
 from multikueued.workers.objects import WorkerSide
@@ -81,7 +81,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         ) -> None:
             settings = load_settings(config_file).settings
             if namespace is not None:
-                settings = attrs.evolve(settings, namespace=ObjectName(namespace))
+                settings = attrs.evolve(settings, namespace=namespace)
             worker_context = others.pop("worker_context", None)
             files = others.pop("worker_kubeconfig", None) or kubeconfig
             worker = connection(files, worker_context) if worker_context is not None else None
