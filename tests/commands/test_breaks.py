@@ -15,7 +15,7 @@ from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.testing import job
-from multikueued.reports.doctor.findings import Diagnosis
+from multikueued.doctor.findings import Diagnosis
 from multikueued.reports.explaining import Explanation
 from multikueued.reports.jobs import JobState
 from tests.commands.breaking import Change, Refusals, explained, explained_after, finding, seen_after
