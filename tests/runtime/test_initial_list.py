@@ -12,9 +12,9 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Resource
 from multikueue.core.model.workloads import check_state
+from multikueue.kube.initial_list import InitialList
 from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.read_before import ReadBefore
 from multikueue.runtime.unregistered_kinds import with_draining
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
@@ -66,7 +66,7 @@ async def test_a_version_that_the_server_does_not_keep_any_more_is_listed_again(
     client, manager = await begun(fleet)
     listed = manager.before.take()
     assert listed is not None
-    old = ReadBefore(attrs.evolve(listed, resource_version="1"))
+    old = InitialList(attrs.evolve(listed, resource_version="1"))
     fleet.manager.compact()
     async with fleet.running(attrs.evolve(manager, before=old)):
         await anyio.sleep(60)
