@@ -9,11 +9,11 @@ import attrs
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.runtime.controller import Controller
+from multikueue.runtime.inventory.caches import HubCaches
+from multikueue.runtime.inventory.selection import PlacementSelection, Selection
+from multikueue.runtime.inventory.service import PlacementController
+from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.loop import Task
-from multikueue.runtime.placement.caches import HubCaches
-from multikueue.runtime.placement.service import PlacementController
-from multikueue.runtime.spokes.selection import PlacementSelection, Selection
-from multikueue.runtime.spokes.spokes import Spokes
 from multikueue.runtime.worker_pool import workloads_on
 
 if TYPE_CHECKING:
@@ -33,9 +33,8 @@ class Filling:
 
 def fill_configs(manager: Manager) -> Filling:
     """Build what the settings of a manager ask for, on its caches, before they run."""
-    options, known = manager.settings.placement, manager.cluster
-    hub = HubCaches.shared(known.workloads.informer, known.checks, known.configs, known.clusters)
-    hub.occupied = partial(_occupied, manager)
+    options, known, occupied = manager.settings.placement, manager.cluster, partial(_occupied, manager)
+    hub = HubCaches.shared(known.workloads.informer, known.checks, known.configs, known.clusters, occupied)
     filling, selection = Filling(), manager.selection
     if options.wanted:
         found = PlacementController.build(

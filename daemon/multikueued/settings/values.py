@@ -12,8 +12,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 import cattrs
 from cattrs.cols import list_structure_factory
 
+from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
-from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.run.kinds import UNSUPPORTED, framework_names
 from multikueued.settings import config
