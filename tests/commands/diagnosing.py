@@ -14,11 +14,11 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import Served
 from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW, Client
-from multikueued.doctor.examining import Request, examine
-from multikueued.doctor.probing import Probe
-from multikueued.doctor.workers import Connect
-from multikueued.reports.doctor.facts import ClockBound
-from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding
+from multikueued.doctor.collect import Request, examine
+from multikueued.doctor.facts import ClockBound
+from multikueued.doctor.findings import Diagnosis, DoctorFinding
+from multikueued.doctor.probe import Probe
+from multikueued.doctor.worker_reader import Connect
 from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now
 

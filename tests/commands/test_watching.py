@@ -19,11 +19,11 @@ from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
-from multikueued.doctor.probing import Probe
-from multikueued.doctor.workers import DEADLINE
-from multikueued.findings.watching import EVERY, SOON, Watcher
-from multikueued.reports.doctor.worker_facts import ClockBound
-from multikueued.reports.published import Published, published_in
+from multikueued.doctor.probe import Probe
+from multikueued.doctor.published import Published, published_in
+from multikueued.doctor.publisher import EVERY, SOON, Watcher
+from multikueued.doctor.worker_facts import ClockBound
+from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
 from multikueued.settings.config import ObjectName, Settings
 from tests.commands.breaking import Person

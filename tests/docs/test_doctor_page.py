@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from multikueued.cli import main
+from multikueued.doctor.checks.jobs import MOST
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.checks.workers import SKEW
 from multikueued.doctor.reference import written_into
-from multikueued.doctor.workers import DEADLINE
-from multikueued.reports.doctor.jobs import MOST
-from multikueued.reports.doctor.table import CHECKS
-from multikueued.reports.doctor.workers import SKEW
+from multikueued.doctor.worker_reader import DEADLINE
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "doctor.md").read_text()

@@ -20,12 +20,7 @@ from multikueued.reports.workers import WorkerReport, worker_reports
 _STATES = [str(state) for state in JobState]
 
 
-@click.group("get")
-def get() -> None:
-    """List jobs or workers."""
-
-
-@get.command("jobs")
+@click.command("jobs")
 @target_options
 @output_option
 @watch_option
@@ -87,7 +82,7 @@ async def gather_jobs(
     return job_reports(objects, chosen, user_label=user_label, of=of)
 
 
-@get.command("workers")
+@click.command("workers")
 @target_options
 @output_option
 @watch_option

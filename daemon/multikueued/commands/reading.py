@@ -24,9 +24,9 @@ from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube.served_kinds import Served
 from multikueue.protocols import Reader
+from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.published import NAME as FINDINGS
 from multikueued.reports.typenames import resource_of
 from multikueued.settings.config import LeaderElectionSettings
 

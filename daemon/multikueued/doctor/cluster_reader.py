@@ -15,7 +15,7 @@ from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unread
 from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ApiClient
 from multikueue.runtime.kueue_check import kueue_on
-from multikueued.reports.doctor.facts import NotChecked, Permission
+from multikueued.doctor.facts import NotChecked, Permission
 
 SELF_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False

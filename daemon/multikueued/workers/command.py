@@ -16,11 +16,10 @@ from multikueued.settings.config import ObjectName, Settings
 from multikueued.settings.loading import load_settings
 from multikueued.settings.values import parse_duration
 from multikueued.tokens.requesting import TokenClient
-from multikueued.workers.granting_logs_command import grant_logs_command
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Duration(click.ParamType[float]):
@@ -93,7 +92,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         options = (
             click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
             click.option(*names, help="The manager's context. Without it: the kubeconfig's current one."),
-            click.option("--config-file", type=_FILE, help="The daemon's settings: kinds, namespace, origin."),
+            click.option("--config-file", type=FILE, help="The daemon's settings: kinds, namespace, origin."),
             click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
         )
         for option in options:
@@ -104,7 +103,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
 
 
 _ALONE = _manager_options("--context --manager-context")
-_BESIDE = _manager_options("--manager-context")
+BESIDE = _manager_options("--manager-context")
 
 
 def _side_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,22 +125,17 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
-_NAME = click.argument("name")
-_CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+NAME = click.argument("name")
+CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
 
 
-@click.group()
-def worker() -> None:
-    """Add, remove and rotate worker clusters; cordon and drain them."""
-
-
-@worker.command()
-@_NAME
-@_CONTEXT
-@_BESIDE
+@click.command()
+@NAME
+@CONTEXT
+@BESIDE
 @_side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
-@click.option("--ca", type=_FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
+@click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
@@ -189,10 +183,10 @@ def add(
     clusters.run_on_both(work)
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @click.option("--context", "worker_context", help="The worker's context: remove its account there, too.")
-@_BESIDE
+@BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
@@ -210,10 +204,10 @@ def remove(
     clusters.run_on_both(work)
 
 
-@worker.command()
-@_NAME
-@_CONTEXT
-@_BESIDE
+@click.command()
+@NAME
+@CONTEXT
+@BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
 @_BOUND
@@ -234,8 +228,8 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 _REASON = click.option("--reason", default="", help="Told to users whose jobs wait.")
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
@@ -248,8 +242,8 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
     clusters.run(work)
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
@@ -258,8 +252,8 @@ def uncordon(name: str, clusters: Clusters) -> None:
     clusters.run(lambda manager: reopen(manager, name))
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 @_REASON
 @click.option("--timeout", type=Duration(), help="For all jobs to be gone. Without it: as long as it takes.")
@@ -276,6 +270,3 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
         await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
 
     clusters.run(work)
-
-
-worker.add_command(grant_logs_command(lambda command: _NAME(_CONTEXT(command)), _BESIDE))

@@ -28,7 +28,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
 from multikueue.kube.indexer import Index
-from multikueue.kube.informer import Handler, Informer
+from multikueue.kube.informer import Informer
 from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
@@ -94,7 +94,7 @@ class HubCaches:
         occupied: Callable[[str], bool],
     ) -> HubCaches:
         """Those that a manager has; before they run."""
-        found.indexes = {**found.indexes, **HUB_INDEXES}
+        found.add_indexes(HUB_INDEXES)
         return cls(found, checks, configs, clusters, occupied=occupied)
 
     def all(self) -> Sequence[Informer]:
@@ -140,17 +140,6 @@ def without_spec(workload: Json) -> Json:
     if is_terminating(workload):
         slim["metadata"]["deletionTimestamp"] = workload["metadata"]["deletionTimestamp"]
     return {**slim, "spec": spec, "status": workload.get("status") or {}}
-
-
-def also(informer: Informer, handler: Handler) -> None:
-    """Have a further handler called with each change, behind the one that the informer has."""
-    first = informer.on_change
-
-    def both(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        first(key, old, new)
-        handler(key, old, new)
-
-    informer.on_change = both
 
 
 @attrs.define(eq=False)

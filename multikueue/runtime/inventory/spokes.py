@@ -25,7 +25,7 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ControllerHook
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.inventory.caches import HubCaches, also
+from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.executor import Executor
 from multikueue.runtime.inventory.selection import Selection
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
@@ -143,7 +143,7 @@ class Spokes:
             "multikueue_spoke", self.reconciler, concurrency=CONCURRENCY, fraction=self.fraction, hook=self.hook
         )
         for informer in (self.hub.clusters, self.hub.configs, self.secrets):
-            also(informer, partial(self._changed, informer.resource))
+            informer.subscribe(partial(self._changed, informer.resource))
         self.selection.listen(self.enqueue, self.enqueue_all)
 
     async def run(self) -> None:

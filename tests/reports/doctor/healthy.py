@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
-from multikueued.reports.doctor.facts import (
+from multikueued.doctor.checks.webhooks import KUEUES
+from multikueued.doctor.facts import (
     ClockBound,
     Credentials,
     Facts,
@@ -26,7 +27,6 @@ from multikueued.reports.doctor.facts import (
     WebhookFacts,
     WorkerFacts,
 )
-from multikueued.reports.doctor.webhooks import KUEUES
 from multikueued.settings.config import ObjectName, Settings, WebhookSettings
 from multikueued.workers.move_targets import Queues
 from tests.reports.objects import NOW, fleet, worker

@@ -18,8 +18,9 @@ from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.rbac.objects import Account
-from multikueued.reports.doctor.facts import (
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.checks.webhooks import KUEUES
+from multikueued.doctor.facts import (
     ClockBound,
     Credentials,
     Facts,
@@ -28,9 +29,8 @@ from multikueued.reports.doctor.facts import (
     StatusWriter,
     WebhookFacts,
 )
-from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
-from multikueued.reports.doctor.table import CHECKS
-from multikueued.reports.doctor.webhooks import KUEUES
+from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
+from multikueued.rbac.objects import Account
 from multikueued.settings.config import ControllerName, ObjectName, Settings, WebhookSettings
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import Bound
