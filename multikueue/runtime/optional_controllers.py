@@ -59,13 +59,9 @@ def inventory(
         options.permissions or cluster.client,
         hub,
         cluster.secrets,
-        occupied,
         selection,
         options.spokes,
-        process.instance,
-        process.clock,
-        fraction=process.fraction,
-        hook=process.hook,
+        process,
     )
     return Part((*part.controllers, spokes.controller), (*part.services, spokes.run)), spokes
 

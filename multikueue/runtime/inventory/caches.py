@@ -29,6 +29,7 @@ from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
 from multikueue.kube.indexer import Index
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
@@ -64,7 +65,7 @@ class HubCaches:
     configs: Informer
     clusters: Informer
     occupied: Callable[[str], bool] = attrs.field(default=lambda _: False, kw_only=True)
-    """Whether copies are known to be on a worker, unfinished Workloads or not: who dispatches from here knows them."""
+    """Whether a worker has Workloads, or copies are still there: who dispatches from here knows them."""
     _read: dict[ObjectKey, WorkloadUse] = attrs.field(factory=dict, init=False, repr=False)
     _latest: MutationCache = attrs.field(init=False, repr=False)
     """The Workloads with what we have written of them, and the informer may not show yet."""
@@ -235,3 +236,16 @@ def labelled(profiles: Informer) -> Source | None:
 async def start_hub(hub: HubCaches, tasks: anyio.abc.TaskGroup) -> None:
     """Run the informers of Kueue's kinds; return once they are complete."""
     await start_informers(hub.all(), tasks)
+
+
+def when_readable(call: Callable[[], None]) -> Callable[[InformerStatus], None]:
+    """Calls it when a kind is read for the first time, begins to fail, or does not fail any more."""
+    before = False, False
+
+    def changed(status: InformerStatus) -> None:
+        nonlocal before
+        if (now := (status.synced, bool(status.failures))) != before:
+            before = now
+            call()
+
+    return changed

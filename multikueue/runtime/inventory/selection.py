@@ -12,8 +12,7 @@ from multikueue.core.inventory.selection import read_decision
 from multikueue.core.inventory.snapshot import Scheduled, Source
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, uid
-from multikueue.kube.informer_status import InformerStatus
-from multikueue.runtime.inventory.caches import HubCaches, OcmCaches
+from multikueue.runtime.inventory.caches import HubCaches, OcmCaches, when_readable
 
 
 class Selection(Protocol):
@@ -76,7 +75,7 @@ class PlacementSelection:
         self.ocm.placements.subscribe(lambda *change: meant(_identity, *change))
         self.hub.checks.subscribe(lambda *change: meant(_target, *change))
         for informer in (self.ocm.placements, self.ocm.decisions, self.ocm.scores):
-            informer.subscribe_status(_when_readable(on_any))
+            informer.subscribe_status(when_readable(on_any))
 
     def _checks(self) -> Iterator[Json]:
         return (check for check in self.hub.checks.values() if is_placement_check(check))
@@ -98,16 +97,3 @@ def _identity(obj: Json) -> object:
 
 def _target(check: Json) -> object:
     return uid(check), is_terminating(check), is_placement_check(check) and name_or_empty(check), is_addons(check)
-
-
-def _when_readable(call: Callable[[], None]) -> Callable[[InformerStatus], None]:
-    """Calls it when a kind is read for the first time, begins to fail, or does not fail any more."""
-    before = False, False
-
-    def changed(status: InformerStatus) -> None:
-        nonlocal before
-        if (now := (status.synced, bool(status.failures))) != before:
-            before = now
-            call()
-
-    return changed

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 
 import anyio
 import anyio.abc
@@ -21,6 +20,7 @@ from multikueue.runtime.inventory.executor import Executor
 from multikueue.runtime.inventory.handlers import PlacementHandlers
 from multikueue.runtime.inventory.reconcilers import InventoryReconciler, PlacementReconciler
 from multikueue.runtime.loop import Task
+from multikueue.runtime.part import Process
 
 
 @attrs.frozen
@@ -91,18 +91,18 @@ class PlacementController:
             instance: who writes the events: the process's name.
         """
         hub = hub or HubCaches.build(client, fraction)
-        events = EventRecorder(client, "multikueue-placement", instance=instance, clock=clock)
+        process = Process(clock, fraction, instance, controller_hook)
+        events = EventRecorder(client, "multikueue-placement", instance, clock)
         executor = Executor(client, events)
         checks, inventories = KeyQueue[ObjectKey](), KeyQueue[ObjectKey]()
         names = frozenset(one.config for one in options.inventories)
         handlers = PlacementHandlers(hub, checks, inventories, names)
-        controller = partial(Controller[ObjectKey], fraction=fraction, hook=controller_hook)
         controllers, services = list[Controller[ObjectKey]](), list[Task]([events.run])
         ocm = None
         if options.checks is not None:
             ocm = OcmCaches.build(client, options.namespace, handlers.all_checks, fraction)
             reconciler = PlacementReconciler(hub, ocm, executor, options.checks, clock, hook)
-            controllers.append(controller("multikueue_placement", reconciler, queue=checks))
+            controllers.append(process.controller("multikueue_placement", reconciler, checks))
             services.append(ocm.run)
         profiles = {
             one.config: (_profiles(client, options.namespace, one, inventories, fraction), one.settings)
@@ -110,7 +110,7 @@ class PlacementController:
         }
         if profiles:
             filling = InventoryReconciler(hub, profiles, executor, clock, hook)
-            controllers.append(controller("multikueue_inventory", filling, queue=inventories))
+            controllers.append(process.controller("multikueue_inventory", filling, inventories))
             services += [informer.run for informer, _ in profiles.values()]
         handlers.listen(ocm)
         return cls(hub, tuple(controllers), tuple(services), ocm)

@@ -16,8 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.kube.informer import Informer
-from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
+from multikueue.runtime.inventory.caches import when_readable
 
 
 @attrs.define(eq=False)
@@ -52,7 +52,6 @@ class SpokeInformers:
             on_status: called when a kind can be read, or cannot any more.
             fraction: the source of jitter.
         """
-        tell = _when_readable(on_status)
 
         def informer(resource: Resource, spoke_of: Callable[[ObjectKey], str], within: str = "") -> Informer:
             def changed(key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -65,7 +64,7 @@ class SpokeInformers:
                 namespace=within,
                 transform=slim,
                 on_change=changed,
-                on_status=lambda status: tell(resource, status),
+                on_status=when_readable(on_status),
                 fraction=fraction,
             )
 
@@ -119,16 +118,3 @@ def _relevant(obj: Json) -> object:
     if obj.get("kind") == CLUSTER_PROFILE.gvk.kind:
         status = [dig(status, field) for field in ("accessProviders", "credentialProviders")]
     return metadata, marked, obj.get("spec"), status
-
-
-def _when_readable(on_status: Callable[[], None]) -> Callable[[Resource, InformerStatus], None]:
-    """Has it told when a kind is read for the first time, begins to fail, or does not fail any more."""
-    told: dict[Resource, tuple[bool, bool]] = {}
-
-    def tell(resource: Resource, status: InformerStatus) -> None:
-        now = status.synced, bool(status.failures)
-        if told.get(resource, (False, False)) != now:
-            told[resource] = now
-            on_status()
-
-    return tell

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
@@ -46,8 +46,6 @@ class SpokeReader:
     hub: HubCaches
     secrets: Informer
     """Of Kueue's namespace."""
-    occupied: Callable[[str], bool]
-    """Whether a worker has Workloads."""
     informers: SpokeInformers
     selection: Selection
     settings: SpokeSettings
@@ -110,7 +108,7 @@ class SpokeReader:
                 yield SpokeWorker(found, in_use=lingers or self._in_use(key.name))
 
     def _in_use(self, worker: str) -> bool:
-        return self.occupied(worker) or any(worker in clusters(config) for config in self.hub.configs.values())
+        return self.hub.occupied(worker) or any(worker in clusters(config) for config in self.hub.configs.values())
 
     def _lingers(self, name: str, *, used: bool) -> bool:
         """Whether a spoke that is not used was a moment ago: a Placement by score may choose it again."""

@@ -22,14 +22,15 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import name_of, uid
 from multikueue.kube.informer import Informer
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient, ControllerHook
-from multikueue.runtime.controller import Controller
+from multikueue.protocols import ApiClient
+from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.executor import Executor
 from multikueue.runtime.inventory.selection import Selection
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
 from multikueue.runtime.inventory.spoke_reader import REREAD, SpokeReader
+from multikueue.runtime.part import Process
 
 CONCURRENCY: Final = 4
 """Spokes reconciled at a time."""
@@ -114,14 +115,9 @@ class Spokes:
     hub: HubCaches
     secrets: Informer
     """Of Kueue's namespace. Both are run by somebody else, and later."""
-    occupied: Callable[[str], bool]
-    """Whether a worker has Workloads."""
     selection: Selection
     settings: SpokeSettings
-    instance: str
-    clock: Callable[[], datetime]
-    fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
-    hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    process: Process
     informers: SpokeInformers = attrs.field(init=False)
     controller: Controller[ObjectKey] = attrs.field(init=False)
     reconciler: SpokeReconciler = attrs.field(init=False)
@@ -129,19 +125,15 @@ class Spokes:
 
     def __attrs_post_init__(self) -> None:
         """Build each part from those before it."""
-        settings = self.settings
+        settings, process = self.settings, self.process
         self.informers = SpokeInformers.build(
-            self.client, settings, self.enqueue, self.enqueue_all, fraction=self.fraction
+            self.client, settings, self.enqueue, self.enqueue_all, fraction=process.fraction
         )
-        self._events = EventRecorder(self.client, "multikueue-ocm", instance=self.instance, clock=self.clock)
-        reader = SpokeReader(
-            self.client, self.hub, self.secrets, self.occupied, self.informers, self.selection, settings
-        )
+        self._events = EventRecorder(self.client, "multikueue-ocm", process.instance, process.clock)
+        reader = SpokeReader(self.client, self.hub, self.secrets, self.informers, self.selection, settings)
         executor = Executor(self.client, self._events, {CLUSTER_PERMISSION: self.permissions})
-        self.reconciler = SpokeReconciler(reader, executor, self._events, settings, self.clock)
-        self.controller = Controller(
-            "multikueue_spoke", self.reconciler, concurrency=CONCURRENCY, fraction=self.fraction, hook=self.hook
-        )
+        self.reconciler = SpokeReconciler(reader, executor, self._events, settings, process.clock)
+        self.controller = process.controller("multikueue_spoke", self.reconciler, KeyQueue(), CONCURRENCY)
         for informer in (self.hub.clusters, self.hub.configs, self.secrets):
             informer.subscribe(partial(self._changed, informer.resource))
         self.selection.listen(self.enqueue, self.enqueue_all)

@@ -25,19 +25,11 @@ from multikueue.core.model.conditions import condition, new_condition, timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check
+from tests.core.applying import merged
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 FOREIGN = "example.com/multikueue"
 OURS = "kueue.x-k8s.io/multikueue"
-
-
-def merged(old: Any, patch: Any) -> Any:
-    """A JSON merge patch."""
-    if not isinstance(patch, dict):
-        return patch
-    base = old if isinstance(old, dict) else {}
-    found = {**base, **{key: merged(base.get(key), value) for key, value in patch.items()}}
-    return {key: value for key, value in found.items() if value is not None}
 
 
 def placement_check(name: str = "placed", placement: str = "p", **parameters: str) -> Json:

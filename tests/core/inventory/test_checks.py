@@ -11,11 +11,11 @@ from multikueue.core.inventory.names import ADDON_FINALIZER, CONFIG_LABEL, FINAL
 from multikueue.core.inventory.settings import Adopt
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
+from tests.core.applying import merged
 from tests.core.inventory.ground import (
     FOREIGN,
     decision,
     hub,
-    merged,
     multikueue_check,
     placement,
     placement_check,

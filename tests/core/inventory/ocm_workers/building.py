@@ -10,7 +10,7 @@ from multikueue.core.inventory.names import CLUSTER_PERMISSION, MANAGED_CLUSTER,
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import clone, merge_patch
+from multikueue.core.model.objects import clone
 
 NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 NAMESPACE: Final = "kueue-system"
@@ -91,21 +91,3 @@ def stored(obj: Json, **fields: Any) -> Json:
     """What a server keeps of an object that is created."""
     metadata = {"uid": f"{obj['kind']}-{obj['metadata']['name']}", "resourceVersion": "1", **obj["metadata"]}
     return {**clone(obj), **fields, "metadata": clone(metadata)}
-
-
-def mended(obj: Json, patch: Json) -> Json:
-    """An object after a merge patch."""
-    result: Json = clone(obj)
-
-    def merge(into: Json, part: Json) -> None:
-        for key, value in part.items():
-            if value is None:
-                into.pop(key, None)
-            elif isinstance(value, dict):
-                merge(into.setdefault(key, {}), value)
-            else:
-                into[key] = clone(value)
-
-    merge(result, patch)
-    assert merge_patch(result, result) == {}
-    return result

@@ -20,6 +20,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import name_of, uid
+from tests.core.applying import merged
 from tests.core.inventory.ocm_workers import building as b
 
 PROFILE = SpokeSettings(rules=b.RULES)
@@ -51,7 +52,7 @@ def carried_out(spoke: Spoke, found: SpokePlan) -> Spoke:
             status = {"status": STATUSES[one.resource]} if one.resource in STATUSES else {}
             changes[field] = b.stored(one.object, **status)
         elif isinstance(one, Patch):
-            changes[field] = b.mended(one.object, one.change)
+            changes[field] = merged(one.object, one.change)
         else:
             changes[field] = None
     return changed(spoke, **changes)
@@ -74,7 +75,7 @@ def _after(workers: tuple[SpokeWorker, ...], one: Write) -> tuple[SpokeWorker, .
     known = {uid(each.object): each for each in workers}
     each = known.pop(uid(one.object))
     if isinstance(one, Patch):
-        known[uid(one.object)] = attrs.evolve(each, object=b.mended(one.object, one.change))
+        known[uid(one.object)] = attrs.evolve(each, object=merged(one.object, one.change))
     return tuple(known.values())
 
 
@@ -102,7 +103,8 @@ def settled(spoke: Spoke, settings: SpokeSettings) -> Spoke:
 
 
 def _labelled(label: str, value: str) -> Json:
-    return b.mended(b.profile(), {"metadata": {"labels": {label: value}}})
+    found: Json = merged(b.profile(), {"metadata": {"labels": {label: value}}})
+    return found
 
 
 def fresh(settings: SpokeSettings = PROFILE, **fields: Any) -> Spoke:
@@ -295,7 +297,7 @@ class TestMending:
     )
     def test_a_change_is_taken_back(self, field: str, change: Json) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
-        spoilt = changed(whole, **{field: b.mended(part_of(whole, field), change)})
+        spoilt = changed(whole, **{field: merged(part_of(whole, field), change)})
         found = plan_spoke(spoilt, KUBECONFIG, b.NOW)
         assert short(found) == [f"Patch {part_of(whole, field)['kind']}"]
         assert carried_out(spoilt, found) == whole
@@ -317,7 +319,7 @@ class TestMending:
     def test_labels_and_owners_of_others_stay(self) -> None:
         whole = settled(fresh(), PROFILE)
         extra = {"metadata": {"labels": {"team": "x"}, "ownerReferences": [{"kind": "Team", "uid": "1"}]}}
-        spoilt = b.mended(worker_of(whole), extra)
+        spoilt = merged(worker_of(whole), extra)
         spoke = changed(whole, workers=(SpokeWorker(spoilt),))
         after = worker_of(carried_out(spoke, plan_spoke(spoke, PROFILE, b.NOW)))
         assert after["metadata"]["labels"]["team"] == "x"
@@ -333,7 +335,7 @@ class TestMending:
 
     def test_what_is_being_deleted_is_waited_for(self) -> None:
         whole = settled(fresh(), PROFILE)
-        leaving = b.mended(whole.account or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        leaving = merged(whole.account or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
         found = plan_spoke(changed(whole, account=leaving), PROFILE, b.NOW)
         assert (found.effects, "is being deleted" in found.problem) == ((), True)
 
@@ -359,7 +361,7 @@ class TestOthersObjects:
     @pytest.mark.parametrize("field", ["worker", "account", "permission", "secret"])
     def test_who_takes_our_label_off_keeps_the_object(self, field: str) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
-        released = b.mended(part_of(whole, field), {"metadata": {"labels": {OWNER_LABEL: None}}})
+        released = merged(part_of(whole, field), {"metadata": {"labels": {OWNER_LABEL: None}}})
         spoke = changed(whole, selected=False, **{field: released})
         assert released not in [
             one.object for one in plan_spoke(spoke, KUBECONFIG, b.NOW).effects if isinstance(one, Delete)
@@ -408,7 +410,7 @@ class TestLeaving:
 
     def test_while_it_is_detached_nothing_new_is_made(self) -> None:
         whole = settled(fresh(), PROFILE)
-        detached = b.mended(whole.managed or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        detached = merged(whole.managed or {}, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
         spoke = changed(whole, managed=detached, account=None, in_use=True)
         assert plan_spoke(spoke, PROFILE, b.NOW).effects == ()
 
@@ -425,7 +427,7 @@ class TestLeaving:
 
     def test_another_managed_cluster_of_the_name_gets_objects_of_its_own(self) -> None:
         whole = settled(fresh(), PROFILE)
-        another = b.mended(b.managed(), {"metadata": {"uid": "another"}})
+        another = merged(b.managed(), {"metadata": {"uid": "another"}})
         spoke = changed(whole, managed=another)
         found = plan_spoke(spoke, PROFILE, b.NOW)
         assert {type(one) for one in found.effects} == {Delete}
