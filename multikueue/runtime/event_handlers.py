@@ -12,7 +12,7 @@ from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
-from multikueue.core.machinery.queue import WorkQueue
+from multikueue.core.machinery.charged_queue import ChargedQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -50,7 +50,7 @@ def _namespace(key: ObjectKey) -> str:
 class WorkQueues:
     """One queue of keys per controller."""
 
-    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(WorkQueue(flow_of=_namespace, limit=CAUSED)))
+    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(ChargedQueue(flow_of=_namespace, limit=CAUSED)))
     """Namespaces take turns, and so does each worker with the Workloads that the manager does not have."""
     clusters: _Keys = attrs.field(factory=KeyQueue)
     checks: _Keys = attrs.field(factory=KeyQueue)
