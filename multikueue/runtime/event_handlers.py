@@ -23,7 +23,7 @@ from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_executor import PartBackoffs
+from multikueue.runtime.worker_executor import WorkerBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_indexes import looking
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -168,7 +168,7 @@ class WorkerHandlers:
     manager: ManagerCluster
     work: WorkQueues
     memory: WorkloadMemory
-    backoffs: PartBackoffs
+    backoffs: WorkerBackoffs
     recompute_quotas: Callable[[], None]
     """Called when the sums of the workers' quotas may have changed."""
     hook: ManagerHook | None

@@ -30,7 +30,7 @@ from multikueue.core.placement.usage import checks_of
 from multikueue.core.placement.work import Work
 from multikueue.kube.indexer import Index
 from multikueue.kube.informer import Informer
-from multikueue.kube.starting_informers import start_informers
+from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_indexes import check_names
