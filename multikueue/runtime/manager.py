@@ -45,7 +45,7 @@ from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconcile
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.transition_log import TransitionLog
-from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -142,7 +142,7 @@ class Manager:
         )
         # They run with quota automation only: without it no queue is known, and `recompute` enqueues nothing.
         recompute = partial(enqueue_all, work.quotas, queues)
-        backoffs = PartBackoffs(fraction=self.fraction)
+        backoffs = WorkerBackoffs(fraction=self.fraction)
         from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(from_workers)
         cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
@@ -275,7 +275,7 @@ class Manager:
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
 
-def _ask_again(workers: WorkerPool, backoffs: PartBackoffs, key: ObjectKey) -> None:
+def _ask_again(workers: WorkerPool, backoffs: WorkerBackoffs, key: ObjectKey) -> None:
     """Forget why a Workload is not tried on workers: its user asks for that."""
     backoffs.forget(key)
     for worker in workers:

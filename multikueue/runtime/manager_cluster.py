@@ -22,9 +22,9 @@ from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.initial_list import InitialList
-from multikueue.kube.starting_informers import start_informers
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target

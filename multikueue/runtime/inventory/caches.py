@@ -29,8 +29,8 @@ from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
 from multikueue.kube.indexer import Index
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workload_indexes import check_names

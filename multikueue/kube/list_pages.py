@@ -149,8 +149,8 @@ class ListPages:
         self.tally.add(len(body), len(items), SEARCH)
         self.sizes.passed()
         for item in items:
-            told = {**item, "apiVersion": self.resource.gvk.api_version, "kind": self.resource.gvk.kind}
-            self._unreadable.append(UnreadableObject(outline(told), UNDECODABLE))
+            named = {**item, "apiVersion": self.resource.gvk.api_version, "kind": self.resource.gvk.kind}
+            self._unreadable.append(UnreadableObject(outline(named), UNDECODABLE))
         return page
 
     async def _fetch(self, token: str, accept: str = "") -> tuple[requests.Request, bytes]:
