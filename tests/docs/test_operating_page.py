@@ -15,7 +15,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candida
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.waiting import NOBODY_TAKES_IT
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueued.metrics.hooks import Metrics

@@ -16,8 +16,8 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.placement.settings import PlacementSettings
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
@@ -25,8 +25,8 @@ from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
 from multikueue.runtime.election import Elector
+from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.unregistered_kinds import Draining, with_draining
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
-from multikueue.runtime.placement.service import Inventory, PlacementOptions
+from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
 from multikueued.settings.kueue_configuration import Remark
