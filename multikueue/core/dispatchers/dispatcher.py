@@ -42,6 +42,8 @@ class Candidate:
     is nominated and answered last a minute ago at most."""
     conditions: tuple[Json, ...] = ()
     """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
+    leads: bool = False
+    """Whether it may be offered there to see whether the worker preempts for it (`scored.ledger.Ledger.leads`)."""
     gate_open: bool = False
     """Whether the copy's preemption gate is open."""
     obstacle: Reason | None = None

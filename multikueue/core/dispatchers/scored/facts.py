@@ -26,6 +26,9 @@ Place: TypeAlias = tuple[ClusterName, str]
 SILENT_AFTER: Final = timedelta(seconds=90)
 """A watch that says nothing for longer, bookmarks included, is no source of figures."""
 
+OTHERS_FIRST: Final = timedelta(minutes=10)
+"""For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
+
 
 class Known(StrEnum):
     """Whether a queue's figures can be used."""
@@ -89,6 +92,19 @@ class QueueFacts:
     penalized_until: datetime | None = None
     """Of the worker: until then it ranks last (`penalties.py`)."""
 
+    @property
+    def is_raced(self) -> bool:
+        """Whether quota says nothing of what it can take."""
+        return self.known is not Known.YES or self.has_checks
+
+    def others_wait(self, now: datetime) -> bool:
+        """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
+        return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
+
+    def has_room_to_give(self, now: datetime) -> bool:
+        """Whether its free figures mean anything."""
+        return self.active and not self.is_raced and not self.others_wait(now)
+
 
 @attrs.frozen
 class PodSet:
@@ -135,5 +151,3 @@ class JobFacts:
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
     run_time: float | None = None
     """Seconds: the median of ended Workloads of its queue and size."""
-    group_held: bool = False
-    """Whether the figures stand for a whole group."""

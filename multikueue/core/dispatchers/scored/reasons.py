@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 import attrs
+
+from multikueue.core.model.names import ClusterName
+
+LONGEST_SUMMARY: Final = 256
+"""In characters."""
 
 
 class Why(StrEnum):
@@ -66,3 +73,12 @@ _WORDS = {
     Why.UNREADABLE: "an annotation of the job cannot be read",
     Why.NOT_BEST: "another is better",
 }
+
+
+def summary(reasons: Mapping[ClusterName, Reason]) -> str:
+    """Why nobody is offered the Workload, for its check: who has the same reason stands together."""
+    together: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        together.setdefault(str(reason), []).append(name)
+    told = "; ".join(f"{' '.join(names)}: {text}" for text, names in together.items())
+    return told if len(told) <= LONGEST_SUMMARY else f"{told[: LONGEST_SUMMARY - 3]}..."
