@@ -15,6 +15,7 @@ import attrs
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.spokes.settings import SpokeSettings
@@ -48,6 +49,7 @@ from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.worker_rooms import WorkerRooms
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -127,6 +129,7 @@ class Manager:
     workers: WorkerPool = attrs.field(init=False)
     _from_workers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
+    _rooms: WorkerRooms | None = attrs.field(init=False)
     _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
     _services: tuple[Task, ...] = attrs.field(init=False)
@@ -153,11 +156,13 @@ class Manager:
         )
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
+        self._rooms = self._figures(work)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
         parts = [
             Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
+            Part((), (self._rooms.run,) if self._rooms is not None else ()),
             self._clusters(process, work, handlers),
             self._quotas(process, work, queues),
             made,
@@ -175,6 +180,15 @@ class Manager:
             fraction=self.fraction,
         )
 
+    def _figures(self, work: WorkQueues) -> WorkerRooms | None:
+        """What workers have room for, if the dispatcher asks."""
+        if not isinstance(self.dispatcher, Scored):
+            return None
+        rooms = WorkerRooms(self.cluster, self.workers, work.workloads.enqueue, self.clock)
+        self.workers.follow_figures(rooms.changed)
+        self.cluster.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
+        return rooms
+
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(
             self.adapters,
@@ -189,7 +203,7 @@ class Manager:
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
-        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory)
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms)
         reconciler = WorkloadReconciler(
             reader, self._executor, self.settings.plan, self.dispatcher, self.clock, self.hook
         )

@@ -18,7 +18,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.workloads import Owner, is_elastic, owner
+from multikueue.core.model.workloads import Owner, has_quota, is_elastic, is_finished, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
 from multikueue.kube.informer import Informer
@@ -41,6 +41,12 @@ RENEWAL: Final = 300.0
 begins, so a worker whose token was revoked may count as connected for as long. It costs one request per worker."""
 
 
+PENDING: Final = "pending"
+"""Index of our copies without quota, by LocalQueue. There is one where figures are looked at."""
+HOLDING: Final = "holding"
+"""Index of our copies with quota, likewise."""
+
+
 @attrs.frozen
 class WorkerSettings:
     """What all workers' informers are made with."""
@@ -55,6 +61,8 @@ class WorkerSettings:
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """The source of jitter: numbers in [0, 1)."""
+    on_figures: Callable[[ClusterName], None] | None = None
+    """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
 
@@ -100,6 +108,7 @@ class WorkerInformers(Target):
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
+            indexes={PENDING: _pending, HOLDING: _holding} if settings.on_figures is not None else {},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         return cls(
@@ -107,7 +116,7 @@ class WorkerInformers(Target):
             MutationCache(workloads),
             {kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed},
             name,
-            _queues(client, settings, report),
+            _queues(name, client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
@@ -268,14 +277,32 @@ def _jobs(
     return MutationCache(followed, kind.copy_entries)
 
 
-def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
+def _queues(
+    name: ClusterName, client: ApiClient, settings: WorkerSettings, report: Callable[[], None]
+) -> QueueInformers:
+    on_figures = settings.on_figures
     return QueueInformers.build(
         client,
         settings.on_queue,
         on_status=lambda _: report(),
         fraction=settings.fraction,
+        on_figures=partial(on_figures, name) if on_figures is not None else None,
         limits=settings.limits,
     )
+
+
+def _pending(copy: Json) -> Iterator[str]:
+    if not has_quota(copy) and not is_finished(copy):
+        yield from _local_queue(copy)
+
+
+def _holding(copy: Json) -> Iterator[str]:
+    if has_quota(copy) and not is_finished(copy):
+        yield from _local_queue(copy)
+
+
+def _local_queue(copy: Json) -> Iterator[str]:
+    yield str(ObjectKey(copy["metadata"].get("namespace", ""), dig(copy, "spec", "queueName") or ""))
 
 
 def _is_ours(origin: str, copy: Json) -> bool:

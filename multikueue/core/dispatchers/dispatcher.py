@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, JobFacts, QueueFacts
 from multikueue.core.dispatchers.scored.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json
@@ -117,6 +118,8 @@ class Nomination:
     """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""
     """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
+    claim: Entry | None = None
+    """What the Workload waits for, to be counted before those behind it; None: the dispatcher counts nothing."""
     give_up: GiveUp | None = None
     """The Workload shall give its quota back on the manager; then the names say nothing."""
     reasons: Mapping[ClusterName, Reason] = attrs.field(factory=dict)

@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_updates import admit, nominate, record
+from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
@@ -34,10 +35,10 @@ from multikueue.core.workload.possible_runs import (
     blocking,
     left_of_short_loss,
 )
-from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
+from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Worker
+from multikueue.core.workload.snapshot import Removing, Served, Worker
 from multikueue.core.workload.waiting import NOBODY_TAKES_IT, may_say, offered
 from multikueue.core.workload.words import with_reasons
 
@@ -58,6 +59,8 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
+    if nomination.give_up is not None and chosen is None:
+        return Plan((_give_up(situation, nomination.give_up), *stale))
     told = tuple(_tell_held_up(situation, runs, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
@@ -70,7 +73,14 @@ def dispatch(situation: Situation) -> Plan:
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
-    return Plan(effects, look_again=min(again, default=None), problems=problems)
+    return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
+
+
+def _give_up(situation: Situation, given_up: GiveUp) -> Effect:
+    """Give the quota back: nobody has taken it in time."""
+    if given_up.requeue_after is None:
+        return reject(situation, given_up.message)
+    return retry(situation, given_up.message, given_up.requeue_after)
 
 
 def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
@@ -140,11 +150,27 @@ def _candidates(situation: Situation) -> Candidates:
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             conditions=tuple(conditions(situation.current(worker) or {})),
+            leads=worker.room.leads,
+            gate_open=is_open(situation, worker),
+            obstacle=_obstacle(situation, worker),
+            queue=worker.room.queue,
+            net=worker.room.net,
         )
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, situation.head)
+    return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+
+
+def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
+    """Why a worker cannot get the Workload, as far as is known here."""
+    if worker.reachable and not isinstance(worker.kind, Served):
+        return Reason(Why.KIND_NOT_SERVED)
+    if not _is_open(situation, worker):
+        return Reason(Why.CORDONED)
+    if worker.refusal is not None:
+        return Reason(Why.REFUSED, worker.refusal.why)
+    return worker.room.obstacle
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
@@ -209,7 +235,8 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
     waits = offered(situation, nomination.names)
     head = situation.head if nomination.message is None else nomination.message
-    if (nomination.message is None and may_say(head)) or (waits == NOBODY_TAKES_IT and not nomination.binding):
+    nobody = waits == NOBODY_TAKES_IT and not nomination.binding and (nomination.names or nomination.message is None)
+    if (nomination.message is None and may_say(head)) or nobody:
         head = waits
     if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
         message = with_reasons(head, reasons(situation, nomination.names))

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.facts import JobFacts, Room
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
@@ -215,6 +216,8 @@ class Worker:
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
     kueue: WorkerKueue = attrs.field(factory=WorkerKueue)
+    room: Room = attrs.field(factory=Room)
+    """For this Workload, where a dispatcher looks at figures."""
 
     @property
     def cordon(self) -> str:
@@ -292,6 +295,8 @@ class Snapshot:
     """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
+    job_facts: JobFacts = attrs.field(factory=JobFacts)
+    """For dispatchers that look at figures."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

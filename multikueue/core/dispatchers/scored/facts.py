@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.reasons import Reason
 from multikueue.core.model.names import ClusterName
 
 Flavored: TypeAlias = tuple[str, str]
@@ -133,6 +134,20 @@ class Request:
             for resource, amount in pod_set.needs.items():
                 summed[resource] = summed.get(resource, 0) + amount
         return summed
+
+
+@attrs.frozen
+class Room:
+    """What one worker has for one Workload. All empty: nothing is known."""
+
+    queue: QueueFacts | None = None
+    """The ClusterQueue that the Workload's LocalQueue leads to there."""
+    net: FlavorAmounts | None = None
+    """Free there for this Workload, net of the claims ahead of it; None: what the queue says."""
+    leads: bool = False
+    """Whether it may be used to see whether the worker preempts: the first of its priority that is held for it."""
+    obstacle: Reason | None = None
+    """What is in the way, as far as the queues tell."""
 
 
 @attrs.frozen

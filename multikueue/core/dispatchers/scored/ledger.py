@@ -68,6 +68,10 @@ class Ledger:
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
 
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Whether a Workload is counted."""
+        return key in self._entries
+
     def put(self, entry: Entry) -> None:
         """Insert or replace by key; an equal one changes nothing."""
         if self._entries.get(entry.key) == entry:

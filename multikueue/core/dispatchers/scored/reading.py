@@ -116,6 +116,16 @@ def request(workload: Json) -> Request | None:
     )
 
 
+def usage(workload: Json) -> dict[Flavored, int]:
+    """What the admission of a Workload takes, by flavor and resource."""
+    used: dict[Flavored, int] = {}
+    for one in dig(workload, "status", "admission", "podSetAssignments") or []:
+        amounts = _amounts(one.get("resourceUsage") or {})
+        for resource, flavor in (one.get("flavors") or {}).items():
+            used[str(flavor), str(resource)] = used.get((str(flavor), str(resource)), 0) + amounts.get(resource, 0)
+    return used
+
+
 def queued_at(workload: Json) -> datetime | None:
     """Kueue's queue timestamp: the last eviction by a check, else its creation."""
     evicted = condition(workload, "Evicted") or {}

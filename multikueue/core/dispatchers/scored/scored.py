@@ -16,7 +16,7 @@ from multikueue.core.dispatchers.scored.giving_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
 from multikueue.core.dispatchers.scored.state import Refusal, State
-from multikueue.core.dispatchers.scored.view import View, entry, view
+from multikueue.core.dispatchers.scored.view import View, claim, entry, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
 
@@ -71,8 +71,9 @@ class Scored:
         return Nomination(
             names,
             look_again=min(again, default=None),
-            message=None if after == said else after.describe("" if names else summary(why)),
+            message=candidates.message if after == said else after.describe("" if names else summary(why)),
             problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
+            claim=claim(workload, candidates, seen, names),
             reasons=why,
         )
 

@@ -20,7 +20,7 @@ from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.workloads import cluster_queue, reserved_at
-from multikueue.core.workload.placements import placements
+from multikueue.core.workload.history import placements
 
 
 @attrs.frozen
@@ -78,11 +78,16 @@ def entry(
         names: where it is, or is about to be, offered: of the last nomination.
         now: the manager's wall clock.
     """
+    seen = view(workload, candidates, profile, State.parse(candidates.message) or State(now), now)
+    return claim(workload, candidates, seen, names)
+
+
+def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
+    """The entry of a Workload whose workers have been looked at: see `entry`."""
     reserved, queued = reserved_at(workload), reading.queued_at(workload)
     request = candidates.job.request
     if reserved is None or request is None:
         return None
-    seen = view(workload, candidates, profile, State.parse(candidates.message) or State(now), now)
     queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
     return Entry(
         key=ObjectKey.of(workload),
