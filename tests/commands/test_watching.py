@@ -25,7 +25,7 @@ from multikueued.doctor.publisher import EVERY, SOON, Watcher
 from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.config import Settings
 from tests.commands.breaking import Person
 from tests.commands.diagnosing import MANAGER, Reviewing, visited
 from tests.runtime.fleet import Fleet, now
@@ -65,7 +65,7 @@ async def scene(*workers: str) -> AsyncIterator[Scene]:
 
     client: Any = Reviewing(Person(fleet.manager), {})
     async with fleet.running() as manager, anyio.create_task_group() as tasks:
-        settings = Settings(namespace=ObjectName(KUEUE_NAMESPACE))
+        settings = Settings(namespace=KUEUE_NAMESPACE)
         reach, connect = partial(reached, manager), visited(fleet, {})
         kinds = tuple(BUILTIN)
         watcher = Watcher(settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure)

@@ -16,10 +16,11 @@ from multikueue.core.model.objects import name_of
 from multikueue.core.model.worker_kueue import version_of
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
+from multikueued.clusters import ClusterClient
 from multikueued.doctor.checks.jobs import MOST, waiting
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
+from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.facts import Credentials, Facts, NotChecked
 from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
@@ -43,7 +44,7 @@ class Request:
     measure: Measure = probe
 
 
-async def examine(client: Client, request: Request, now: datetime) -> Diagnosis:
+async def examine(client: ClusterClient, request: Request, now: datetime) -> Diagnosis:
     """Read both sides and run all checks.
 
     Raises:
@@ -53,7 +54,7 @@ async def examine(client: Client, request: Request, now: datetime) -> Diagnosis:
     return diagnose(await gather(client, request, now), CHECKS)
 
 
-async def gather(client: Client, request: Request, now: datetime) -> Facts:
+async def gather(client: ClusterClient, request: Request, now: datetime) -> Facts:
     """Read both sides; see `examine`."""
     sight = Sight(client, MANAGER, "ask somebody who may, or an administrator of the manager")
     measured: list[Probe] = []
@@ -92,7 +93,7 @@ def _untold(facts: Facts) -> list[NotChecked]:
     return found
 
 
-async def published(client: Client, facts: Facts) -> dict[str, Published]:
+async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]:
     """What the daemon has published; nothing if it has not, or it may not be read.
 
     Raises:

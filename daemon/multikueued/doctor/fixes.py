@@ -15,9 +15,9 @@ from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
 from multikueue.errors import ApiError, Conflict, NotFound
+from multikueued.clusters import ClusterClient
 from multikueued.doctor.checks.jobs import misdated
 from multikueued.doctor.checks.webhooks import is_gone, service_of, stale
-from multikueued.doctor.cluster_reader import Client
 from multikueued.doctor.facts import Facts
 from multikueued.workers.places import tell
 
@@ -65,7 +65,7 @@ def _annotations(facts: Facts) -> Iterator[Fix]:
         yield Fix(told, WORKLOAD, key, *seen, {"metadata": metadata})
 
 
-async def mend(client: Client, wanted: Sequence[Fix], agreed: Callable[[str], bool]) -> int:
+async def mend(client: ClusterClient, wanted: Sequence[Fix], agreed: Callable[[str], bool]) -> int:
     """Show what would be done, ask, and do it; returns how many changes were made.
 
     Args:
@@ -83,7 +83,7 @@ async def mend(client: Client, wanted: Sequence[Fix], agreed: Callable[[str], bo
     return sum([await _done(client, one) for one in wanted])
 
 
-async def _done(client: Client, fix: Fix) -> bool:
+async def _done(client: ClusterClient, fix: Fix) -> bool:
     """Make one change; what cannot be made is told, and the others go on."""
     try:
         if fix.patch is None:

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.config import Settings
 from multikueued.settings.loading import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
@@ -53,7 +53,7 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     known = settings is not None
     settings = settings or Settings()
     if file is None and not settings.namespace:
-        settings = attrs.evolve(settings, namespace=ObjectName(namespace))
+        settings = attrs.evolve(settings, namespace=namespace)
     who = account or _account_of(deployment or {})
     if not who:
         told = "nobody knows its service account"

@@ -23,7 +23,8 @@ from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
-from multikueued.doctor.cluster_reader import MANAGER, Client, Sight
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
@@ -84,7 +85,7 @@ class Watcher:
 
     settings: Settings
     kinds: tuple[JobKind, ...]
-    client: Client
+    client: ClusterClient
     """The manager's."""
     config: ClusterConfig
     """The manager's, to compare clocks."""

@@ -15,7 +15,8 @@ from multikueue.core.model.names import GVK, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueued.doctor.cluster_reader import Client, Sight, needed, permissions
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.facts import NotChecked, WorkerFacts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
@@ -28,10 +29,10 @@ DEADLINE: Final = 20.0
 OPTIONS: Final = ClientOptions(deadline=8.0, connection_wait=8.0, connect_deadline=4.0, connections=8)
 DIAGNOSE: Final = "grant it (multikueue rbac worker --diagnose), or ask an administrator of"
 
-Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[Client]]
+Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
 
 
-def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[Client]:
+def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
     """A worker over HTTP."""
     return KubeClient(config, name=name, options=OPTIONS)
 
@@ -107,7 +108,7 @@ class Visit:
     def _unknown(self) -> WorkerFacts:
         return WorkerFacts(self.name)
 
-    async def run(self, client: Client, config: ClusterConfig) -> None:
+    async def run(self, client: ClusterClient, config: ClusterConfig) -> None:
         """Ask.
 
         Raises:

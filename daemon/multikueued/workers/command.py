@@ -12,10 +12,10 @@ import attrs
 import click
 
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.clusters import ClusterClient
+from multikueued.settings.config import Settings
 from multikueued.settings.loading import load_settings
 from multikueued.settings.values import parse_duration
-from multikueued.tokens.requesting import TokenClient
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
@@ -49,7 +49,7 @@ class Clusters:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]]) -> None:
+    def run_on_both(self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]]) -> None:
         """Do something on the manager and, if one is named, on the worker."""
         self.run(partial(self._on_both, work))
 
@@ -57,7 +57,9 @@ class Clusters:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
-    async def _on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]], manager: Manager) -> None:
+    async def _on_both(
+        self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]], manager: Manager
+    ) -> None:
         if self.worker is None:
             await work(manager, None)
             return
@@ -79,7 +81,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         ) -> None:
             settings = load_settings(config_file).settings
             if namespace is not None:
-                settings = attrs.evolve(settings, namespace=ObjectName(namespace))
+                settings = attrs.evolve(settings, namespace=namespace)
             worker_context = others.pop("worker_context", None)
             files = others.pop("worker_kubeconfig", None) or kubeconfig
             worker = connection(files, worker_context) if worker_context is not None else None
@@ -173,7 +175,7 @@ def add(
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         assert client is not None, "--context is required"
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
@@ -198,7 +200,7 @@ def remove(
 
     del context
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
 
     clusters.run_on_both(work)
@@ -218,7 +220,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 
     del context
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         assert client is not None, "--context is required"
         await renew(manager, client, name, side, **wanted)
 

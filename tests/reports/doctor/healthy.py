@@ -27,7 +27,7 @@ from multikueued.doctor.facts import (
     WebhookFacts,
     WorkerFacts,
 )
-from multikueued.settings.config import ObjectName, Settings, WebhookSettings
+from multikueued.settings.config import Settings, WebhookSettings
 from multikueued.workers.move_targets import Queues
 from tests.reports.objects import NOW, fleet, worker
 
@@ -103,7 +103,7 @@ def healthy(*workloads: Json, **changed: Any) -> Facts:
         now=NOW,
         objects=attrs.evolve(objects, lease=lease(), checks=checks),
         daemon_namespace="kueue-system",
-        settings=Settings(namespace=ObjectName("kueue-system"), webhook=WebhookSettings(enabled=True)),
+        settings=Settings(namespace="kueue-system", webhook=WebhookSettings(enabled=True)),
         settings_known=True,
         kinds=(JOB_KIND, RAY_KIND),
         definitions={RAY_KIND.resource.gvk: definition(RAY_KIND, "managedBy")},

@@ -12,12 +12,12 @@ from multikueued.doctor.checks.webhooks import service_of
 from multikueued.doctor.facts import WebhookFacts
 from multikueued.doctor.findings import diagnose
 from multikueued.doctor.fixes import fixes
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.config import Settings
 from tests.reports.doctor.healthy import healthy, registered, worker_facts
 from tests.reports.doctor.test_checks import CASES
 from tests.reports.objects import job
 
-OFF = Settings(namespace=ObjectName("kueue-system"))
+OFF = Settings(namespace="kueue-system")
 
 
 def test_a_left_over_registration_is_deleted_by_uid() -> None:

@@ -15,10 +15,10 @@ from multikueue.core.model.worker_kueue import OLDEST, version_of
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.typenames import type_name
-from multikueued.run import kinds
+from multikueued.settings import frameworks
 
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
-AUTO: Final = f"({kinds.AUTO})"
+AUTO: Final = f"({frameworks.AUTO})"
 """In the source of a kind that the settings do not name."""
 _KUEUE: Final = "kueue"
 """The field manager of Kueue's controllers."""
