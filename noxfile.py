@@ -47,6 +47,12 @@ def install(session: nox.Session, *groups: str) -> None:
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
 
 
+def timed(name: str) -> list[str]:
+    """Have pytest write how long each test takes, into the folder that the gate compares durations in."""
+    folder = os.environ.get("DURATIONS")
+    return [f"--junitxml={folder}/{name}.xml"] if folder else []
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Format, lint rules, and the layers' import contracts."""
@@ -72,18 +78,18 @@ def tests(session: nox.Session) -> None:
         return
     for stale in Path().glob(".coverage*"):
         stale.unlink()
-    session.run("coverage", "run", "-m", "pytest", "-n", "auto", "tests/core", "tests/adapters")
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *timed("pure"), "tests/core", "tests/adapters")
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
     elsewhere = ("tests/core", "tests/adapters", "tests/simulation", "tests/integration", "tests/operators", *NIGHTLY)
-    session.run("pytest", "-n", "auto", *(f"--ignore={folder}" for folder in elsewhere))
+    session.run("pytest", "-n", "auto", *timed("tests"), *(f"--ignore={folder}" for folder in elsewhere))
 
 
 @nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
 def versions(session: nox.Session) -> None:
     """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`."""
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ("-n", "auto", "tests/core", "tests/adapters")))
+    session.run("pytest", *(session.posargs or ("-n", "auto", *timed(session.name), "tests/core", "tests/adapters")))
 
 
 @nox.session(tags=["nightly"])
@@ -99,7 +105,7 @@ def simulation(session: nox.Session) -> None:
     """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
     install(session, "tests")
     if not session.posargs:
-        session.run("pytest", "-n", "auto", "tests/simulation")
+        session.run("pytest", "-n", "auto", *timed("simulation"), "tests/simulation")
     session.run("python", "-m", "tests.simulation", *session.posargs)
 
 
@@ -131,7 +137,8 @@ def integration(session: nox.Session) -> None:
     if shutil.which("go") and "--provider" not in session.posargs:
         session.run("python", "-m", "tests.controlplane", "build")
     # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
-    session.run("pytest", "-m", "real", "--timeout=120", "-n", "2", "--dist", "loadfile", *session.posargs)
+    beside = ("-n", "2", "--dist", "loadfile", *timed("integration"))
+    session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs)
 
 
 @nox.session(tags=["nightly"])

@@ -13,6 +13,8 @@ ROOT = Path(__file__).parent.parent
 TESTS = ROOT / "tests"
 ITEMS = {*range(5, 10), *range(14, 24), *range(26, 44), 45}
 """Weaknesses of Kueue's controller that ours must not have."""
+FILE = re.compile(r"`((?:\w+/)*test_\w+\.py)`")
+FOR_DEVELOPERS = {"architecture.md", "glossary.md", "testing.md"}
 ID = re.compile(r"`((?:\w+/)*\w+\.py::[\w:]+)`")
 
 
@@ -40,17 +42,34 @@ def marks_of(test: str) -> set[str] | None:
     return dict(members_of(module)).get(name) if module.is_file() else None
 
 
-@pytest.mark.parametrize("document", ["testing.md", "defects.md", "security.md", "logs.md"])
+@pytest.mark.parametrize("document", ["testing.md", "design/defects.md", "design/held.md"])
 def test_tests_that_are_named_exist(document: str) -> None:
     """Whoever renames a test has to say so."""
     named = named_in(document)
-    assert len(named) > (5 if document == "logs.md" else 20)
+    assert len(named) > 20
     assert [test for test in named if marks_of(test) is None] == []
+
+
+def test_files_of_tests_that_are_named_exist() -> None:
+    """Where a whole file holds a claim."""
+    named = FILE.findall((ROOT / "docs/design/held.md").read_text())
+    assert len(named) > 20
+    assert [file for file in named if not (TESTS / file).is_file()] == []
+
+
+def test_user_pages_name_no_test() -> None:
+    """What they claim is beside its test in `design/held.md`, which leads to each page that it speaks of."""
+    docs = ROOT / "docs"
+    pages = [page for page in sorted(docs.glob("*.md")) if page.name not in FOR_DEVELOPERS]
+    pages += [*docs.glob("guides/*.md"), *docs.glob("zh/*.md"), ROOT / "README.md"]
+    assert [page.name for page in pages if re.search(r"\btest_\w+\.py", page.read_text())] == []
 
 
 def test_each_weakness_has_its_answer_and_a_test() -> None:
     """Every item that issue 5 names, once."""
-    rows = re.findall(r"^\| (\d+) \| (.+?) \| (.+) \|$", (ROOT / "docs/defects.md").read_text(), flags=re.MULTILINE)
+    rows = re.findall(
+        r"^\| (\d+) \| (.+?) \| (.+) \|$", (ROOT / "docs/design/defects.md").read_text(), flags=re.MULTILINE
+    )
     numbers = [int(number) for number, _, _ in rows]
     assert len(numbers) == len(set(numbers))
     assert set(numbers) >= ITEMS

@@ -6,7 +6,6 @@ A command that fails prints one message and never a traceback.
 from __future__ import annotations
 
 import errno
-import pkgutil
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -15,26 +14,106 @@ import click
 
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
+from multikueued.lazy_group import LazyGroup, Subcommand
 
-SUBCOMMANDS: Final[Mapping[str, str]] = {
-    "demo": "multikueued.demo.command:demo",
-    "doctor": "multikueued.doctor.command:doctor",
-    "events": "multikueued.commands.explaining:events_command",
-    "exec": "multikueued.remote.exec_command:exec_command",
-    "explain": "multikueued.commands.explaining:explain_command",
-    "get": "multikueued.commands.listing:get",
-    "logs": "multikueued.remote.command:logs_command",
-    "logs-server": "multikueued.logserver.command:logs_server",
-    "pods": "multikueued.remote.command:pods_command",
-    "queues": "multikueued.queues.command:queues",
-    "rbac": "multikueued.rbac.command:rbac",
-    "retry": "multikueued.commands.explaining:retry_command",
-    "run": "multikueued.run.command:run",
-    "sandbox": "multikueued.practice.command:sandbox",
-    "status": "multikueued.commands.status:status",
-    "worker": "multikueued.workers.command:worker",
+_GET: Final = {
+    "jobs": Subcommand(
+        "multikueued.commands.listing:get_jobs",
+        "List the jobs that MultiKueue looks after, with worker, state, age and reason.",
+    ),
+    "workers": Subcommand(
+        "multikueued.commands.listing:get_workers",
+        "List the worker clusters, with their connection, jobs, quota in use and last error.",
+    ),
 }
-"""Where each subcommand is: `module:attribute`."""
+_QUEUES: Final = {
+    "mirror": Subcommand(
+        "multikueued.queues.command:mirror_command",
+        "Make the twin of the LocalQueue NAME on a worker, and its namespace if that is lacking.",
+    ),
+}
+_RBAC: Final = {
+    "logs-server": Subcommand(
+        "multikueued.rbac.command:logs_server", "Print what multikueue logs-server needs on the manager cluster."
+    ),
+    "logs-worker": Subcommand(
+        "multikueued.rbac.command:logs_worker",
+        "Print what multikueue logs-server needs on a worker: to read copies, their pods and logs.",
+    ),
+    "manager": Subcommand("multikueued.rbac.command:manager", "Print what the daemon needs on the manager cluster."),
+    "spoke": Subcommand(
+        "multikueued.rbac.command:spoke",
+        "Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.",
+    ),
+    "worker": Subcommand(
+        "multikueued.rbac.command:worker", "Print what the user of a worker's kubeconfig needs on that worker."
+    ),
+}
+_WORKER: Final = {
+    "add": Subcommand("multikueued.workers.command:add", "Connect the worker cluster NAME."),
+    "cordon": Subcommand("multikueued.workers.command:cordon", "Offer nothing new to the worker cluster NAME."),
+    "drain": Subcommand(
+        "multikueued.workers.command:drain", "Cordon the worker cluster NAME, and wait until it has no job."
+    ),
+    "grant-logs": Subcommand(
+        "multikueued.workers.granting_logs_command:grant_logs_command",
+        "Let multikueue logs-server read logs of the worker cluster NAME.",
+    ),
+    "remove": Subcommand("multikueued.workers.command:remove", "Disconnect the worker cluster NAME."),
+    "rotate": Subcommand(
+        "multikueued.workers.command:rotate",
+        "Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use.",
+    ),
+    "uncordon": Subcommand("multikueued.workers.command:uncordon", "Offer jobs to the worker cluster NAME again."),
+}
+SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
+    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
+    "doctor": Subcommand(
+        "multikueued.doctor.command:doctor",
+        "Look for what is wrong on the manager and on all workers, and say how to mend it.",
+    ),
+    "events": Subcommand(
+        "multikueued.commands.explaining:events_command",
+        "List the events of JOB and its Workload on the manager, in the order of time.",
+    ),
+    "exec": Subcommand(
+        "multikueued.remote.exec_command:exec_command",
+        "Run a command in a container of JOB, on the worker that has it: multikueue exec JOB -it -- sh.",
+    ),
+    "explain": Subcommand(
+        "multikueued.commands.explaining:explain_command",
+        "Say why JOB is where it is, what happens next, and what to do.",
+    ),
+    "get": LazyGroup("get", help="List jobs or workers.", subcommands=_GET),
+    "logs": Subcommand(
+        "multikueued.remote.command:logs_command", "Print the logs of JOB's pods on the worker that has it."
+    ),
+    "logs-server": Subcommand(
+        "multikueued.logserver.command:logs_server",
+        "Serve the logs of remote runs as an API of the manager cluster, until told to stop.",
+    ),
+    "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
+    "queues": LazyGroup(
+        "queues", help="Make queues of workers that stand for those of the manager.", subcommands=_QUEUES
+    ),
+    "rbac": LazyGroup(
+        "rbac",
+        help="Print the least privileges that the daemon needs, as YAML for kubectl apply.",
+        subcommands=_RBAC,
+    ),
+    "retry": Subcommand(
+        "multikueued.commands.explaining:retry_command",
+        "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
+    ),
+    "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
+    "sandbox": Subcommand("multikueued.practice.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."),
+    "status": Subcommand(
+        "multikueued.commands.status:status", "Show the workers, the queues, and what needs somebody."
+    ),
+    "worker": LazyGroup(
+        "worker", help="Add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
+    ),
+}
 
 USAGE: Final = 2
 """Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
@@ -44,17 +123,8 @@ INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports subcommands on use, and prints an error as one message."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, without importing anything."""
-        return sorted(SUBCOMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one subcommand."""
-        command: click.Command | None = pkgutil.resolve_name(SUBCOMMANDS[cmd_name]) if cmd_name in SUBCOMMANDS else None
-        return command
+class CommandLine(LazyGroup):
+    """The outermost group: it prints an error as one message."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; click itself handles wrong usage."""
@@ -74,7 +144,7 @@ class LazyGroup(click.Group):
             ctx.exit(_exit_code(known))
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandLine, subcommands=SUBCOMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="multikueue", prog_name="multikueue")
 def main() -> None:
     """Dispatch batch jobs of one cluster to many."""

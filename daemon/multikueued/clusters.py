@@ -6,8 +6,9 @@ of the built-in providers. What an exec plugin gets, only the daemon has.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from enum import Enum, auto
+from typing import Protocol
 
 import attrs
 
@@ -15,15 +16,42 @@ from multikueue.core.config.access_providers import AccessProvider, ProfileSetti
 from multikueue.core.config.cluster_profiles import chosen_access, offered_clusters, profile_reference
 from multikueue.core.config.profile_secrets import is_for, secret_name, token_in
 from multikueue.core.model.kinds import CLUSTER_PROFILE, SECRET
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ClusterProfileError, Forbidden, KubeconfigError, MultiKueueError, NotFound
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube.log_stream import LogLine
 from multikueue.kube.profile_config import profile_config
-from multikueue.protocols import Reader
+from multikueue.kube.requests import LogQuery
+from multikueue.kube.served_kinds import Served
+from multikueue.protocols import ApiClient, Reader
 from multikueue.runtime.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.settings.profiles import OCM_ACCOUNT
+
+
+class ClusterClient(ApiClient, Protocol):
+    """What the command line and the logs server ask of a cluster, the manager or a worker: a `KubeClient`."""
+
+    async def discover(self, gvk: GVK) -> Served | None:
+        """See `KubeClient.discover`."""
+        ...
+
+    async def request_token(self, account: ObjectKey, spec: Json) -> Json:
+        """See `KubeClient.request_token`."""
+        ...
+
+    async def pod_log(
+        self,
+        key: ObjectKey,
+        query: LogQuery,
+        on_line: Callable[[LogLine], None],
+        *,
+        on_open: Callable[[], Awaitable[None]],
+        pause: Callable[[], Awaitable[None]],
+    ) -> None:
+        """See `KubeClient.pod_log`."""
+        ...
 
 
 class Lack(Enum):
@@ -112,14 +140,14 @@ async def _access_by_profile(manager: Reader, named: ObjectKey) -> Access | None
     Raises:
         ClusterProfileError: there is no such profile, or what it says cannot be used.
     """
-    profile = await _found(manager, CLUSTER_PROFILE, named)
+    profile = await read(manager, CLUSTER_PROFILE, named)
     for settings in _possible(profile):
         access = chosen_access(profile, named.name, settings)
         try:
             key = ObjectKey(named.namespace, secret_name(access))
         except ClusterProfileError:
             continue  # it does not say which cluster it is
-        secret = await _found(manager, SECRET, key)
+        secret = await read(manager, SECRET, key)
         if profile is not None and secret is not None and is_for(secret, profile, access.provider):
             token = token_in(secret, str(key), profile, access.provider)
             return Access(profile_config(access, settings, token), secret, named.name)
@@ -133,8 +161,9 @@ def _possible(profile: Json | None) -> Iterator[ProfileSettings]:
         yield ProfileSettings((AccessProvider(name, builtin="secretreader"),))
 
 
-async def _found(manager: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+async def read(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+    """An object; None if there is none."""
     try:
-        return await manager.get(resource, key)
+        return await client.get(resource, key)
     except NotFound:
         return None

@@ -40,6 +40,12 @@ class Indexer:
     def __repr__(self) -> str:
         return f"<Indexer: {len(self)} objects, indexes {sorted(self.indexes)}>"
 
+    def add_indexes(self, indexes: Mapping[str, Index]) -> None:
+        """Keep these indexes, too: before there is any object."""
+        if self._objects:
+            raise RuntimeError(f"{self!r}: an index is added before there are objects")
+        self.indexes = {**self.indexes, **indexes}
+
     def put(self, key: ObjectKey, new: Json | None) -> Json | None:
         """Store an object, or remove it with None; return the earlier object."""
         old = self._objects.pop(key, None)

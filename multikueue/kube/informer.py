@@ -14,15 +14,17 @@ from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Ba
 from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version, uid
-from multikueue.core.model.shape import Check, has_odd_labels, object_flaw, outline
+from multikueue.core.model.shape import Check, object_flaw
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.errors import ApiError, Unreachable, Unreadable
+from multikueue.errors import ApiError, Unreachable
+from multikueue.kube.handlers import Handlers
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.initial_list import InitialList
 from multikueue.kube.reflector import ListerWatcher, Reflector
-from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits, too_much
+from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits, StoreTally
 from multikueue.kube.shared_parts import BREATH, SharedParts
-from multikueue.kube.unreadable_objects import UnreadableObjects
+from multikueue.kube.unreadable_objects import ObjectShapes, UnreadableObjects
 from multikueue.logs import get_logger
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 
@@ -37,23 +39,32 @@ Transform = Callable[[Json], Json | None]
 
 Handler = Callable[[ObjectKey, Json | None, Json | None], None]
 """Gets a change: the object's key, and the object before and after. None: there is none."""
+StatusHandler = Callable[[InformerStatus], None]
 
 log = get_logger(__name__)
+
+
+def _changes(first: Handler | None) -> Handlers[ObjectKey, Json | None, Json | None]:
+    return Handlers.beginning_with(first)
+
+
+def _statuses(first: StatusHandler | None) -> Handlers[InformerStatus]:
+    return Handlers.beginning_with(first)
 
 
 @attrs.define(eq=False)
 class Informer(Indexer):
     """All objects of one resource, as they were on the server a moment ago: an indexer that `run` alone writes.
 
-    * `on_change` gets each change once, in the server's order, from the task of `run`. Handlers must not wait. What
-      they raise is a bug, not a failure of the server: it ends `run`.
+    * Each handler gets each change once, in the server's order, from the task of `run`. Handlers must not wait. What
+      they raise is a bug, not a failure of the server: it ends `run`. `run` closes the list of handlers.
     * A watch resumes from the last resourceVersion. A relist happens after a 410, after silence, and when the
       resourceVersion goes backwards (see `core.machinery.watch`).
     * An object that cannot be decoded, or whose shape is wrong, is in `unreadable`. With `keeps_unreadable` all others
       go on; the store keeps its last version that could be read, if there is one, and who reads the store asks
       `unreadable` first. Otherwise such an object is a failure: the kind cannot be read.
     * What it keeps is bounded by `limits`. More on the server counts as a failure: it answers with too much.
-    * It never gives up: it reports failures through `status` and `on_status`, and retries with back-off.
+    * It never gives up: it reports failures through `status`, and retries with back-off.
     """
 
     client: ListerWatcher
@@ -68,31 +79,36 @@ class Informer(Indexer):
     keeps_unreadable: bool = attrs.field(default=False, kw_only=True)
     """Whether one object that cannot be read leaves the others as they are: for kinds that tenants create."""
     indexes: Mapping[str, Index] = attrs.field(factory=dict, kw_only=True)
-    on_change: Handler = attrs.field(default=lambda _key, _old, _new: None, kw_only=True)
-    on_status: Callable[[InformerStatus], None] = attrs.field(default=lambda _status: None, kw_only=True)
+    _on_change: Handlers[ObjectKey, Json | None, Json | None] = attrs.field(
+        default=None, converter=_changes, alias="on_change", kw_only=True
+    )
+    """Given is the first handler; others `subscribe`."""
+    _on_status: Handlers[InformerStatus] = attrs.field(
+        default=None, converter=_statuses, alias="on_status", kw_only=True
+    )
     backoff: Backoff = attrs.field(default=WATCH_BACKOFF, kw_only=True)
     refused_backoff: Backoff = attrs.field(default=REFUSED_BACKOFF, kw_only=True)
     idle: float = attrs.field(default=90.0, kw_only=True)
     """Seconds without a byte after which a watch may be dead: API servers send a bookmark about every minute. The
     informer then probes the server and relists."""
     limits: AnswerLimits = attrs.field(default=LISTS_UNLIMITED, kw_only=True)
-    """How much of a list may be in the store, and as much of what events added since: whoever may create objects on the
-    server decides how many there are."""
+    """See `StoreTally`: whoever may create objects on the server decides how many there are."""
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
     """An informer of a server with the same address. The first list must have reached its resourceVersion."""
+    initial: InitialList = attrs.field(factory=InitialList, kw_only=True)
+    """The first list, if somebody has read it; no request is sent for it then."""
     heard_at: Callable[[], float] = attrs.field(default=anyio.current_time, kw_only=True)
     """When the server answered anything last, on the loop's clock."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
     unreadable: UnreadableObjects = attrs.field(init=False)
-    """The objects that are there and cannot be read. Their changes are told to `on_change` as those of others, with
-    what can be told of their metadata as the object."""
-    _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
-    """By object, the bytes of its last event since the last list; `_bytes` is the sum of these."""
-    _bytes: int = attrs.field(default=0, init=False)
+    """The objects that are there and cannot be read. Handlers get their changes as those of others, with what is known
+    of their metadata as the object."""
+    _tally: StoreTally = attrs.field(init=False)
+    _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
     _parts: SharedParts = attrs.field(factory=SharedParts, init=False)
@@ -104,6 +120,8 @@ class Informer(Indexer):
     """Why a request was cancelled."""
 
     def __attrs_post_init__(self) -> None:
+        self._tally = StoreTally(self.limits, str(self.resource))
+        self._shapes = ObjectShapes(self.resource, self.flaw, self.belongs, self.keeps_unreadable)
         self.unreadable = UnreadableObjects(str(self.resource), self.indexes)
         if self.predecessor is not None and not self.predecessor.resource_version:
             self.predecessor = self.predecessor.predecessor  # it never listed, and may be one of many
@@ -113,6 +131,7 @@ class Informer(Indexer):
             namespace=self.namespace,
             label_selector=self.label_selector,
             idle=self.idle,
+            initial=self.initial,
             lifetime=lambda: self._watched_for() * (1 - LIFETIME_JITTER * self.fraction()),
             lists_next=lambda: len(self.unreadable) > 0,
             reset_after=self.backoff.reset_after,
@@ -128,6 +147,8 @@ class Informer(Indexer):
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """List and watch until cancelled."""
+        self._on_change.close()
+        self._on_status.close()
         task_status.started()
         while True:
             outcome, error = await self._step()
@@ -135,6 +156,14 @@ class Informer(Indexer):
                 self._tell(self.status.listed())
             if error is not None:
                 await self._back_off(error)
+
+    def subscribe(self, handler: Handler) -> None:
+        """Have a handler called with each change, behind those before it; before `run`."""
+        self._on_change.add(handler)
+
+    def subscribe_status(self, handler: StatusHandler) -> None:
+        """Have a handler called when the status changes, behind those before it; before `run`."""
+        self._on_status.add(handler)
 
     def give_up(self, error: ApiError) -> None:
         """End the request under way as a failure: somebody knows that the server does not answer."""
@@ -154,9 +183,7 @@ class Informer(Indexer):
 
     def inherit(self, earlier: Informer) -> None:
         """Count the time of failures from when an earlier informer of the same server began to fail."""
-        began, earlier_began = self.status.failing_since, earlier.status.failing_since
-        if began is not None and earlier_began is not None:
-            self.status = attrs.evolve(self.status, failing_since=min(began, earlier_began))
+        self.status = self.status.inherited(earlier.status)
 
     async def wait_synced(self) -> None:
         """Wait until the first list is in the store."""
@@ -169,11 +196,12 @@ class Informer(Indexer):
             await self._changed.wait()
 
     async def _replace(self, listed: ObjectList, backwards: bool) -> None:
-        self._check_objects(len(listed.items) + len(listed.unreadable))
-        sound, unknown = self._sorted_out(listed)
+        self._tally.check_objects(len(listed.items) + len(listed.unreadable))
+        sound, unknown = self._shapes.sorted_out(listed)
         found, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
-        self.predecessor, self._sizes, self._bytes, self._list_at = None, {}, 0, float("inf")
+        self.predecessor, self._list_at = None, float("inf")
+        self._tally.listed()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
@@ -199,38 +227,14 @@ class Informer(Indexer):
                     await anyio.lowlevel.checkpoint()
         return found, changed
 
-    def _sorted_out(self, listed: ObjectList) -> tuple[list[Json], list[UnreadableObject]]:
-        """The items of a list that can be read, and those that cannot."""
-        sound: list[Json] = []
-        unknown = [one for one in map(self._unknown, listed.unreadable) if one is not None]
-        for obj in listed.items:
-            if not (flaw := self.flaw(obj)):
-                sound.append(obj)
-            elif (one := self._unknown(UnreadableObject(obj, flaw))) is not None:
-                unknown.append(one)
-        return sound, unknown
-
-    def _unknown(self, found: UnreadableObject) -> UnreadableObject | None:
-        """An object that cannot be read, without what would be wrong for others, too; None if it is not selected.
-
-        Raises:
-            Unreadable: none may be.
-        """
-        told = outline(found.object)
-        if not self.belongs(told) and not has_odd_labels(found.object):
-            return None
-        if not self.keeps_unreadable:
-            raise Unreadable(f'{self.resource} "{ObjectKey.of(told)}" cannot be read: {found.why}')
-        return UnreadableObject(told, found.why)
-
     def _apply(self, event: WatchEvent) -> None:
         key = ObjectKey.of(event.object)
         why = "" if event.type == "DELETED" else event.unreadable or self.flaw(event.object)
-        unknown = self._unknown(UnreadableObject(event.object, why)) if why else None
+        unknown = self._shapes.unknown(UnreadableObject(event.object, why)) if why else None
         deleted = event.type == "DELETED" or (unknown is None if why else not self.belongs(event.object))
         if not deleted and key not in self and key not in self.unreadable:
-            self._check_objects(len(self) + len(self.unreadable) + 1)
-        self._count_bytes(key, 0 if deleted else event.size)
+            self._tally.check_objects(len(self) + len(self.unreadable) + 1)
+        self._tally.count(key, 0 if deleted else event.size)
         if unknown is not None:
             self._note_unreadable(unknown)
         else:
@@ -242,23 +246,10 @@ class Informer(Indexer):
         self._list_at = min(self._list_at if self.unreadable else float("inf"), anyio.current_time() + LOOK_AGAIN)
         self._reflector.end_watch_within(LOOK_AGAIN)
         if self.unreadable.note(found):
-            self.on_change(key, before, found.object)
+            self._on_change(key, before, found.object)
 
     def _watched_for(self) -> float:
         return min(self.lifetime, max(self._list_at - anyio.current_time(), 0.0)) if self.unreadable else self.lifetime
-
-    def _check_objects(self, objects: int) -> None:
-        """Raise `Unreadable` if there are more than may be kept."""
-        if objects > self.limits.list_objects:
-            raise too_much(str(self.resource), f"there are more than {self.limits.list_objects} objects")
-
-    def _count_bytes(self, key: ObjectKey, size: int) -> None:
-        """Raise `Unreadable` if events have added more than a list may have: a list tells whether it is still there."""
-        self._bytes += size - self._sizes.pop(key, 0)
-        if size:
-            self._sizes[key] = size
-        if self._bytes > self.limits.list_bytes:
-            raise too_much(str(self.resource), f"there are more than {self.limits.list_bytes} bytes of objects")
 
     def _shared(self, key: ObjectKey, new: Json | None) -> Json | None:
         if new is not None:
@@ -269,7 +260,7 @@ class Informer(Indexer):
         old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
         old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:
-            self.on_change(key, old, new)
+            self._on_change(key, old, new)
 
     def _recover(self) -> None:
         if self.status.failures:
@@ -297,4 +288,4 @@ class Informer(Indexer):
         self.status = status
         self._changed.set()
         self._changed = anyio.Event()
-        self.on_status(status)
+        self._on_status(status)

@@ -41,6 +41,12 @@ class InformerStatus:
     refusals: int = 0
     """Answers of 403 and 404 in a row."""
 
+    def inherited(self, earlier: InformerStatus) -> InformerStatus:
+        """After an earlier informer of the same server: failures count from when that one began to fail."""
+        if self.failing_since is None or earlier.failing_since is None:
+            return self
+        return attrs.evolve(self, failing_since=min(self.failing_since, earlier.failing_since))
+
     def listed(self) -> InformerStatus:
         """A list was read completely. It does not end the failures: only an established watch does."""
         return attrs.evolve(self, synced=True, retry_in=None, lists=self.lists + 1)

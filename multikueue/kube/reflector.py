@@ -13,6 +13,7 @@ from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
+from multikueue.kube.initial_list import InitialList
 from multikueue.protocols import ObjectList, Reader, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = LOST_AFTER
@@ -40,6 +41,8 @@ class Reflector:
     resource: Resource
     namespace: str = attrs.field(kw_only=True)
     label_selector: str = attrs.field(kw_only=True)
+    initial: InitialList = attrs.field(factory=InitialList, kw_only=True)
+    """Taken instead of the first list."""
     idle: float = attrs.field(kw_only=True)
     """Seconds without a byte after which a watch is silent."""
     lifetime: Callable[[], float] = attrs.field(kw_only=True)
@@ -101,7 +104,9 @@ class Reflector:
     async def _list(self, known: str) -> tuple[watch.Outcome, ApiError | None]:
         highest = max(version_number(self.resource_version), version_number(known))
         try:
-            listed = await self.client.list(self.resource, namespace=self.namespace, label_selector=self.label_selector)
+            listed = self.initial.take() or await self.client.list(
+                self.resource, namespace=self.namespace, label_selector=self.label_selector
+            )
             # `on_list` stores it at its end. NO AWAIT from then to the end of `step`: nobody may see half a list.
             await self.on_list(listed, version_number(listed.resource_version) < highest)
         except ApiError as error:

@@ -14,6 +14,7 @@ from typing import Final
 import aiohttp
 import attrs
 
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Unreadable
 
 MAX_OBJECT: Final = 6 * (3 << 19)
@@ -98,6 +99,35 @@ class ListTally:
         self.objects += objects
         if self.objects > self.limits.list_objects:
             raise too_much(self.where, f"the list has more than {self.limits.list_objects} objects")
+
+
+@attrs.define
+class StoreTally:
+    """What an informer keeps: of a list, and as much of what events have added since."""
+
+    limits: AnswerLimits
+    where: str
+    """The beginning of error messages."""
+    _sizes: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
+    """By object, the bytes of its last event since the last list; `_bytes` is the sum of these."""
+    _bytes: int = attrs.field(default=0, init=False)
+
+    def listed(self) -> None:
+        """All has been listed anew."""
+        self._sizes, self._bytes = {}, 0
+
+    def check_objects(self, objects: int) -> None:
+        """Raise `Unreadable` if there are more than may be kept."""
+        if objects > self.limits.list_objects:
+            raise too_much(self.where, f"there are more than {self.limits.list_objects} objects")
+
+    def count(self, key: ObjectKey, size: int) -> None:
+        """Raise `Unreadable` if events have added more than a list may have: a list shows whether it is still there."""
+        self._bytes += size - self._sizes.pop(key, 0)
+        if size:
+            self._sizes[key] = size
+        if self._bytes > self.limits.list_bytes:
+            raise too_much(self.where, f"there are more than {self.limits.list_bytes} bytes of objects")
 
 
 @attrs.frozen

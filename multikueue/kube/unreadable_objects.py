@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import attrs
 
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import resource_version
+from multikueue.core.model.shape import Check, has_odd_labels, outline
+from multikueue.errors import Unreadable
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.logs import get_logger
-from multikueue.protocols import UnreadableObject
+from multikueue.protocols import ObjectList, UnreadableObject
 
 log = get_logger(__name__)
 
@@ -55,3 +57,39 @@ class UnreadableObjects:
         if self._why.pop(key, None) is None:
             return None
         return self.outlines.put(key, None)
+
+
+@attrs.frozen
+class ObjectShapes:
+    """Which of a server's objects can be read, and what is known of the others."""
+
+    resource: Resource
+    flaw: Check
+    """What is wrong with an object's shape."""
+    belongs: Callable[[Json], bool]
+    """Whether the selector selects an object."""
+    keeps_unreadable: bool
+
+    def sorted_out(self, listed: ObjectList) -> tuple[list[Json], list[UnreadableObject]]:
+        """The items of a list that can be read, and those that cannot; see `unknown`."""
+        sound: list[Json] = []
+        unknown = [one for one in map(self.unknown, listed.unreadable) if one is not None]
+        for obj in listed.items:
+            if not (flaw := self.flaw(obj)):
+                sound.append(obj)
+            elif (one := self.unknown(UnreadableObject(obj, flaw))) is not None:
+                unknown.append(one)
+        return sound, unknown
+
+    def unknown(self, found: UnreadableObject) -> UnreadableObject | None:
+        """An object that cannot be read, without what would be wrong for others, too; None if it is not selected.
+
+        Raises:
+            Unreadable: none may be.
+        """
+        known = outline(found.object)
+        if not self.belongs(known) and not has_odd_labels(found.object):
+            return None
+        if not self.keeps_unreadable:
+            raise Unreadable(f'{self.resource} "{ObjectKey.of(known)}" cannot be read: {found.why}')
+        return UnreadableObject(known, found.why)

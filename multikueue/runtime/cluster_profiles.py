@@ -51,7 +51,7 @@ class ClusterProfiles:
             CLUSTER_PROFILE,
             namespace=self.namespace,
             keeps_unreadable=True,
-            on_change=self._changed,
+            on_change=self.changed,
             on_status=self._health_changed,
             refused_backoff=REFUSED,
             fraction=self.fraction,
@@ -102,7 +102,8 @@ class ClusterProfiles:
             refuse(f'{CLUSTER_PROFILE.gvk.kind} "{key.name}" cannot be read: {unreadable}')
         return status.synced
 
-    def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """A ClusterProfile came, went or changed."""
         if _has_old_field(new) and not _has_old_field(old):
             log.warning("status.credentialProviders is deprecated: use accessProviders", profile=key.name)
         if _relevant(old) != _relevant(new):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -15,21 +14,18 @@ from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.machinery.queue import WorkQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
-from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
-from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
 from multikueue.core.workload.siblings import affected, may_have_siblings
-from multikueue.kube.informer import Handler
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.transition_log import Journal
 from multikueue.runtime.worker_executor import PartBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
-from multikueue.runtime.workload_indexes import check_names, looking
+from multikueue.runtime.workload_indexes import looking
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -64,35 +60,26 @@ class WorkQueues:
 
 @attrs.define(eq=False)
 class ManagerHandlers:
-    """The event handlers of the manager cluster, and its caches, which the handlers read and are called by."""
+    """The event handlers of the manager cluster."""
 
+    cluster: ManagerCluster
     work: WorkQueues
     memory: WorkloadMemory
     recompute_quotas: Callable[[], None]
     """Called when the sums of the workers' quotas may have changed."""
-    build: Callable[[Mapping[Resource, Handler], Callable[[SafeAdapter], Handler]], ManagerCluster]
-    """Makes the caches with handlers by resource, and one for the jobs of each kind."""
-    clock: Callable[[], datetime]
-    hook: ManagerHook | None
     ask_again: Callable[[ObjectKey], None]
     """Called for a Workload whose user wants it to be tried again where it was refused."""
-    cluster: ManagerCluster = attrs.field(init=False)
-    _journal: Journal = attrs.field(init=False)
 
-    def __attrs_post_init__(self) -> None:
-        """The journal asks the caches whose Workloads are ours."""
-        self._journal = Journal(self._is_ours, self.clock, self.hook)
-
-    @cluster.default
-    def _with_handlers(self) -> ManagerCluster:
-        handlers = {
-            WORKLOAD: self._workload_changed,
-            ADMISSION_CHECK: self._check_changed,
-            MULTIKUEUE_CONFIG: self._config_changed,
-            MULTIKUEUE_CLUSTER: self._cluster_changed,
-            SECRET: self._secret_changed,
-        }
-        return self.build(handlers, lambda kind: partial(self._job_changed, kind))
+    def subscribe(self, kinds: Iterable[SafeAdapter]) -> None:
+        """Follow the caches, the jobs of these kinds among them; before they run."""
+        cluster = self.cluster
+        cluster.workloads.informer.subscribe(self._workload_changed)
+        cluster.checks.subscribe(self._check_changed)
+        cluster.configs.subscribe(self._config_changed)
+        cluster.clusters.subscribe(self._cluster_changed)
+        cluster.secrets.subscribe(self._secret_changed)
+        for kind in kinds:
+            cluster.jobs[kind.resource.gvk].informer.subscribe(partial(self._job_changed, kind))
 
     def kubeconfig_changed(self, path: str) -> None:
         """The content of a kubeconfig file changed."""
@@ -107,7 +94,6 @@ class ManagerHandlers:
             self.memory.touched(key)
         if old is not None and new is not None and asks_again(old, new):
             self.ask_again(key)
-        self._journal.changed(key, old, new)
         self.work.workloads.enqueue(key)
         changed = new or old
         if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
@@ -160,9 +146,6 @@ class ManagerHandlers:
             named = dig(cluster, "spec", "clusterSource", "kubeConfig", "location") == key.name
             if named or (profiles and profile_reference(cluster) is not None):
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
-
-    def _is_ours(self, workload: Json) -> bool:
-        return self.cluster.our_check(check_names(workload))[0] is not None
 
     def _enqueue_looking(self, cluster: str, *, paced: bool) -> None:
         """Have those planned that may get this worker. A controller may write labels each second: paced, all wait for

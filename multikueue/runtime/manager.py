@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
-from typing import Final, cast
+from functools import partial
+from typing import cast
 
 import anyio.abc
-import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry
@@ -20,37 +19,36 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
-from multikueue.core.workload.resync import has_turn
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import KubeClient
 from multikueue.kube.client_configuration import Given, is_configuration
+from multikueue.kube.initial_list import InitialList
 from multikueue.kube.response_limits import AnswerLimits
-from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook, Reconciler
+from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
-from multikueue.runtime.loop import Task, loop_time
+from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.optional_controllers import fill_configs
+from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.part import Part, Process
 from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.read_before import ReadBefore
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.spokes.selection import Selection
 from multikueue.runtime.spokes.spokes import Spokes
+from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
-from multikueue.runtime.worker_pool import WorkerPool, workloads_on
+from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.workload_memory import WorkloadMemory
-
-BREATH: Final = 500
-"""Workloads that the collection of garbage enqueues before others have a turn: less than ten milliseconds."""
 
 
 @attrs.frozen
@@ -118,7 +116,7 @@ class Manager:
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
     """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
-    before: ReadBefore = attrs.field(factory=ReadBefore, kw_only=True)
+    before: InitialList = attrs.field(factory=InitialList, kw_only=True)
     """The Workloads as they were read just before `run`; without, they are read then."""
     selection: Selection | None = attrs.field(default=None, kw_only=True)
     """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
@@ -127,8 +125,7 @@ class Manager:
     spokes: Spokes | None = attrs.field(default=None, init=False)
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
-    _work: WorkQueues = attrs.field(factory=WorkQueues, init=False)
-    _handlers: WorkerHandlers = attrs.field(init=False)
+    _from_workers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
     _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
@@ -136,84 +133,47 @@ class Manager:
     """What runs beside the controllers; nothing waits for it."""
 
     def __attrs_post_init__(self) -> None:
-        """Build each part from those before it: work queues, caches with their handlers, workers, controllers."""
-        settings, work, memory = self.settings, self._work, WorkloadMemory()
-        backoffs = PartBackoffs(fraction=self.fraction)
-        enqueue_quota = functools.partial(work.quotas.enqueue, after=BATCH)
+        """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
+        settings, work, memory = self.settings, WorkQueues(), WorkloadMemory()
+        process = Process(self.clock, self.fraction, self.instance, self.controller_hook)
+        cluster = self.cluster = self._caches()
+        queues = QueueInformers.build(
+            self.client, partial(work.quotas.enqueue, after=BATCH), fraction=self.fraction, slim=False
+        )
         # They run with quota automation only: without it no queue is known, and `recompute` enqueues nothing.
-        queues = QueueInformers.build(self.client, enqueue_quota, fraction=self.fraction, slim=False)
-        recompute = functools.partial(enqueue_all, work.quotas, queues)
-        build_cluster = functools.partial(
-            ManagerCluster.build,
+        recompute = partial(enqueue_all, work.quotas, queues)
+        backoffs = PartBackoffs(fraction=self.fraction)
+        from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
+        workers = self.workers = self._worker_pool(from_workers)
+        cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
+        handlers = ManagerHandlers(cluster, work, memory, recompute, partial(_ask_again, workers, backoffs))
+        handlers.subscribe(self.adapters.followed)
+        self._profiles = ClusterProfiles(
+            cluster, settings.profiles, settings.namespace, work.clusters.enqueue, self.client, self.fraction
+        )
+        events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
+        effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
+        self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
+        garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
+        made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
+        parts = [
+            Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
+            self._clusters(process, work, handlers),
+            self._quotas(process, work, queues),
+            made,
+        ]
+        self._controllers = tuple(controller for part in parts for controller in part.controllers)
+        self._services = tuple(service for part in parts for service in part.services)
+
+    def _caches(self) -> ManagerCluster:
+        return ManagerCluster.build(
             self.client,
             self.adapters,
             before=self.before,
-            controller_name=settings.plan.controller_name,
-            namespace=settings.namespace,
+            controller_name=self.settings.plan.controller_name,
+            namespace=self.settings.namespace,
             fraction=self.fraction,
         )
-        manager_handlers = ManagerHandlers(
-            work, memory, recompute, build_cluster, self.clock, self.hook, functools.partial(self._ask_again, backoffs)
-        )
-        cluster = self.cluster = manager_handlers.cluster
-        worker_handlers = self._handlers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
-        workers = self.workers = self._worker_pool(worker_handlers)
-        files = KubeconfigFiles(
-            cluster.kubeconfig_paths,
-            manager_handlers.kubeconfig_changed,
-            settings.kubeconfig_prefix,
-            settings.kubeconfig_interval,
-        )
-        recorder = functools.partial(EventRecorder, self.client, instance=self.instance, clock=self.clock)
-        events, cluster_events = recorder("kueue-workload-controller"), recorder("multikueue-cluster")
-        target = functools.partial(_target, cluster, workers)
-        effects = EffectExecutor(target, events, memory, self.hook, work.workloads.enqueue)
-        executor = self._executor = WorkerExecutor(effects, worker_handlers.enqueue, backoffs)
-        reader = SnapshotReader(cluster, workers, self.adapters, executor, memory)
-        workloads = WorkloadReconciler(reader, executor, settings.plan, self.dispatcher, self.clock, self.hook)
-        clusters = self._cluster_reconciler(files, cluster_events)
-        checks = AdmissionCheckReconciler(cluster, self.clock)
-        self._controllers = (
-            self._controller("multikueue_workload", workloads, work.workloads, settings.concurrency),
-            self._controller("multikueue_cluster", clusters, work.clusters, 8),
-            self._controller("multikueue_admissioncheck", checks, work.checks),
-        )
-        self._services = (events.run, cluster_events.run, files.run)
-        if settings.quota_automation:
-            self._automate_quotas(queues)
-        filling = fill_configs(self)
-        self.spokes = filling.spokes
-        self._controllers += filling.controllers
-        self._services += filling.services
-
-    def _automate_quotas(self, queues: QueueInformers) -> None:
-        """Have quotas of ClusterQueues follow those of the workers."""
-        timeout = self.settings.plan.worker_lost_timeout
-        quotas = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
-        self._controllers += (self._controller("multikueue_clusterqueue", quotas, self._work.quotas),)
-        self._services += (queues.run,)
-
-    def _controller(
-        self, name: str, reconciler: Reconciler[ObjectKey], queue: KeyQueue[ObjectKey], concurrency: int = 1
-    ) -> Controller[ObjectKey]:
-        jitter, hook = self.fraction, self.controller_hook
-        return Controller(name, reconciler, queue=queue, concurrency=concurrency, fraction=jitter, hook=hook)
-
-    def _cluster_reconciler(self, files: KubeconfigFiles, events: EventRecorder) -> ClusterReconciler:
-        settings, cluster = self.settings, self.cluster
-        self._profiles = ClusterProfiles(
-            cluster, settings.profiles, settings.namespace, self._work.clusters.enqueue, self.client, self.fraction
-        )
-        return ClusterReconciler(
-            cluster, self.workers, files, self._profiles, events, settings.namespace, self.clock, self.led_until
-        )
-
-    def _ask_again(self, backoffs: PartBackoffs, key: ObjectKey) -> None:
-        """Forget why a Workload is not tried on workers: its user asks for that."""
-        backoffs.forget(key)
-        for worker in self.workers:
-            if worker.known is not None:
-                worker.known.create_conflicts.forget(key)
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(
@@ -226,6 +186,48 @@ class Manager:
             limits=self.settings.worker_limits,
         )
         return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
+
+    def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
+        """Dispatches: what a manager is for."""
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory)
+        reconciler = WorkloadReconciler(
+            reader, self._executor, self.settings.plan, self.dispatcher, self.clock, self.hook
+        )
+        return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
+
+    def _clusters(self, process: Process, work: WorkQueues, handlers: ManagerHandlers) -> Part:
+        """Connects to the workers that are configured."""
+        settings, cluster = self.settings, self.cluster
+        files = KubeconfigFiles(
+            cluster.kubeconfig_paths,
+            handlers.kubeconfig_changed,
+            settings.kubeconfig_prefix,
+            settings.kubeconfig_interval,
+        )
+        events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
+        clusters = ClusterReconciler(
+            cluster, self.workers, files, self._profiles, events, settings.namespace, self.clock, self.led_until
+        )
+        checks = AdmissionCheckReconciler(cluster, self.clock)
+        controllers = (
+            process.controller("multikueue_cluster", clusters, work.clusters, 8),
+            process.controller("multikueue_admissioncheck", checks, work.checks),
+        )
+        return Part(controllers, (events.run, files.run))
+
+    def _quotas(self, process: Process, work: WorkQueues, queues: QueueInformers) -> Part:
+        """Has quotas of ClusterQueues follow those of the workers, if that is wanted."""
+        if not self.settings.quota_automation:
+            return Part()
+        timeout = self.settings.plan.worker_lost_timeout
+        reconciler = QuotaReconciler(self.cluster, self.workers, queues, timeout, self.clock)
+        return Part((process.controller("multikueue_clusterqueue", reconciler, work.quotas),), (queues.run,))
+
+    def _inventory_options(self) -> InventoryOptions:
+        settings = self.settings
+        return InventoryOptions(
+            settings.placement, self.placement_hook, settings.spokes, self.selection, self.permissions
+        )
 
     def __repr__(self) -> str:
         words = Counter(worker.state.connection.word for worker in self.workers)
@@ -244,8 +246,6 @@ class Manager:
             await tasks.start(self._executor.run)
             for service in self._services:
                 tasks.start_soon(service)
-            if self.settings.gc_interval:
-                tasks.start_soon(self._collect_garbage)
             # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
             await tasks.start(self.workers.run)
             async with anyio.create_task_group() as work:
@@ -274,19 +274,13 @@ class Manager:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
-    async def _collect_garbage(self) -> None:
-        since = now = loop_time()
-        while True:
-            await anyio.sleep(self.settings.gc_interval.total_seconds())
-            since, now = now, loop_time()
-            for worker in list(self.workers):
-                found = list(dict.fromkeys(workloads_on(worker)))  # in an order that repeats
-                for number, key in enumerate(found, 1):
-                    if has_turn(key, since, now) or not self.cluster.runs_on(key, worker.name):
-                        for concerned in self.cluster.with_successors(key):
-                            self._handlers.enqueue(worker.name, concerned)
-                    if number % BREATH == 0:
-                        await anyio.lowlevel.checkpoint()
+
+def _ask_again(workers: WorkerPool, backoffs: PartBackoffs, key: ObjectKey) -> None:
+    """Forget why a Workload is not tried on workers: its user asks for that."""
+    backoffs.forget(key)
+    for worker in workers:
+        if worker.known is not None:
+            worker.known.create_conflicts.forget(key)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Set
 from typing import Any
 
 import anyio.abc
@@ -21,16 +21,15 @@ from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
 from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
-from multikueue.kube.informer import Handler, Informer, Transform
+from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.reflector import ListerWatcher
+from multikueue.kube.initial_list import InitialList
 from multikueue.kube.starting_informers import start_informers
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.read_before import ListedClient, ReadBefore
-from multikueue.runtime.workload_indexes import INDEXES, RUNNING, offered_entry, owner_entry, placed_entry
+from multikueue.runtime.workload_indexes import INDEXES, RUNNING, check_names, offered_entry, owner_entry, placed_entry
 
 log = get_logger(__name__)
 
@@ -65,10 +64,8 @@ class ManagerCluster(Target):
         cls,
         client: ApiClient,
         adapters: AdapterRegistry,
-        handlers: Mapping[Resource, Handler],
-        job_handler: Callable[[SafeAdapter], Handler],
         *,
-        before: ReadBefore,
+        before: InitialList,
         controller_name: str,
         namespace: str,
         fraction: Callable[[], float],
@@ -78,28 +75,21 @@ class ManagerCluster(Target):
         Args:
             client: the manager's API server.
             adapters: the job kinds to follow.
-            handlers: the event handlers of all resources but jobs.
-            job_handler: makes the event handler for the jobs of a kind.
             before: the Workloads, if they were read just before.
             controller_name: which AdmissionChecks and jobs are ours.
             namespace: where the kubeconfig Secrets are.
             fraction: the source of jitter.
         """
+        informer = functools.partial(Informer, client, fraction=fraction)
 
-        def jobs(kind: SafeAdapter) -> MutationCache:
-            transform = functools.partial(_slim, kind, controller_name)
-            return _jobs(client, kind, transform, job_handler(kind), fraction)
+        def required(resource: Resource, **options: Any) -> Informer:
+            return informer(resource, on_status=_RequiredKind(resource), **options)
 
-        def required(resource: Resource, source: ListerWatcher = client, **options: Any) -> Informer:
-            told, on_change = _RequiredKind(resource), handlers[resource]
-            return Informer(source, resource, on_status=told, on_change=on_change, fraction=fraction, **options)
-
-        listed = ListedClient(client, before)
-        workloads = required(WORKLOAD, listed, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)
+        workloads = required(WORKLOAD, initial=before, indexes=INDEXES, flaw=workload_flaw, keeps_unreadable=True)
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: jobs(kind) for kind in adapters.followed},
+            {kind.resource.gvk: _jobs(kind, informer, controller_name) for kind in adapters.followed},
             controller_name,
             required(ADMISSION_CHECK),
             required(MULTIKUEUE_CONFIG),
@@ -209,6 +199,10 @@ class ManagerCluster(Target):
             unknown = unknown or check is None
         return None, unknown
 
+    def has_our_check(self, workload: Json) -> bool:
+        """Whether a Workload has a check of ours."""
+        return self.our_check(check_names(workload))[0] is not None
+
     def config_of(self, check_name: str | None) -> Json | None:
         """The MultiKueueConfig behind a check."""
         check = self.checks.get(ObjectKey("", check_name or ""))
@@ -264,19 +258,14 @@ def kubeconfig_path(cluster: Json) -> str | None:
     return reference.get("location") or ""
 
 
-def _jobs(
-    client: ApiClient, kind: SafeAdapter, transform: Transform, on_change: Handler, fraction: Callable[[], float]
-) -> MutationCache:
-    followed = Informer(
-        client,
+def _jobs(kind: SafeAdapter, informer: functools.partial[Informer], controller_name: str) -> MutationCache:
+    followed = informer(
         kind.resource,
         label_selector=kind.row.membership.selector,
         flaw=kind.flaw,
         keeps_unreadable=True,
         indexes={"workload": functools.partial(kind.job_entries, noted=True)},
-        transform=transform,
-        on_change=on_change,
-        fraction=fraction,
+        transform=functools.partial(_slim, kind, controller_name),
     )
     return MutationCache(followed, kind.job_entries)
 

@@ -3,82 +3,77 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import attrs
 
-from multikueue.core.model.names import ObjectKey
-from multikueue.runtime.controller import Controller
-from multikueue.runtime.loop import Task
+from multikueue.core.spokes.settings import SpokeSettings
+from multikueue.protocols import ApiClient, PlacementHook
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.part import Part, Process
 from multikueue.runtime.placement.caches import HubCaches
-from multikueue.runtime.placement.service import PlacementController
+from multikueue.runtime.placement.service import PlacementController, PlacementOptions
 from multikueue.runtime.spokes.selection import PlacementSelection, Selection
 from multikueue.runtime.spokes.spokes import Spokes
-from multikueue.runtime.worker_pool import workloads_on
-
-if TYPE_CHECKING:
-    from multikueue.runtime.manager import Manager
+from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 
 
 @attrs.frozen
-class Filling:
-    """What a manager runs for its inventory."""
+class InventoryOptions:
+    """What is filled, and what is made."""
 
-    controllers: tuple[Controller[ObjectKey], ...] = ()
-    services: tuple[Task, ...] = ()
-    """What runs beside the controllers; nothing waits for it."""
-    spokes: Spokes | None = None
-    """What makes workers of ManagedClusters."""
+    placement: PlacementOptions
+    hook: PlacementHook | None
+    spokes: SpokeSettings | None
+    """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
+    selection: Selection | None
+    """Which ManagedClusters are. None: those that placement checks select."""
+    permissions: ApiClient | None
+    """Who writes ClusterPermissions. None: the client of the manager."""
 
 
-def fill_configs(manager: Manager) -> Filling:
-    """Build what the settings of a manager ask for, on its caches, before they run."""
-    options, known = manager.settings.placement, manager.cluster
-    hub = HubCaches.shared(known.workloads.informer, known.checks, known.configs, known.clusters)
-    hub.occupied = partial(_occupied, manager)
-    filling, selection = Filling(), manager.selection
-    if options.wanted:
+def inventory(
+    cluster: ManagerCluster, workers: WorkerPool, options: InventoryOptions, process: Process
+) -> tuple[Part, Spokes | None]:
+    """Build what the options ask for, on the caches of a manager before they run; and what makes workers, if any."""
+    occupied = partial(_occupied, cluster, workers)
+    hub = HubCaches.shared(cluster.workloads.informer, cluster.checks, cluster.configs, cluster.clusters, occupied)
+    part, selection = Part(), options.selection
+    if options.placement.wanted:
         found = PlacementController.build(
-            manager.client,
-            options,
-            clock=manager.clock,
+            cluster.client,
+            options.placement,
+            clock=process.clock,
             hub=hub,
-            hook=manager.placement_hook,
-            controller_hook=manager.controller_hook,
-            fraction=manager.fraction,
-            instance=manager.instance,
+            hook=options.hook,
+            controller_hook=process.hook,
+            fraction=process.fraction,
+            instance=process.instance,
         )
-        filling = Filling(found.controllers, found.services)
+        part = Part(found.controllers, found.services)
         if selection is None and found.ocm is not None:
             selection = PlacementSelection(hub, found.ocm)
-    if manager.settings.spokes is None or selection is None:
-        return filling
-    spokes = _spokes(manager, hub, selection)
-    return Filling((*filling.controllers, spokes.controller), (*filling.services, spokes.run), spokes)
-
-
-def _spokes(manager: Manager, hub: HubCaches, selection: Selection) -> Spokes:
-    if manager.settings.spokes is None:
-        raise AssertionError("without settings nothing is made")
-    return Spokes(
-        manager.client,
-        manager.permissions or manager.client,
+    if options.spokes is None or selection is None:
+        return part, None
+    spokes = Spokes(
+        cluster.client,
+        options.permissions or cluster.client,
         hub,
-        manager.cluster.secrets,
-        partial(_occupied, manager),
+        cluster.secrets,
+        occupied,
         selection,
-        manager.settings.spokes,
-        manager.instance,
-        manager.clock,
-        fraction=manager.fraction,
-        hook=manager.controller_hook,
+        options.spokes,
+        process.instance,
+        process.clock,
+        fraction=process.fraction,
+        hook=process.hook,
     )
+    return Part((*part.controllers, spokes.controller), (*part.services, spokes.run)), spokes
 
 
-def _occupied(manager: Manager, name: str) -> bool:
+def _occupied(manager: ManagerCluster, workers: WorkerPool, name: str) -> bool:
     """Whether an unfinished Workload is recorded on a worker, or copies are still there."""
-    if manager.cluster.placed_on(name):
+    if manager.placed_on(name):
         return True
-    worker = manager.workers.get(name)
+    worker = workers.get(name)
     # An eviction erases the name at once: what is still there is stopped and removed first.
     return worker is not None and any(True for _ in workloads_on(worker))

@@ -12,23 +12,23 @@ from multikueue.core.model.workloads import cluster_queue, owner
 from multikueue.core.workload.transitions import Ended, Milestone, Offered, Placed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
+from multikueue.runtime.manager_cluster import ManagerCluster
 
 log = get_logger(__name__)
 
 
 @attrs.define(eq=False)
-class Journal:
-    """Tells what has happened between two versions of a Workload, as its informer shows them."""
+class TransitionLog:
+    """Logs and counts what has happened between two versions of a Workload of ours, as its informer shows them."""
 
-    is_ours: Callable[[Json], bool]
-    """Whether a Workload has our check."""
+    manager: ManagerCluster
     clock: Callable[[], datetime]
     hook: ManagerHook | None = None
 
     def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload changed; None for one that is not there."""
         found = list(milestones(old, new, self.clock()))
-        if found and new is not None and self.is_ours(new):
+        if found and new is not None and self.manager.has_our_check(new):
             for milestone in found:
                 self._tell(key, new, milestone)
 

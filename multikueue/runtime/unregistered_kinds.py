@@ -13,8 +13,8 @@ from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.shape import outline, workload_flaw
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
+from multikueue.kube.initial_list import InitialList
 from multikueue.protocols import ObjectList, Reader
-from multikueue.runtime.read_before import ReadBefore
 
 
 @attrs.frozen
@@ -24,7 +24,7 @@ class Draining:
     adapters: AdapterRegistry
     waiting: Mapping[GVK, int]
     """By kind, those of kinds that the settings lack or the manager does not serve."""
-    before: ReadBefore
+    before: InitialList
     """The Workloads as they were read for this; see `Manager.before`."""
 
 
@@ -47,7 +47,7 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
         listed = ObjectList([], "")
     waiting, before = (
         Counter(_assigned_kinds(listed, adapters)),
-        ReadBefore(listed if listed.resource_version else None),
+        InitialList(listed if listed.resource_version else None),
     )
     lacking = (kind for kind in AVAILABLE if kind.resource.gvk in waiting and adapters.get(kind.resource.gvk) is None)
     drained = [attrs.evolve(kind, draining=True) for kind in lacking]

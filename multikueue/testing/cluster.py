@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 import anyio
@@ -147,14 +147,18 @@ class InMemoryCluster:
         raise AssertionError(f"after {within} s {failure}")
 
     @asynccontextmanager
-    async def kueue(self, *, runner: RunnerOptions | None = _RUNNER, seed: int = 0) -> AsyncIterator[None]:
+    async def kueue(
+        self, *, runner: RunnerOptions | None = _RUNNER, seed: int = 0, pods_ready_timeout: timedelta | None = None
+    ) -> AsyncIterator[None]:
         """Run a small Kueue, a job runner and the garbage collector until the block ends.
 
         Args:
             runner: how long jobs run and how they end; None: they do not run.
             seed: of what the runner draws.
+            pods_ready_timeout: after which Kueue evicts what has no ready pods; None: never.
         """
-        kueue = SmallKueue(self.client("kueue"), clock=self.clock, kinds=self.kinds)
+        client, limit = self.client("kueue"), pods_ready_timeout
+        kueue = SmallKueue(client, clock=self.clock, kinds=self.kinds, pods_ready_timeout=limit)
         async with background() as tasks:
             tasks.start_soon(self.registry.run_collector)
             await tasks.start(kueue.run)

@@ -30,22 +30,29 @@ _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" 
 @click.option("--rate", type=click.FloatRange(0), help="Jobs per second; 0: all at once.")
 @click.option("--duration", type=click.FloatRange(1), help="Seconds for which jobs are submitted at that rate.")
 @click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
+@click.option("--dispatcher", help="The dispatcher of our daemon, as in `dispatcher.name`.")
 @click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds for all jobs to end.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the result into this file as well.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG.")
 @click.option("--profile", type=click.Path(path_type=Path), help="Write cProfile's findings on our controller here.")
 def main(
-    scenario: str, command: str | None, profile: Path | None, output: Path | None, plot: Path | None, **options: Any
+    scenario: str,
+    command: str | None,
+    dispatcher: str | None,
+    profile: Path | None,
+    output: Path | None,
+    plot: Path | None,
+    **options: Any,
 ) -> None:
     """Measure a MultiKueue controller: JSON to standard output, a table to standard error."""
-    if command is not None and profile is not None:
-        raise click.UsageError("--profile is for the default controller only")
+    if command is not None and (profile is not None or dispatcher is not None):
+        raise click.UsageError("--profile and --dispatcher are for the default controller only")
     if plot is not None:
         plotting.require()
     numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt")}
     chosen = SCENARIOS[scenario].changed(**numbers)
-    settings = Options(command=command or controller.default_command(profile), **options)
+    settings = Options(command=command or controller.default_command(profile, dispatcher or ""), **options)
     measured = _run(chosen, settings)
     result = results.result_of(measured)
     tables.show(result, Console(stderr=True))

@@ -28,10 +28,19 @@ _TETHER: Final = Path(__file__).parents[1] / "controlplane" / "tether.py"
 _STOP_SECONDS: Final = 20.0
 
 
-def default_command(profile: Path | None = None) -> str:
-    """Our own daemon, with cProfile around it if its findings are wanted."""
+def default_command(profile: Path | None = None, dispatcher: str = "") -> str:
+    """Our own daemon.
+
+    Args:
+        profile: where cProfile's findings are wanted.
+        dispatcher: in place of the one that it uses by itself.
+    """
     daemon = ["-m", "multikueued"] if profile is None else [str(_PROFILED), str(profile.absolute())]
-    return shlex.join([sys.executable, *daemon, "run", "--config", str(_SETTINGS)])
+    if not dispatcher:
+        return shlex.join([sys.executable, *daemon, "run", "--config", str(_SETTINGS)])
+    settings = _SETTINGS.read_text() + f"dispatcher:\n  name: {dispatcher}\n"
+    run = shlex.join([sys.executable, *daemon, "run", "--config"])
+    return f'printf %s {shlex.quote(settings)} > "$KUBECONFIG.settings" && exec {run} "$KUBECONFIG.settings"'
 
 
 @attrs.define(eq=False)

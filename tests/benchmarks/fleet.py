@@ -22,14 +22,13 @@ from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USE
 from tests.benchmarks.observer import Observer
 from tests.benchmarks.planes import Kind, Plane
 from tests.benchmarks.preloading import Preload
-from tests.benchmarks.scenarios import Scenario
+from tests.benchmarks.scenarios import CHANGE_INTERVAL, Scenario
 
 ManagerKueue = Literal["none", "sim"]
 
 _QUOTA = {"cpu": "1000000", "memory": "1000Ti"}
 _LISTED_PER_SECOND = 150.0
 """Workloads of which a simulator may need a second to read them, before it is ready."""
-_CHANGE_INTERVAL = 0.1  # seconds between two status changes of a job
 
 
 @attrs.frozen(eq=False)
@@ -99,7 +98,7 @@ async def _simulators(
     children: dict[str, Child],
 ) -> None:
     manager, *workers = everything
-    life = {"changes": scenario.changes, "interval": _CHANGE_INTERVAL, "finish": not scenario.preloaded}
+    life = {"changes": scenario.changes, "interval": CHANGE_INTERVAL, "finish": not scenario.preloaded}
     config = {"kubeconfigs": {plane.name: plane.kubeconfig(WORKER_SIMULATOR) for plane in workers}, **life}
     seconds = START_SECONDS + scenario.preloaded / _LISTED_PER_SECOND
     simulator = child("tests.benchmarks.worker_simulator", config, seconds=seconds)

@@ -25,11 +25,14 @@ FINISHED: Final = "finished"
 
 LATENCIES: Final[Mapping[str, tuple[str, str]]] = {
     "created_ready": (CREATED, READY),
+    "created_finished": (CREATED, FINISHED),
     "admitted_ready": (ADMITTED, READY),
     "finished_finished": (FINISHED_THERE, FINISHED),
     "complete_complete": (COMPLETE_THERE, COMPLETE),
 }
-"""What is reported, each from one moment to another; the last two for Workload and job."""
+"""What is reported, each from one moment to another; the last two for Workload and job.
+
+A controller may let a job end before anybody sees Ready: only `created_finished` is there for all jobs."""
 
 
 @attrs.define(eq=False)

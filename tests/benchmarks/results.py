@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
 from multikueue.core.model.names import Json
@@ -42,7 +43,7 @@ def result_of(measured: Measured) -> Json:
         "controller_cpu_ms_per_workload": round(measured.controller_cpu * 1000 / jobs, 2),
         "controller_kernel_ms_per_workload": round(measured.controller_system * 1000 / jobs, 2),
         "controller_peak_memory_mb": round(measured.peak_memory / 1e6, 1),
-        "latency_ms": {name: quantiles(seconds for _, seconds in seen.latencies(name)) for name in LATENCIES},
+        "latency_ms": {name: quantiles(_latencies(measured, name)) for name in LATENCIES},
         "seconds": round(measured.seconds, 2),
         "cpu_seconds": {"controller": round(measured.controller_cpu, 2), **_rounded(measured.cpu)},
         "requests": {
@@ -55,6 +56,12 @@ def result_of(measured: Measured) -> Json:
         "command": measured.options.command,
         "machine": machine(),
     }
+
+
+def _latencies(measured: Measured, name: str) -> Iterator[float]:
+    """In seconds; those until the end are without the time that the job ran."""
+    run = measured.scenario.run_seconds if name == "created_finished" else 0.0
+    return (seconds - run for _, seconds in measured.moments.latencies(name))
 
 
 def controller_requests(measured: Measured) -> dict[str, Counter[tuple[str, str]]]:

@@ -7,6 +7,9 @@ from typing import Final, Literal
 
 import attrs
 
+CHANGE_INTERVAL: Final = 0.1
+"""Seconds between the changes of a job's status."""
+
 Trouble = Literal["", "hung", "flap"]
 
 
@@ -31,6 +34,11 @@ class Scenario:
     """How often a job's status changes between its start and its end."""
     preloaded: int = 0
     """Workloads that run on the workers already; the controller is restarted then, instead of getting jobs."""
+
+    @property
+    def run_seconds(self) -> float:
+        """How long a job runs at least."""
+        return self.changes * CHANGE_INTERVAL
 
     @property
     def jobs(self) -> int:

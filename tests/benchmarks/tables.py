@@ -8,6 +8,7 @@ from rich.table import Table
 from multikueue.core.model.names import Json
 
 _LATENCY_NAMES = {
+    "created_finished": "created → finished, less the run",
     "created_ready": "created → Ready",
     "admitted_ready": "admitted on worker → Ready",
     "finished_finished": "Workload finished there → here",
@@ -23,7 +24,7 @@ def show(result: Json, console: Console) -> None:
     for name in ("p50", "p95", "p99", "max"):
         table.add_column(name, justify="right")
     for name, label in _LATENCY_NAMES.items():
-        numbers = result["latency_ms"][name]
+        numbers = result["latency_ms"].get(name, {})
         table.add_row(f"{label}, ms", *(str(numbers.get(rank, "")) for rank in ("p50", "p95", "p99", "max")))
     console.print(table)
     console.print(_numbers(result))
@@ -37,8 +38,8 @@ def _numbers(result: Json) -> Table:
     table.add_column()
     table.add_column(justify="right")
     rows = {
-        "Ready per second": result["rate_per_s"],
-        "finished per second": result["finished_per_s"],
+        "finished per second": _rate(result, "finished", "finished_per_s"),
+        "Ready per second": _rate(result, "ready", "rate_per_s"),
         "requests to workers per workload": result["worker_requests_per_workload"],
         "of these reads": result["worker_reads_per_workload"],
         "requests to the manager per workload": result["manager_requests_per_workload"],
@@ -53,6 +54,12 @@ def _numbers(result: Json) -> Table:
     for name, value in rows.items():
         table.add_row(name, str(value))
     return table
+
+
+def _rate(result: Json, seen: str, rate: str) -> str:
+    """A rate; of how many jobs, if not of all."""
+    missing = result[seen] < result["jobs"]
+    return f"{result[rate]}, of {result[seen]} of {result['jobs']} jobs only" if missing else str(result[rate])
 
 
 def _requests(result: Json) -> Table:

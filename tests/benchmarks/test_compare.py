@@ -41,6 +41,16 @@ def test_the_median_counts_and_the_spread_is_told() -> None:
     assert not compare.compared([result(1), result(3)], [result(2)])[0].apart
 
 
+def test_a_rate_of_a_part_of_the_jobs_is_not_compared() -> None:
+    """Jobs that end before anybody saw Ready would make the rest look fast."""
+    rates: Json = {"rate_per_s": 4, "finished_per_s": 3, "finished": 5}
+    whole, part = result(1, **rates, ready=5), result(1, **rates, ready=4)
+    assert "rate_per_s" in {one.name for one in compare.compared([whole], [whole])}
+    assert {"rate_per_s", "finished_per_s"} & {one.name for one in compare.compared([whole], [part])} == {
+        "finished_per_s"
+    }
+
+
 def test_other_scenarios_are_refused() -> None:
     with pytest.raises(click.ClickException, match="different jobs cannot be compared: 5, 6"):
         compare.compared([result(1)], [result(1, jobs=6)])

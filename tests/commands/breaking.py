@@ -11,9 +11,10 @@ import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
-from multikueue.core.model.names import GVK, ClusterName, Json, Resource
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
+from multikueue.kube.requests import LogQuery
 from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
@@ -75,6 +76,14 @@ class Person(DirectClient):
         """See `KubeClient.discover`."""
         rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
         return Served(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
+
+    async def request_token(self, account: ObjectKey, spec: Json) -> Json:
+        """Commands that only look ask for none."""
+        raise NotImplementedError
+
+    async def pod_log(self, key: ObjectKey, query: LogQuery, *_: Any, **__: Any) -> None:
+        """As `request_token`."""
+        raise NotImplementedError
 
 
 async def explained(fleet: Fleet, job: str = "job/job") -> Explanation:

@@ -13,12 +13,13 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import Served
-from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW, Client
-from multikueued.doctor.examining import Request, examine
-from multikueued.doctor.probing import Probe
-from multikueued.doctor.workers import Connect
-from multikueued.reports.doctor.facts import ClockBound
-from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW
+from multikueued.doctor.collect import Request, examine
+from multikueued.doctor.facts import ClockBound
+from multikueued.doctor.findings import Diagnosis, DoctorFinding
+from multikueued.doctor.probe import Probe
+from multikueued.doctor.worker_reader import Connect
 from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now
 
@@ -52,9 +53,9 @@ class Reviewing(Refusing):
 def visited(fleet: Fleet, refusals: Refusals) -> Connect:
     """Workers as the doctor reaches them: by the kubeconfigs that the manager holds."""
 
-    def connect(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[Client]:
+    def connect(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
         @asynccontextmanager
-        async def opened() -> AsyncIterator[Client]:
+        async def opened() -> AsyncIterator[ClusterClient]:
             server = fleet.workers[name]
             user = server.access.user_of(config.token) or "nobody"
             made: Any = Reviewing(Person(server, user=user), refusals)

@@ -1,27 +1,231 @@
-"""The breaks that an operator meets: `explain` names the reason and the remedy, and sees the manager alone."""
+"""The breaks that an operator meets: `explain`, which sees the manager alone, and `doctor` name reason and remedy."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import attrs
 import pytest
 
-from multikueue.core.model.kinds import (
-    JOB,
-    MULTIKUEUE_CONFIG,
-    NAMESPACE,
-    SECRET,
-)
-from multikueue.core.model.names import ObjectKey
-from multikueue.errors import Forbidden, Invalid, NotFound
+from multikueue.adapters import BUILTIN, JobKind
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, NAMESPACE, SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.testing import job
+from multikueued.doctor.findings import Diagnosis
+from multikueued.reports.explaining import Explanation
 from multikueued.reports.jobs import JobState
-from tests.commands.breaking import explained_after, finding
+from tests.commands.breaking import Change, Refusals, explained, explained_after, finding, seen_after
+from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet, kubeconfig
 
 pytestmark = pytest.mark.looptime
 
-SECRET_KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+Words: TypeAlias = tuple[str, ...]
+
+
+async def rename_key(fleet: Fleet) -> None:
+    key = ObjectKey(KUEUE_NAMESPACE, "worker1-secret")
+    data = (await fleet.admin.get(SECRET, key))["data"]["kubeconfig"]
+    await fleet.admin.merge_patch(SECRET, key, {"data": {"kubeconfig": None, "config": data}})
+
+
+async def spoil_token(fleet: Fleet) -> None:
+    await fleet.write_secret("worker1", kubeconfig("worker1", "expired"))
+
+
+async def delete_namespace(fleet: Fleet) -> None:
+    await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+
+
+async def misspell_cluster(fleet: Fleet) -> None:
+    await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["wroker1"]}})
+
+
+async def take_name(fleet: Fleet) -> None:
+    await DirectClient(fleet.workers["worker1"]).create(JOB, job("job", delegated=False, queue=""))
+
+
+def submit(made: Json) -> Change:
+    return lambda fleet: fleet.admin.create(JOB, made)
+
+
+def partition(how: Any) -> Change:
+    async def part(fleet: Fleet) -> None:
+        fleet.workers["worker1"].faults.partition(how)
+
+    return part
+
+
+def refuse(error: type[ApiError], status: int, *places: tuple[str, str], words: str) -> Refusals:
+    return {place: error(f"worker1: {words}", status=status) for place in places}
+
+
+@attrs.frozen
+class Break:
+    """What is broken, and of the findings of both commands the id and words of reason and remedy."""
+
+    name: str
+    id: str
+    explain: Words
+    doctors_id: str
+    doctor: Words
+    before: Change | None = None
+    submit: Change | None = None
+    after: Change | None = None
+    refusals: Refusals = attrs.field(factory=dict)
+    kinds: Sequence[JobKind] = BUILTIN
+    state: JobState | None = None
+
+
+def missing_kind(plural: str, kind: str, doctors_id: str) -> Break:
+    words = f"list {kind}: the server could not find the requested resource"
+    refusals = refuse(NotFound, 404, ("list", plural), words=words)
+    remedy = "install it there"
+    return Break(f"crd {plural}", "crd-missing", (kind, remedy), doctors_id, ("nstall",), refusals=refusals)
+
+
+def missing_verb(verb: str, plural: str, group: str) -> Break:
+    who = 'User "system:serviceaccount:kueue-system:multikueue"'
+    told = f'{who} cannot {verb} resource "{plural}" in API group "{group}" at the cluster scope'
+    words = f"{verb} {plural}.{group}: {plural}.{group} is forbidden: {told}"
+    return Break(
+        f"rbac {verb} {plural}",
+        "rbac",
+        (f'may not {verb} {plural} (API group "{group}")', "multikueue rbac worker"),
+        "worker-permission-missing",
+        (f"the user of its kubeconfig may not {verb} {plural}.{group}", "multikueue rbac worker"),
+        refusals=refuse(Forbidden, 403, (verb, plural), words=words),
+    )
+
+
+def refusing_webhook(plural: str) -> Break:
+    words = 'create: admission webhook "policy.example.com" denied the request: no team label'
+    refusals = refuse(Invalid, 400, ("create", plural), words=words)
+    told = ('"policy.example.com"', "no team label", "exempt")
+    return Break(f"webhook {plural}", "webhook", told, "webhook", (told[0], "exempt"), refusals=refusals)
+
+
+BREAKS = (
+    Break(
+        "kubeconfig key",
+        "kubeconfig-key",
+        (
+            'Secret "worker1-secret" has no key "kubeconfig"',
+            "create secret generic worker1-secret --from-file=kubeconfig=FILE",
+            "kubectl -n kueue-system",
+        ),
+        "kubeconfig-key",
+        ("--from-file=kubeconfig=FILE",),
+        before=rename_key,
+    ),
+    Break(
+        "token",
+        "bad-token",
+        ("does not accept the daemon's credential", "multikueue worker rotate worker1"),
+        "bad-token",
+        ("multikueue worker rotate worker1",),
+        before=spoil_token,
+    ),
+    Break(
+        "namespace",
+        "namespace-missing",
+        (
+            'namespace "default" does not exist on worker1',
+            "kubectl --context worker1 create namespace default",
+            "multikueue retry job/job",
+        ),
+        "worker-namespace-missing",
+        ("kubectl --context worker1 create namespace default",),
+        before=delete_namespace,
+    ),
+    Break(
+        "kind not enabled",
+        "kind-not-enabled",
+        (
+            'because the daemon\'s settings do not name kind "batch/v1, Kind=Job"',
+            'add "batch/job" to integrations.frameworks',
+        ),
+        "kind-not-enabled",
+        ('add "batch/job" to integrations.frameworks', "default/job/job"),
+        kinds=(),
+        state=JobState.INACTIVE,  # Kueue deactivates what was rejected
+    ),
+    Break(
+        "no managedBy",
+        "not-delegated",
+        ("create it again with managedBy", "webhook.enabled: true"),
+        "not-delegated",
+        ("enable the daemon's webhook",),
+        submit=submit(job("job", delegated=False)),
+        state=JobState.INACTIVE,
+    ),
+    Break(
+        "typo in the config",
+        "cluster-missing",
+        ('it lists "wroker1"', 'did you mean "worker1"?', "spec.clusters"),
+        "cluster-missing",
+        ('did you mean "worker1"?', "spec.clusters"),
+        before=misspell_cluster,
+    ),
+    Break(
+        "worker down",
+        "worker-down",
+        ("look whether its API server runs",),
+        "worker-down",
+        ("look whether its API server runs",),
+        after=partition("reset"),
+        state=JobState.LOST,
+    ),
+    Break(
+        "worker hung",
+        "worker-hung",
+        ("accepts connections and answers nothing", "API server and etcd"),
+        "worker-hung",
+        ("API server and etcd",),
+        after=partition("hang"),
+    ),
+    missing_kind("workloads", "workloads.kueue.x-k8s.io", "worker-without-kueue"),
+    missing_kind("jobs", "jobs.batch", "crd-missing"),
+    missing_verb("create", "workloads", "kueue.x-k8s.io"),
+    missing_verb("create", "jobs", "batch"),
+    missing_verb("list", "jobs", "batch"),
+    refusing_webhook("workloads"),
+    refusing_webhook("jobs"),
+    Break(
+        "name taken",
+        "name-taken",
+        (
+            "another object has the job's name on worker1",
+            "kubectl --context worker1 -n default delete job/job",
+        ),
+        "name-taken",
+        ("kubectl --context worker1 -n default delete job/job",),
+        before=take_name,
+    ),
+)
+
+
+async def seen_by_both(case: Break) -> tuple[Explanation, Diagnosis]:
+    async def look(fleet: Fleet) -> tuple[Explanation, Diagnosis]:
+        return await explained(fleet), await diagnosed(fleet, case.refusals)
+
+    changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds")}
+    return await seen_after(look, **changes)
+
+
+@pytest.mark.parametrize("case", BREAKS, ids=lambda case: case.name.replace(" ", "-"))
+async def test_both_name_the_reason_and_the_remedy(case: Break) -> None:
+    explanation, diagnosis = await seen_by_both(case)
+
+    wrong, seen = finding(explanation, case.id), named(diagnosis, case.doctors_id)
+    assert wrong.blocking
+    assert [words for words in case.explain if words not in f"{wrong.why}\n{wrong.remedy}"] == []
+    assert [words for words in case.doctor if words not in f"{seen.what}\n{seen.remedy}"] == []
+    assert case.state in (None, explanation.job.state)
 
 
 async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
@@ -42,155 +246,30 @@ async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
     assert all(link.ok for link in found.chain)
 
 
-async def test_wrong_kubeconfig_key() -> None:
-    async def rename(fleet: Fleet) -> None:
-        data = (await fleet.admin.get(SECRET, SECRET_KEY))["data"]["kubeconfig"]
-        await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": data}})
+async def test_explain_tells_where_and_what_comes_next_and_when() -> None:
+    refused = await explained_after(before=spoil_token)
+    lost = await explained_after(after=partition("reset"))
+    misspelt = await explained_after(before=misspell_cluster)
 
-    found = await explained_after(before=rename)
-
-    wrong = finding(found, "kubeconfig-key")
-    assert (wrong.where, wrong.blocking) == ("worker1", True)
-    assert wrong.why == 'Secret "worker1-secret" has no key "kubeconfig"'
-    assert "create secret generic worker1-secret --from-file=kubeconfig=FILE" in wrong.remedy
-    assert "kubectl -n kueue-system" in wrong.remedy
+    assert (finding(refused, "bad-token").where, finding(refused, "bad-token").blocking) == ("worker1", True)
+    assert finding(misspelt, "cluster-missing").where == f"MultiKueueConfig {CHECK}"
+    assert [step.at for step in refused.next if step.text == "worker1 is asked again"] != []
+    assert any("goes to another worker" in step.text and step.at is not None for step in lost.next)
 
 
-async def test_bad_token() -> None:
-    async def spoil(fleet: Fleet) -> None:
-        await fleet.write_secret("worker1", kubeconfig("worker1", "expired"))
+async def test_the_doctor_tells_where_and_how_bad_and_never_the_token() -> None:
+    found = await seen_after(diagnosed, before=spoil_token)
+    renamed = await seen_after(diagnosed, before=rename_key)
 
-    found = await explained_after(before=spoil)
-
-    wrong = finding(found, "bad-token")
-    assert wrong.blocking
-    assert "does not accept the daemon's credential" in wrong.why
-    assert "multikueue worker rotate worker1" in wrong.remedy
-    assert [step.at for step in found.next if step.text == "worker1 is asked again"] != []
+    assert 'key "kubeconfig" not found' in named(renamed, "kubeconfig-unusable").what
+    wrong = named(found, "bad-token")
+    assert (wrong.severity.value, wrong.where) == ("error", "worker1")
+    assert "expired" not in wrong.what.partition("it says")[2]
 
 
-async def test_missing_namespace_on_the_worker() -> None:
-    async def delete(fleet: Fleet) -> None:
-        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
+@pytest.mark.parametrize("how", ["reset", "hang"])
+async def test_the_doctor_examines_the_others_beside_a_worker_that_is_away(how: str) -> None:
+    found = await seen_after(diagnosed, 2, after=partition(how))
 
-    found = await explained_after(before=delete)
-
-    wrong = finding(found, "namespace-missing")
-    assert wrong.blocking
-    assert wrong.why == 'namespace "default" does not exist on worker1'
-    assert "kubectl --context worker1 create namespace default" in wrong.remedy
-    assert "multikueue retry job/job" in wrong.remedy
-
-
-async def test_kind_not_enabled() -> None:
-    found = await explained_after(kinds=())
-
-    wrong = finding(found, "kind-not-enabled")
-    assert wrong.blocking
-    assert wrong.why.endswith("""because the daemon's settings do not name kind "batch/v1, Kind=Job\"""")
-    assert 'add "batch/job" to integrations.frameworks' in wrong.remedy
-    assert found.job.state is JobState.INACTIVE  # Kueue deactivates what was rejected
-
-
-async def test_no_managed_by() -> None:
-    async def submit(fleet: Fleet) -> None:
-        await fleet.admin.create(JOB, job("job", delegated=False))
-
-    found = await explained_after(submit=submit)
-
-    wrong = finding(found, "not-delegated")
-    assert wrong.blocking
-    assert "create it again with managedBy" in wrong.remedy
-    assert "webhook.enabled: true" in wrong.remedy
-    assert found.job.state is JobState.INACTIVE  # Kueue deactivates what was rejected
-
-
-async def test_typo_in_the_config() -> None:
-    async def misspell(fleet: Fleet) -> None:
-        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["wroker1"]}})
-
-    found = await explained_after(before=misspell)
-
-    wrong = finding(found, "cluster-missing")
-    assert wrong.blocking
-    assert wrong.where == f"MultiKueueConfig {CHECK}"
-    assert 'it lists "wroker1"' in wrong.why
-    assert 'did you mean "worker1"?' in wrong.why
-    assert "spec.clusters" in wrong.remedy
-
-
-async def test_worker_down() -> None:
-    async def stop(fleet: Fleet) -> None:
-        fleet.workers["worker1"].faults.partition("reset")
-
-    found = await explained_after(after=stop)
-
-    wrong = finding(found, "worker-down")
-    assert wrong.blocking
-    assert found.job.state is JobState.LOST
-    assert "look whether its API server runs" in wrong.remedy
-    assert any("goes to another worker" in step.text and step.at is not None for step in found.next)
-
-
-async def test_worker_hung() -> None:
-    async def hang(fleet: Fleet) -> None:
-        fleet.workers["worker1"].faults.partition("hang")
-
-    found = await explained_after(after=hang)
-
-    wrong = finding(found, "worker-hung")
-    assert wrong.blocking
-    assert "accepts connections and answers nothing" in wrong.why
-    assert "API server and etcd" in wrong.remedy
-
-
-@pytest.mark.parametrize(("plural", "kind"), [("workloads", "workloads.kueue.x-k8s.io"), ("jobs", "jobs.batch")])
-async def test_crd_missing_on_the_worker(plural: str, kind: str) -> None:
-    told = f"worker1: list {kind}: the server could not find the requested resource"
-    found = await explained_after(refusals={("list", plural): NotFound(told, status=404)})
-
-    wrong = finding(found, "crd-missing")
-    assert wrong.blocking
-    assert kind in wrong.why
-    assert "install it there" in wrong.remedy
-
-
-@pytest.mark.parametrize(
-    ("verb", "resource", "group"),
-    [("create", "workloads", "kueue.x-k8s.io"), ("create", "jobs", "batch"), ("list", "jobs", "batch")],
-)
-async def test_rbac_verb_missing(verb: str, resource: str, group: str) -> None:
-    who = 'User "system:serviceaccount:kueue-system:multikueue"'
-    told = f'{who} cannot {verb} resource "{resource}" in API group "{group}" at the cluster scope'
-    error = Forbidden(f"worker1: {verb} {resource}.{group}: {resource}.{group} is forbidden: {told}", status=403)
-    found = await explained_after(refusals={(verb, resource): error})
-
-    wrong = finding(found, "rbac")
-    assert wrong.blocking
-    assert f'may not {verb} {resource} (API group "{group}")' in wrong.why
-    assert "multikueue rbac worker" in wrong.remedy
-
-
-@pytest.mark.parametrize("plural", ["workloads", "jobs"])
-async def test_webhook_refusing(plural: str) -> None:
-    told = 'worker1: create: admission webhook "policy.example.com" denied the request: no team label'
-    found = await explained_after(refusals={("create", plural): Invalid(told, status=400)})
-
-    wrong = finding(found, "webhook")
-    assert wrong.blocking
-    assert '"policy.example.com"' in wrong.why
-    assert "no team label" in wrong.why
-    assert "exempt" in wrong.remedy
-
-
-async def test_name_taken_by_a_foreign_object() -> None:
-    async def occupy(fleet: Fleet) -> None:
-        made = job("job", delegated=False, queue="")
-        await DirectClient(fleet.workers["worker1"]).create(JOB, made)
-
-    found = await explained_after(before=occupy)
-
-    wrong = finding(found, "name-taken")
-    assert wrong.blocking
-    assert "another object has the job's name on worker1" in wrong.why
-    assert "kubectl --context worker1 -n default delete job/job" in wrong.remedy
+    assert "worker1 itself" in {one.what for one in found.not_checked}
+    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]

@@ -1,4 +1,4 @@
-"""The fifteen breaks that an operator meets: `doctor` names the reason and the remedy, with a real daemon between."""
+"""What only `doctor` finds, with a real daemon between; what `explain` finds as well is in `test_breaks`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,19 @@ from multikueue.core.model.kinds import (
     JOB,
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
-    MULTIKUEUE_CONFIG,
     NAMESPACE,
-    SECRET,
     WORKLOAD,
 )
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import Forbidden, Invalid, NotFound
+from multikueue.errors import Forbidden
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
-from multikueued.doctor.workers import DEADLINE
-from multikueued.reports.doctor.findings import Diagnosis, Severity
+from multikueued.doctor.findings import Diagnosis, Severity
+from multikueued.doctor.worker_reader import DEADLINE
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
-from tests.runtime.fleet import Fleet, kubeconfig
+from tests.runtime.fleet import Fleet
 from tests.runtime.test_cluster_profiles import DEFINITION, Inventory
 
 pytestmark = pytest.mark.looptime
@@ -59,17 +57,6 @@ async def test_nothing_is_wrong() -> None:
     gaps = {one.what for one in found.not_checked}
     assert "whether Kueue's own MultiKueue is off" in gaps  # nothing in this fleet tells
     assert not found.has_errors
-
-
-async def test_wrong_kubeconfig_key() -> None:
-    async def rename(fleet: Fleet) -> None:
-        data = (await fleet.admin.get(SECRET, SECRET_KEY))["data"]["kubeconfig"]
-        await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": data}})
-
-    found = await diagnosed_after(before=rename)
-
-    assert "--from-file=kubeconfig=FILE" in named(found, "kubeconfig-key").remedy
-    assert 'key "kubeconfig" not found' in named(found, "kubeconfig-unusable").what
 
 
 async def refer(fleet: Fleet, profile: str) -> None:
@@ -112,28 +99,6 @@ async def test_a_worker_by_cluster_profile_is_examined_with_the_secret_that_is_f
     assert [one.worker for one in found.workers] == ["worker1"]
 
 
-async def test_bad_token() -> None:
-    async def spoil(fleet: Fleet) -> None:
-        await fleet.write_secret("worker1", kubeconfig("worker1", "expired"))
-
-    wrong = named(await diagnosed_after(before=spoil), "bad-token")
-
-    assert (wrong.severity, wrong.where) == (Severity.ERROR, "worker1")
-    assert "multikueue worker rotate worker1" in wrong.remedy
-    assert "expired" not in wrong.what.partition("it says")[2]  # never the token itself
-
-
-async def test_missing_namespace_on_the_worker() -> None:
-    async def delete(fleet: Fleet) -> None:
-        await DirectClient(fleet.workers["worker1"]).delete(NAMESPACE, ObjectKey("", "default"))
-
-    found = await diagnosed_after(before=delete)
-
-    wrong = named(found, "worker-namespace-missing")
-    assert wrong.where == "worker1, Namespace default"
-    assert "kubectl --context worker1 create namespace default" in wrong.remedy
-
-
 async def test_missing_local_queue_on_the_worker() -> None:
     async def delete(fleet: Fleet) -> None:
         key = ObjectKey("default", LOCAL_QUEUE_NAME)
@@ -156,55 +121,6 @@ async def test_quota_too_small_everywhere() -> None:
     wrong = named(found, "never-fits")
     assert "worker1: insufficient quota for cpu (5 > 4); worker2: insufficient quota for cpu (5 > 4)" in wrong.what
     assert "raise nominalQuota" in wrong.remedy
-
-
-async def test_kind_not_enabled() -> None:
-    wrong = named(await diagnosed_after(kinds=()), "kind-not-enabled")
-
-    assert 'add "batch/job" to integrations.frameworks' in wrong.remedy
-    assert "default/job/job" in wrong.what
-
-
-async def test_no_managed_by() -> None:
-    async def submit(fleet: Fleet) -> None:
-        await fleet.admin.create(JOB, job("job", delegated=False))
-
-    wrong = named(await diagnosed_after(submit=submit), "not-delegated")
-
-    assert "enable the daemon's webhook" in wrong.remedy
-
-
-async def test_typo_in_the_config() -> None:
-    async def misspell(fleet: Fleet) -> None:
-        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["wroker1"]}})
-
-    wrong = named(await diagnosed_after(before=misspell), "cluster-missing")
-
-    assert 'did you mean "worker1"?' in wrong.what
-    assert "spec.clusters" in wrong.remedy
-
-
-async def test_worker_down() -> None:
-    async def stop(fleet: Fleet) -> None:
-        fleet.workers["worker1"].faults.partition("reset")
-
-    found = await diagnosed_after(2, after=stop)
-
-    assert "look whether its API server runs" in named(found, "worker-down").remedy
-    assert "worker1 itself" in {one.what for one in found.not_checked}
-    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
-
-
-async def test_worker_hung() -> None:
-    async def hang(fleet: Fleet) -> None:
-        fleet.workers["worker1"].faults.partition("hang")
-
-    found = await diagnosed_after(2, after=hang)
-
-    wrong = named(found, "worker-hung")
-    assert wrong.where == "worker1"
-    assert "API server and etcd" in wrong.remedy
-    assert [one.worker for one in found.workers if one.latency is not None] == ["worker2"]
 
 
 async def test_hung_workers_cost_one_deadline_together() -> None:
@@ -238,48 +154,11 @@ async def test_what_a_slow_worker_has_answered_counts() -> None:
     assert "the rest of worker1" in {one.what for one in found.not_checked}
 
 
-@pytest.mark.parametrize(("plural", "id"), [("workloads", "worker-without-kueue"), ("jobs", "crd-missing")])
-async def test_crd_missing_on_the_worker(plural: str, id: str) -> None:
-    told = f"worker1: list {plural}: the server could not find the requested resource"
-    found = await diagnosed_after(refusals={("list", plural): NotFound(told, status=404)})
-
-    assert "nstall" in named(found, id).remedy
-
-
-async def test_rbac_verb_missing() -> None:
-    who = 'User "system:serviceaccount:kueue-system:multikueue"'
-    told = f'{who} cannot create resource "jobs" in API group "batch" at the cluster scope'
-    error = Forbidden(f"worker1: create jobs.batch: jobs.batch is forbidden: {told}", status=403)
-
-    wrong = named(await diagnosed_after(refusals={("create", "jobs"): error}), "worker-permission-missing")
-
-    assert wrong.what == "the user of its kubeconfig may not create jobs.batch"
-    assert "multikueue rbac worker" in wrong.remedy
-
-
-async def test_webhook_refusing() -> None:
-    told = 'worker1: create: admission webhook "policy.example.com" denied the request: no team label'
-    wrong = named(await diagnosed_after(refusals={("create", "jobs"): Invalid(told, status=400)}), "webhook")
-
-    assert '"policy.example.com"' in wrong.what
-    assert "exempt" in wrong.remedy
-
-
 async def test_clock_skew() -> None:
     wrong = named(await diagnosed_after(skew=-90.0), "worker-clock")
 
     assert wrong.what == "its clock is at least 89 s behind the manager's"
     assert "NTP" in wrong.remedy
-
-
-async def test_name_taken_by_a_foreign_object() -> None:
-    async def occupy(fleet: Fleet) -> None:
-        made = job("job", delegated=False, queue="")
-        await DirectClient(fleet.workers["worker1"]).create(JOB, made)
-
-    wrong = named(await diagnosed_after(before=occupy), "name-taken")
-
-    assert "kubectl --context worker1 -n default delete job/job" in wrong.remedy
 
 
 async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:

@@ -10,8 +10,7 @@ import pytest
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import Conflict, Forbidden
-from multikueued.doctor.fixing import mend
-from multikueued.reports.doctor.fixes import Fix
+from multikueued.doctor.fixes import Fix, mend
 
 FIX = Fix("delete MutatingWebhookConfiguration old", MUTATING_WEBHOOKS, ObjectKey("", "old"), "seen", "7")
 

@@ -12,7 +12,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from multikueue.core.model.kinds import DEPLOYMENT, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, LOCAL_QUEUE, NAMESPACE, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
@@ -20,8 +20,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.commands.options import utc_now
 from multikueued.doctor.credentials import token_expires
-from multikueued.doctor.manager import CONFIG_MAP
-from multikueued.doctor.probing import probe
+from multikueued.doctor.probe import probe
 from multikueued.rbac.objects import CLUSTER_ROLE, Account, manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
 from multikueued.workers.objects import WorkerSide

@@ -5,11 +5,11 @@ from __future__ import annotations
 import click
 
 from multikueued.doctor.cluster_reader import needed, permissions
-from multikueued.doctor.showing import ALIKE, diagnosis_lines
+from multikueued.doctor.command import ALIKE, diagnosis_lines
+from multikueued.doctor.facts import NotChecked
+from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 from multikueued.rbac.making import merged
 from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
-from multikueued.reports.doctor.facts import NotChecked
-from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 
 

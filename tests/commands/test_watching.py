@@ -19,13 +19,13 @@ from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
-from multikueued.doctor.probing import Probe
-from multikueued.doctor.workers import DEADLINE
-from multikueued.findings.watching import EVERY, SOON, Watcher
-from multikueued.reports.doctor.worker_facts import ClockBound
-from multikueued.reports.published import Published, published_in
+from multikueued.doctor.probe import Probe
+from multikueued.doctor.published import Published, published_in
+from multikueued.doctor.publisher import EVERY, SOON, Watcher
+from multikueued.doctor.worker_facts import ClockBound
+from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.settings.config import Settings
 from tests.commands.breaking import Person
 from tests.commands.diagnosing import MANAGER, Reviewing, visited
 from tests.runtime.fleet import Fleet, now
@@ -65,7 +65,7 @@ async def scene(*workers: str) -> AsyncIterator[Scene]:
 
     client: Any = Reviewing(Person(fleet.manager), {})
     async with fleet.running() as manager, anyio.create_task_group() as tasks:
-        settings = Settings(namespace=ObjectName(KUEUE_NAMESPACE))
+        settings = Settings(namespace=KUEUE_NAMESPACE)
         reach, connect = partial(reached, manager), visited(fleet, {})
         kinds = tuple(BUILTIN)
         watcher = Watcher(settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure)

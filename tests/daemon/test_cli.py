@@ -14,16 +14,17 @@ from click.testing import CliRunner
 
 from multikueue import __version__
 from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
-from multikueued.cli import SUBCOMMANDS, LazyGroup, main
+from multikueued.cli import SUBCOMMANDS, CommandLine, main
 from multikueued.demo.command import Output
+from multikueued.lazy_group import LazyGroup, Subcommand
 
 COMMAND = [sys.executable, "-m", "multikueued"]
 
 
-def failing_with(error: BaseException) -> LazyGroup:
+def failing_with(error: BaseException) -> CommandLine:
     """A command line whose only subcommand, itself without options, fails."""
 
-    @click.group(cls=LazyGroup, invoke_without_command=True)
+    @click.group(cls=CommandLine, invoke_without_command=True)
     def group() -> None:
         raise error
 
@@ -37,6 +38,38 @@ def test_version_and_help_list_what_there_is() -> None:
     assert version.output == f"multikueue, version {__version__}\n"
     assert text.exit_code == 0
     assert all(name in text.output for name in SUBCOMMANDS)
+
+
+HELP = [["--help"], *([name, "--help"] for name, one in SUBCOMMANDS.items() if isinstance(one, click.Group))]
+LISTED = [
+    (group, name)
+    for group in (main, *(one for one in SUBCOMMANDS.values() if isinstance(one, LazyGroup)))
+    for name, one in group.subcommands.items()
+    if isinstance(one, Subcommand)
+]
+
+
+def test_help_imports_no_command() -> None:
+    """What a list of commands costs: `--help` is asked for at each completion, and in each new shell."""
+    program = (
+        "import sys; from multikueued.cli import main\n"
+        f"for words in {HELP!r}: main(words, standalone_mode=False)\n"
+        "ours = [name for name in sys.modules if name.startswith(('multikueue.kube', 'multikueued.'))]\n"
+        "print(*ours, file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
+
+    assert set(result.stderr.split()) == {"multikueued.cli", "multikueued.lazy_group"}
+
+
+@pytest.mark.parametrize(("group", "name"), LISTED)
+def test_what_help_lists_is_what_the_command_says(group: LazyGroup, name: str) -> None:
+    listed = group.subcommands[name].help
+    command = group.get_command(click.Context(group), name)
+
+    assert command is not None
+    assert command.name == name
+    assert command.get_short_help_str(10_000) == listed
 
 
 @pytest.mark.parametrize("name", sorted(SUBCOMMANDS))

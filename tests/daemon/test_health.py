@@ -12,9 +12,9 @@ import pytest
 from multikueue.errors import SettingsError
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.health import HEARTBEAT, Heartbeat, serving
-from multikueued.settings.config import Port, ServingSettings
+from multikueued.settings.config import ServingSettings
 
-ANY = ServingSettings(bind_address="127.0.0.1", port=Port(0))
+ANY = ServingSettings(bind_address="127.0.0.1", port=0)
 
 
 async def answer(port: int, path: str) -> tuple[int, str]:
@@ -41,14 +41,14 @@ async def test_what_readiness_waits_for_is_shown_and_does_not_affect_health() ->
 
 async def test_a_port_in_use_is_reported_with_the_setting_to_change() -> None:
     async with serving(ANY, Metrics("leader"), lambda: None) as port:
-        taken = ServingSettings(bind_address="127.0.0.1", port=Port(port))
+        taken = ServingSettings(bind_address="127.0.0.1", port=port)
         with pytest.raises(SettingsError, match=rf"127\.0\.0\.1:{port}: it is in use; set serving\.port"):
             async with serving(taken, Metrics("leader"), lambda: None):
                 pytest.fail("served on a port in use")
 
 
 async def test_an_address_of_another_machine_is_reported_with_the_setting_to_change() -> None:
-    elsewhere = ServingSettings(bind_address="203.0.113.1", port=Port(0))
+    elsewhere = ServingSettings(bind_address="203.0.113.1", port=0)
     with pytest.raises(SettingsError, match=r"203\.0\.113\.1:0: .*set serving\.bindAddress"):
         async with serving(elsewhere, Metrics("leader"), lambda: None):
             pytest.fail("served on a foreign address")
@@ -57,7 +57,7 @@ async def test_an_address_of_another_machine_is_reported_with_the_setting_to_cha
 async def test_the_port_is_free_again_afterwards() -> None:
     async with serving(ANY, Metrics("leader"), lambda: None) as port:
         pass
-    same = ServingSettings(bind_address="127.0.0.1", port=Port(port))
+    same = ServingSettings(bind_address="127.0.0.1", port=port)
     async with serving(same, Metrics("leader"), lambda: None) as again:
         assert again == port
 

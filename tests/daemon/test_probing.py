@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from multikueue.kube import ClusterConfig
-from multikueued.doctor.probing import probe
+from multikueued.doctor.probe import probe
 
 
 @asynccontextmanager

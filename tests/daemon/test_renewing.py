@@ -14,11 +14,11 @@ from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueued.run.leadership import Leadership
 from multikueued.run.wiring import work
-from multikueued.settings.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 from tests.daemon.test_running import LEASE_KEY, delegated_job
 
-ANY_PORT = ServingSettings(bind_address="127.0.0.1", port=Port(0))
+ANY_PORT = ServingSettings(bind_address="127.0.0.1", port=0)
 CONNECTIONS = ClientOptions().connections
 
 OUR_WRITES = Match(user="multikueue", verbs=("patch",), resource="workloads")
@@ -38,7 +38,7 @@ async def test_writes_that_hang_do_not_cost_the_lease() -> None:
             await admin.create(JOB, job)
         hung = sandbox.manager.server.faults.add(Hang(), on=OUR_WRITES)
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
-        settings = Settings(namespace=ObjectName(LEASE_KEY.namespace), leader_election=election, serving=ANY_PORT)
+        settings = Settings(namespace=LEASE_KEY.namespace, leader_election=election, serving=ANY_PORT)
         tasks.start_soon(work, settings, config, term)
 
         async def renewed() -> str:

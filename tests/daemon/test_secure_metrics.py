@@ -31,7 +31,7 @@ from multikueued.serving.secure_metrics import (
     Verdict,
     serving_securely,
 )
-from multikueued.settings.config import MetricsSettings, Port, ServingSettings
+from multikueued.settings.config import MetricsSettings, ServingSettings
 from multikueued.settings.loading import parse_settings
 
 HOST = "127.0.0.1"
@@ -131,8 +131,8 @@ def settings(folder: Path) -> ServingSettings:
     (folder / "tls.crt").write_text(pem(made.serving.certificate))
     (folder / "tls.key").write_text(made.serving.key_pem)
     (folder / "ca.crt").write_text(made.bundle)
-    secure = MetricsSettings(secure=True, port=Port(0), cert_dir=str(folder))
-    return ServingSettings(bind_address=HOST, port=Port(0), metrics=secure)
+    secure = MetricsSettings(secure=True, port=0, cert_dir=str(folder))
+    return ServingSettings(bind_address=HOST, port=0, metrics=secure)
 
 
 async def scrape(port: int, folder: Path, token: str = "", path: str = "/metrics") -> tuple[int, str]:
@@ -177,7 +177,7 @@ async def test_then_the_plain_port_has_health_alone(tmp_path: Path) -> None:
 
 
 async def test_a_folder_without_a_certificate_is_told(tmp_path: Path) -> None:
-    chosen = ServingSettings(bind_address=HOST, metrics=MetricsSettings(True, Port(0), str(tmp_path)))
+    chosen = ServingSettings(bind_address=HOST, metrics=MetricsSettings(True, 0, str(tmp_path)))
     with pytest.raises(SettingsError, match=r"^serving\.metrics\.certDir: cannot read .*tls\.crt.*; put tls\.crt"):
         async with serving_securely(chosen, Manager().create, Metrics("leader")):
             pytest.fail("served without a certificate")
@@ -187,4 +187,4 @@ def test_https_needs_a_folder() -> None:
     with pytest.raises(SettingsError, match=r"serving\.metrics\.certDir: there is no certificate for HTTPS"):
         parse_settings("serving: {metrics: {secure: true}}")
     found = parse_settings("serving: {metrics: {secure: true, certDir: /certs, port: 9443}}").serving.metrics
-    assert found == MetricsSettings(True, Port(9443), "/certs")
+    assert found == MetricsSettings(True, 9443, "/certs")

@@ -16,12 +16,12 @@ from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.reviewer import Answer
 from multikueue.webhook.rotation import Credentials, renewed
-from multikueued.settings.config import Port, WebhookSettings
+from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.bodies import MAX_BODY
 from multikueued.webhook.serving import ServingTls, reviewing
 
 HOST = "127.0.0.1"
-ANY = WebhookSettings(enabled=True, bind_address=HOST, port=Port(0))
+ANY = WebhookSettings(enabled=True, bind_address=HOST, port=0)
 
 
 def credentials() -> Credentials:
@@ -157,7 +157,7 @@ async def test_old_protocols_are_refused() -> None:
 async def test_a_port_in_use_is_reported_with_the_setting_to_change() -> None:
     tls = serving_tls(credentials())
     async with reviewing(ANY, tls, echo) as port:
-        taken = WebhookSettings(enabled=True, bind_address=HOST, port=Port(port))
+        taken = WebhookSettings(enabled=True, bind_address=HOST, port=port)
         with pytest.raises(SettingsError, match=rf"127\.0\.0\.1:{port}: it is in use; set webhook\.port"):
             async with reviewing(taken, tls, echo):
                 pytest.fail("served on a port in use")
@@ -176,7 +176,7 @@ async def test_a_bug_in_a_review_is_a_500() -> None:
 
 
 async def test_an_address_that_is_no_name_is_reported_with_the_setting_to_change() -> None:
-    nowhere = WebhookSettings(enabled=True, bind_address="no such host", port=Port(0))
+    nowhere = WebhookSettings(enabled=True, bind_address="no such host", port=0)
     with pytest.raises(SettingsError, match=r"cannot listen on no such host:0: .*; set webhook\.bindAddress") as caught:
         async with reviewing(nowhere, ServingTls(), echo):
             pytest.fail("served nowhere")

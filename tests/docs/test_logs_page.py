@@ -15,7 +15,7 @@ from multikueued.logserver.command import logs_server
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text()
 SECURITY = (ROOT / "docs" / "security.md").read_text().partition("## What reaches the logs server")[2]
-BOUNDS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|[^|]*\| [^|]+ \| [^|]+ \|$", SECURITY, re.MULTILINE))
+BOUNDS = dict(re.findall(r"^\| ([^|]+) \| ([^|]+) \|[^|]*\| [^|]+ \|$", SECURITY, re.MULTILINE))
 CHART = ROOT / "charts" / "multikueued"
 
 
@@ -23,7 +23,7 @@ def test_the_api_is_the_one_that_is_served() -> None:
     assert LOG_PATH.format(namespace="team-a", name="job.train-1") in PAGE
     assert API_SERVICE_NAME in PAGE
     assert f"`{NOTE}`" in PAGE
-    (listed,) = re.findall(r"Its parameters are those of `kubectl logs`:\n(.*?)\. Lines", PAGE, re.DOTALL)
+    (listed,) = re.findall(r"Its parameters are those of `kubectl logs`:\s+(.*?)\.\s+Lines", PAGE, re.DOTALL)
     assert sorted(re.findall(r"`(\w+)`", listed)) == sorted(reading.PARAMETERS)
 
 

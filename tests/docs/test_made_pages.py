@@ -16,7 +16,6 @@ from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.loading import parse_settings
 from tests.docs import settings_table, sizes, symptoms
 from tests.docs.marked import replaced
-from tests.test_docs import marks_of, named_in
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
@@ -61,9 +60,3 @@ def test_each_kind_of_finding_has_a_row() -> None:
     made = re.findall(r'Finding\(\s*"([a-z-]+)"', "".join((REPORTS / f"{name}.py").read_text() for name in FINDERS))
     known = {*made, *(rule.id for rule in (*WORKER_RULES, *CHECK_RULES, *MANAGER_RULES))}
     assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known
-
-
-def test_the_tests_that_troubleshooting_names_exist() -> None:
-    named = named_in("troubleshooting.md")
-    assert named
-    assert [test for test in named if marks_of(test) is None] == []

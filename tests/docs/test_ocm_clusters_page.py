@@ -1,4 +1,4 @@
-"""The page about workers from ManagedClusters: its settings can be pasted, and its tests exist."""
+"""The page about workers from ManagedClusters: its settings can be pasted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from multikueue.core.spokes.ownership import OWNER_LABEL, SPOKE_ANNOTATION, UID_
 from multikueue.core.spokes.settings import DEFAULT_VALIDITY
 from multikueue.runtime.spokes.reading import LINGER
 from multikueued.settings.loading import parse_settings
-from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm-clusters.md").read_text()
 
@@ -21,14 +20,8 @@ def test_its_settings_can_be_pasted() -> None:
     assert settings.ocm.clusters.token_validity == DEFAULT_VALIDITY
 
 
-def test_the_tests_that_it_names_exist() -> None:
-    named = named_in("ocm-clusters.md")
-    assert len(named) >= 10
-    assert [test for test in named if marks_of(test) is None] == []
-
-
 def test_its_labels_and_times_are_those_of_the_code() -> None:
     for name in (OWNER_LABEL, SPOKE_ANNOTATION, UID_ANNOTATION):
         assert f"`{name}`" in PAGE
     assert LINGER == 300
-    assert "After five more minutes" in PAGE
+    assert "After five more minutes" in " ".join(PAGE.split())

@@ -1,4 +1,4 @@
-"""The page about placements: its tests exist, its settings and objects can be used, its reasons are all there are."""
+"""The page about placements: its settings and objects can be used, its reasons are all there are."""
 
 from __future__ import annotations
 
@@ -13,18 +13,11 @@ import multikueue.runtime.placement
 from multikueue.core.placement.parameters import placement_name
 from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
 from multikueued.settings.loading import parse_settings
-from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()
 FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.placement, multikueue.runtime.placement)]
 SOURCE = "".join(file.read_text() for folder in FOLDERS for file in sorted(folder.glob("*.py")))
 YAML = [re.sub(r"(?m)^   ", "", text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-
-
-def test_the_tests_it_names_exist() -> None:
-    named = named_in("ocm.md")
-    assert len(named) > 15
-    assert [test for test in named if marks_of(test) is None] == []
 
 
 def test_the_reasons_of_the_check_are_all_there_are() -> None:

@@ -25,7 +25,6 @@ from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.loading import parse_settings
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
-from tests.test_docs import marks_of, named_in
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
@@ -135,12 +134,6 @@ def test_its_times_of_refusals_are_the_codes() -> None:
 def test_it_tells_what_an_operator_meets_on_a_workload(name: str) -> None:
     """Whoever searches the page for it finds what it means."""
     assert name in PAGE
-
-
-def test_the_tests_it_names_exist() -> None:
-    named = named_in("operating.md")
-    assert len(named) > 8
-    assert [test for test in named if marks_of(test) is None] == []
 
 
 def test_the_metrics_it_names_are_all_there_are() -> None:

@@ -1,4 +1,4 @@
-"""The page about security names bounds that hold, and tests that exist."""
+"""The page about security names bounds that hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,8 @@ from multikueue.runtime.reconcilers.configuration import SMALL
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text()
-ROWS = {cells[0]: cells[1] for cells in re.findall(r"^\| (.+?) \| (.*?) \| .* \|$", PAGE, re.MULTILINE)}
+ROWS = {cells[0]: cells[1] for cells in re.findall(r"^\| (.+?) \| (.*?) \|.* \|$", PAGE, re.MULTILINE)}
 MIB = 1 << 20
-
-
-def test_the_tests_it_names_exist() -> None:
-    named = re.findall(r"`(tests/[a-z_/]+\.py)`", PAGE)
-    assert len(named) > 10
-    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def test_the_bounds_are_those_in_the_code() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from multikueued.settings.loading import load_settings, parse_settings
 from tests.integration.walking import commands
-from tests.test_docs import marks_of, named_in
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
 PAGES: Final = ("quickstart.md", "setup.md")
@@ -48,16 +47,6 @@ def test_the_files_it_names_exist(page: str) -> None:
     assert [path for path in named if not (DOCS.parent / path).is_file()] == []
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     assert [link for link in links if not ((DOCS / page).parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_tests_it_names_exist(page: str) -> None:
-    text = (DOCS / page).read_text()
-    assert [test for test in named_in(page) if marks_of(test) is None] == []
-    modules = re.findall(r"`((?:tests/)?(?:\w+/)+test_\w+\.py)`", text)
-    assert modules
-    tests = DOCS.parent / "tests"
-    assert [name for name in modules if not (tests / name.removeprefix("tests/")).is_file()] == []
 
 
 def test_the_settings_can_be_used() -> None:

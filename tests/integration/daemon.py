@@ -11,12 +11,10 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.run.leadership import Leadership
 from multikueued.run.wiring import work
-from multikueued.settings.config import ObjectName, Port, ServingSettings, Settings
+from multikueued.settings.config import ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 
-SETTINGS = Settings(
-    namespace=ObjectName(KUEUE_NAMESPACE), serving=ServingSettings(bind_address="127.0.0.1", port=Port(0))
-)
+SETTINGS = Settings(namespace=KUEUE_NAMESPACE, serving=ServingSettings(bind_address="127.0.0.1", port=0))
 
 
 @attrs.define(eq=False)

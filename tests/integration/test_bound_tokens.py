@@ -16,7 +16,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.errors import Forbidden, NotFound, Unauthorized
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
-from multikueued.reports.published import published_in
+from multikueued.doctor.published import published_in
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
 from multikueued.workers.connecting import digest_in_use, digest_of

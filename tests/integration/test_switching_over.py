@@ -11,7 +11,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.sandbox.setting_up import CHECK
-from multikueued.settings.config import FrameworkName, IntegrationSettings
+from multikueued.settings.config import IntegrationSettings
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
@@ -75,9 +75,7 @@ async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: 
 
 
 async def test_a_job_whose_kind_left_the_settings_runs_on_to_its_end(planes: Planes) -> None:
-    without = attrs.evolve(
-        SETTINGS, integrations=IntegrationSettings(frameworks=(FrameworkName("jobset.x-k8s.io/jobset"),))
-    )
+    without = attrs.evolve(SETTINGS, integrations=IntegrationSettings(frameworks=("jobset.x-k8s.io/jobset",)))
     async with fleet(planes) as real:
         await real.submit("kept")
         worker = await real.running("kept")

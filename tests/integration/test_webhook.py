@@ -18,7 +18,7 @@ from multikueue.core.model.workloads import check
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.webhook.certificates import is_signed_by, make_authority, make_certificate
 from multikueue.webhook.rotation import FIELDS, Credentials
-from multikueued.settings.config import ObjectName, Port, ServerUrl, Settings, WebhookSettings
+from multikueued.settings.config import Settings, WebhookSettings
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
 from tests.integration.daemon import SETTINGS
@@ -39,10 +39,10 @@ def settings(*, failure_policy: str = "Ignore") -> Settings:
     webhook = WebhookSettings(
         enabled=True,
         bind_address="127.0.0.1",
-        port=Port(port),
-        url=ServerUrl(f"https://127.0.0.1:{port}"),
-        secret_name=ObjectName(WEBHOOK),
-        configuration_name=ObjectName(WEBHOOK_CONFIGURATION),
+        port=port,
+        url=f"https://127.0.0.1:{port}",
+        secret_name=WEBHOOK,
+        configuration_name=WEBHOOK_CONFIGURATION,
         failure_policy="Fail" if failure_policy == "Fail" else "Ignore",
     )
     return attrs.evolve(SETTINGS, webhook=webhook)

@@ -17,7 +17,7 @@ from multikueue.sandbox.setting_up import (
     connect_workers,
     set_up_queues,
 )
-from multikueued.settings.config import ObjectName, Port, ServerUrl, WebhookSettings
+from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.running import webhook
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster
@@ -50,10 +50,10 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
     chosen = WebhookSettings(
         enabled=True,
         bind_address="127.0.0.1",
-        port=Port(port),
-        url=ServerUrl(f"https://127.0.0.1:{port}"),
-        secret_name=ObjectName(_NAME),
-        configuration_name=ObjectName(_NAME),
+        port=port,
+        url=f"https://127.0.0.1:{port}",
+        secret_name=_NAME,
+        configuration_name=_NAME,
     )
     adapters = AdapterRegistry(case.adapter for case in rows)
     async with KubeClient(connection(manager.kubeconfig()), name="manager") as client:

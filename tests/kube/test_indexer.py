@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,3 +44,13 @@ def test_an_index_finds_what_a_search_finds(changes: list[tuple[str, list[str] |
             assert indexer.by("labels", value) == [indexer.get(key) for key in sorted(keys)]
         for key, known in values.items():
             assert indexer.values_of("labels", key) == known
+
+
+def test_an_index_is_added_before_there_are_objects() -> None:
+    """One that comes later would not have those that are there."""
+    indexer = Indexer({})
+    indexer.add_indexes({"name": lambda obj: [obj["metadata"]["name"]]})
+    indexer.put(ObjectKey("default", "a"), {"metadata": {"name": "a", "uid": "u"}})
+    assert indexer.entries("name") == ["a"]
+    with pytest.raises(RuntimeError):
+        indexer.add_indexes({"other": lambda _obj: []})

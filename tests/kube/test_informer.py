@@ -370,3 +370,14 @@ async def test_others_run_while_a_long_list_is_compared_and_nobody_sees_half_of_
         tasks.cancel_scope.cancel()
     assert turns > len(objects) / BREATH
     assert seen == {0, len(objects)}
+
+
+async def test_nobody_subscribes_once_it_runs() -> None:
+    informer = Informer(FakeServer([listed("5")], [FOREVER]), JOB)
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(informer.run)
+        with pytest.raises(RuntimeError):
+            informer.subscribe(print)
+        with pytest.raises(RuntimeError):
+            informer.subscribe_status(print)
+        tasks.cancel_scope.cancel()

@@ -94,7 +94,7 @@ async def test_an_event_tells_of_it_and_the_watch_goes_on(value: bytes) -> None:
 async def test_what_is_mended_or_gone_is_known_again() -> None:
     changes: list[tuple[str, bool, bool]] = []
     async with followed("a", "b") as (server, client, informer):
-        informer.on_change = lambda key, old, new: changes.append((key.name, old is not None, new is not None))
+        informer.subscribe(lambda key, old, new: changes.append((key.name, old is not None, new is not None)))
         spoil(server.registry, "a")
         spoil(server.registry, "b")
         async with running(informer):

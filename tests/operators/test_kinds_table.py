@@ -9,7 +9,6 @@ import pytest
 from tests.docs.marked import replaced
 from tests.operators import kinds_table
 from tests.operators.table import Operator
-from tests.test_docs import marks_of, named_in
 
 OPERATORS = [pytest.param(one, id=one.name) for one in kinds_table.operators()]
 
@@ -37,9 +36,3 @@ def test_the_version_is_the_one_of_its_go_mod(operator: Operator) -> None:
     assert any(
         line.split("//")[0].split()[-2:] == [operator.module, operator.version] for line in lines if line.strip()
     )
-
-
-def test_the_tests_that_the_page_names_exist() -> None:
-    named = named_in("kinds.md")
-    assert named
-    assert [test for test in named if marks_of(test) is None] == []

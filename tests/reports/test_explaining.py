@@ -11,12 +11,12 @@ import pytest
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueued.reports.doctor.worker_facts import WorkerFacts
+from multikueued.doctor.published import Published, config_map, written
+from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.remedies import Finding
 from multikueued.workers.move_targets import Queues
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload

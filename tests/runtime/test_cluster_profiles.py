@@ -406,8 +406,8 @@ async def test_a_profile_that_cannot_be_decoded_is_told_and_noticed_when_it_can_
         profiles.config("worker1")
     assert str(caught.value) == 'ClusterProfile "worker1" cannot be read: it is nested too deeply'
 
-    profiles.informer.on_change(key, outline, {**outline, "spec": {}})
-    profiles.informer.on_change(key, {**outline, "spec": {}}, {**outline, "spec": {}, "status": {"conditions": []}})
+    profiles.changed(key, outline, {**outline, "spec": {}})
+    profiles.changed(key, {**outline, "spec": {}}, {**outline, "spec": {}, "status": {"conditions": []}})
     assert enqueued == [ObjectKey("", "worker1")]
 
 

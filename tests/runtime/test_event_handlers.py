@@ -20,7 +20,7 @@ KEY, WORKER = ObjectKey("default", "wl"), ClusterName("worker1")
 
 def doubted_for(manager: Manager) -> timedelta:
     """How long a creation on the worker has had no answer, as decisions see it."""
-    creation = manager._handlers.memory.creation(WORKER, KEY, "this attempt")
+    creation = manager._from_workers.memory.creation(WORKER, KEY, "this attempt")
     assert isinstance(creation, Unanswered)
     return creation.ago
 
@@ -31,13 +31,13 @@ async def test_doubts_about_a_creation_are_renewed_when_the_worker_is_back_and_o
     await fleet.connect()
     async with fleet.running() as manager:
         await until(is_active(fleet))
-        memory = manager._handlers.memory
+        memory = manager._from_workers.memory
         memory.sending(WORKER, KEY, "train")
         memory.unanswered(WORKER, KEY, "train")
         worker = manager.workers.get(WORKER)
         assert worker is not None
         await anyio.sleep(10)
-        manager._handlers.cluster_changed(worker, True)
+        manager._from_workers.cluster_changed(worker, True)
         assert doubted_for(manager) == timedelta(seconds=10)
 
         lost = fleet.workers["worker1"].faults.add(Reset(), on=Match(user="multikueue"))

@@ -120,7 +120,7 @@ async def test_a_namespace_with_thousands_of_workloads_delays_another_by_a_turn(
             if not begun:
                 begun.append(counted.reconciles)
                 for number in range(2_000):
-                    manager._work.workloads.enqueue(ObjectKey("big", f"workload-{number}"))
+                    manager._from_workers.work.workloads.enqueue(ObjectKey("big", f"workload-{number}"))
 
         when(fleet.manager, lambda new: "admission" in (new.get("status") or {}), begin)
         when(fleet.workers["worker1"], lambda _: True, lambda: offered.append(counted.reconciles))

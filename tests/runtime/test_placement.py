@@ -398,7 +398,7 @@ async def test_an_inventory_fills_a_config_by_label() -> None:
 async def test_a_worker_of_an_inventory_stays_while_copies_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """An eviction erases the name of the worker before what runs there has stopped."""
     occupied = {"p1"}
-    monkeypatch.setattr(inventories, "_occupied", lambda _, name: name in occupied)
+    monkeypatch.setattr(inventories, "_occupied", lambda _manager, _workers, name: name in occupied)
     hub = await Hub.of("c1")
     await hub.admin.delete(ADMISSION_CHECK, CHECKED)
     async with hub.running(hub.manager(None, Inventory("accelerator=nvidia-tesla-t4", "gpus"))):

@@ -176,33 +176,6 @@ class Bench:
         await until(holds)
 
 
-async def test_a_group_of_pods_lives_on_a_worker() -> None:
-    """Its worker is recorded, all of it is copied there, each pod shows what its copy does; a replacement follows."""
-    bench = await Bench.of("worker1")
-    async with bench.fleet.running(bench.manager()):
-        await until(is_active(bench.fleet))
-        await bench.make_group("a", "b")
-        await bench.admit(GROUP, "worker1")
-        await bench.placed(GROUP, "worker1")
-        workload = await bench.get(WORKLOAD, GROUP) or {}
-        assert check_state(workload, CHECK) == "Pending"
-        await bench.shows({"a": "Pending", "b": "Pending"}, "worker1")
-
-        for name in ("a", "b"):
-            await bench.set_phase(name, "worker1", "Running")
-        await bench.shows({"a": "Running", "b": "Running"})
-        await bench.set_phase("b", "worker1", "Failed")
-        await bench.shows({"a": "Running", "b": "Failed"})
-        await bench.make_pod("c")
-        await bench.shows({"a": "Running", "b": "Failed", "c": "Pending"}, "worker1")
-        await bench.client().delete(PODS, ObjectKey("default", "b"))
-        await bench.shows({"a": "Running", "c": "Pending"}, "worker1")
-
-        await bench.client().delete(WORKLOAD, ObjectKey("default", GROUP))
-        await bench.shows({}, "worker1")
-        assert await bench.get(WORKLOAD, GROUP, "worker1") is None
-
-
 async def test_a_pod_that_is_somebody_elses_is_left_alone_and_the_group_goes_elsewhere() -> None:
     """Every member is guarded, not the first one only; what was already made there is removed."""
     bench = await Bench.of("worker1", "worker2")
@@ -324,38 +297,3 @@ async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:
         await bench.make_pod("a")
         cache = manager.cluster.jobs[PODS.gvk]
         await until(lambda: len(list(cache.informer.keys())) == 1)
-
-
-async def test_replicas_of_a_set_come_and_go_with_their_workloads() -> None:
-    """One copy for all of them, that names none; it follows the number, and goes with the last (adapters.md H3)."""
-    bench = await Bench.of("worker1", "worker2")
-    async with bench.fleet.running(bench.manager()):
-        await until(is_active(bench.fleet))
-        await until(is_active(bench.fleet, "worker2"))
-        body: Json = {"apiVersion": SETS.gvk.api_version, "kind": SETS.gvk.kind, "spec": {"replicas": 2}}
-        made = await bench.client().create(SETS, {**body, "metadata": {"name": "lws", "namespace": "default"}})
-        first, second = [await bench.make_part(made, index) for index in (0, 1)]
-        await bench.admit(first, "worker2")
-        await bench.placed(first, "worker2")
-        await bench.admit(second, "worker2")
-        await bench.placed(second, "worker2")
-        copy = await bench.get(SETS, "lws", "worker2")
-        assert copy is not None
-        assert await bench.get(SETS, "lws", "worker1") is None
-        assert check_state(await bench.get(WORKLOAD, second) or {}, CHECK) == "Pending"
-
-        await bench.client().merge_patch(SETS, ObjectKey("default", "lws"), {"spec": {"replicas": 3}})
-        third = await bench.make_part(made, 2)
-        await bench.admit(third, "worker2")
-        await bench.placed(third, "worker2")
-        assert dig(await bench.get(SETS, "lws", "worker2"), "spec", "replicas") == 3
-
-        await bench.client().delete(WORKLOAD, ObjectKey("default", first))
-        await anyio.sleep(30)
-        left = await bench.get(SETS, "lws", "worker2") or {}
-        assert left["metadata"]["uid"] == copy["metadata"]["uid"]
-        assert await bench.get(WORKLOAD, first, "worker2") is None
-        for name in (second, third):
-            await bench.client().delete(WORKLOAD, ObjectKey("default", name))
-        await anyio.sleep(30)
-        assert await bench.get(SETS, "lws", "worker2") is None

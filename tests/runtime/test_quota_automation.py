@@ -201,7 +201,7 @@ async def test_nothing_is_remembered_of_the_queues_of_workers_that_are_gone() ->
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, key, {"spec": {"clusters": ["worker2"]}})
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         assert await cpus(fleet, 700) == "4"
-        manager._work.quotas.enqueue(ObjectKey("", "cluster-queue"))
+        manager._from_workers.work.quotas.enqueue(ObjectKey("", "cluster-queue"))
         assert await cpus(fleet) == "4"
         assert set(reconciler._seen) == {"worker2"}
 

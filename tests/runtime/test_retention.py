@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import is_finished
@@ -61,39 +61,6 @@ async def test_the_winners_copies_stay_as_long_as_is_promised_though_the_daemon_
             assert await left(fleet) == (1, 1)
             await anyio.sleep(200)
             assert await left(fleet) == (0, 0)
-
-
-async def test_what_is_kept_has_no_quota() -> None:
-    """A job of the worker's whole quota runs beside it."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running(daemon(fleet, minutes=30)):
-        await run_to_its_end(fleet)
-        await anyio.sleep(10)
-        assert await left(fleet) == (1, 1)
-        queue = await DirectClient(fleet.workers["worker1"]).get(CLUSTER_QUEUE, ObjectKey("", "cluster-queue"))
-        assert queue["status"]["reservingWorkloads"] == 0
-        await fleet.admin.create(JOB, job("whole", cpu="4"))
-        await until(fleet.running_on)
-
-
-async def test_a_deleted_job_goes_at_once() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running(daemon(fleet, minutes=30)):
-        await run_to_its_end(fleet)
-        await fleet.admin.delete(JOB, ObjectKey("default", "train"), propagation="Background")
-        await anyio.sleep(30)
-        assert await left(fleet) == (0, 0)
-
-
-async def test_without_it_they_go_at_once() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running(daemon(fleet)):
-        await run_to_its_end(fleet)
-        await anyio.sleep(30)
-        assert await left(fleet) == (0, 0)
 
 
 async def test_what_ended_once_more_goes_though_the_manager_takes_no_other_end() -> None:

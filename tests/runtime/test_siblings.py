@@ -11,16 +11,12 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import (
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
-    ELASTIC_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
     JOB_OWNER_NAME_ANNOTATION,
-    PREBUILT_WORKLOAD,
-    SLICE_REPLACEMENT_ANNOTATION,
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import SLICE_REPLACED, cluster_name, nominated
+from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
@@ -87,12 +83,6 @@ class Bench:
         key = ObjectKey("default", name)
         await self.client(where).merge_patch(WORKLOAD, key, {"status": status}, subresource="status")
 
-    async def place(self, name: str) -> None:
-        """Give a slice quota and its predecessor's worker. Kueue lets it have that without nomination."""
-        await self.say(name, nominatedClusterNames=["worker1"])
-        placed: Json = {"nominatedClusterNames": None, "clusterName": "worker1"}
-        await self.say(name, conditions=said("QuotaReserved"), **placed)
-
     async def admit(self, name: str, where: str) -> None:
         async def is_there() -> bool:
             return await self.get(name, where) is not None
@@ -106,76 +96,6 @@ class Bench:
     async def is_ready(self, name: str) -> bool:
         checks = dig(await self.get(name) or {}, "status", "admissionChecks") or [{}]
         return bool(checks[0].get("state") == "Ready")
-
-
-async def test_an_elastic_job_grows_where_it_runs_and_outlives_its_first_slice() -> None:
-    """The new slice gets its copy on the old one's worker alone, then the job; cleaning the old one harms nothing."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
-    bench = Bench(fleet)
-    async with fleet.running():
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
-        job = await bench.make_job(3, **{ELASTIC_ANNOTATION: "true"})
-        uid, marks = job["metadata"]["uid"], {ELASTIC_ANNOTATION: "true"}
-        old = workload_name(JOB.gvk, "train", uid, str(job["metadata"]["generation"]))
-        await bench.make_workload(old, job, 3, marks, conditions=said("QuotaReserved"))
-        await bench.admit(old, "worker1")
-        await until(lambda: bench.is_ready(old))
-        before = await bench.job()
-        assert before is not None
-
-        job = await bench.client().merge_patch(JOB, JOB_KEY, {"spec": {"parallelism": 5}})
-        new = workload_name(JOB.gvk, "train", uid, str(job["metadata"]["generation"]))
-        await bench.make_workload(new, job, 5, {**marks, SLICE_REPLACEMENT_ANNOTATION: f"default/{old}"})
-        await anyio.sleep(5)
-        assert dig(await bench.job() or {}, "spec", "parallelism") == 3
-        ended = [*said("QuotaReserved"), *said("Finished", reason=SLICE_REPLACED)]
-        await bench.say(old, conditions=ended, state="Ready")
-        await bench.place(new)
-        await bench.admit(new, "worker1")
-        await until(lambda: bench.is_ready(new))
-
-        after = await bench.job()
-        assert after is not None
-        assert after["metadata"]["uid"] == before["metadata"]["uid"]
-        assert (after["spec"]["parallelism"], after["metadata"]["annotations"][PREBUILT_WORKLOAD]) == (5, new)
-        assert await bench.get(new, "worker2") is None
-        await bench.client().delete(WORKLOAD, ObjectKey("default", old))
-        await anyio.sleep(30)
-        assert await bench.get(old, "worker1") is None
-        assert await bench.job() is not None
-
-        await bench.client().delete(WORKLOAD, ObjectKey("default", new))
-        await anyio.sleep(30)
-        assert await bench.job() is None
-
-
-async def test_an_old_slice_deleted_before_the_job_changed_hands_waits_for_that() -> None:
-    """A worker's Kueue would stop a job whose Workload is gone. And when all are gone, so is the job."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    bench = Bench(fleet)
-    async with fleet.running():
-        await until(is_active(fleet))
-        job = await bench.make_job(3, **{ELASTIC_ANNOTATION: "true"})
-        marks = {ELASTIC_ANNOTATION: "true"}
-        await bench.make_workload("old", job, 3, marks, conditions=said("QuotaReserved"))
-        await bench.admit("old", "worker1")
-        await until(lambda: bench.is_ready("old"))
-        ended = [*said("QuotaReserved"), *said("Finished", reason=SLICE_REPLACED)]
-        await bench.say("old", conditions=ended, state="Ready")
-        await bench.make_workload("new", job, 5, {**marks, SLICE_REPLACEMENT_ANNOTATION: "default/old"})
-        await bench.place("new")
-        await bench.client().delete(WORKLOAD, ObjectKey("default", "old"))
-        await anyio.sleep(30)
-        assert await bench.get("old", "worker1") is not None
-        assert await bench.job() is not None
-
-        await bench.client().delete(WORKLOAD, ObjectKey("default", "new"))
-        await anyio.sleep(30)
-        assert await bench.job() is None
-        assert await bench.get("old", "worker1") is await bench.get("new", "worker1") is None
 
 
 async def test_what_an_earlier_job_of_the_same_name_did_is_not_told_of_the_new_one() -> None:

@@ -14,11 +14,9 @@ import pytest
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import (
-    ATTEMPT_ANNOTATION,
     JOB_UID_LABEL,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
-    SPEC_ANNOTATION,
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
@@ -141,25 +139,3 @@ async def test_one_that_was_not_recorded_is_gone_before_anybody_gets_the_workloa
             await until(runs_anew, within=180)  # it was sent back meanwhile
             assert cluster_name(await fleet.workload()) in await fleet.running_on()
             assert before not in [uid(one) for one in (await worker.list(JOB)).items]
-
-
-async def test_our_copies_have_what_the_built_in_controller_looks_for() -> None:
-    """It finds Workloads by name and origin, and jobs by the Workload they name, in either form."""
-    fleet = Fleet.of("worker1")
-    async with fleet.kueues():
-        async with fleet.running():
-            await fleet.connect()
-            await fleet.submit()
-
-            async def runs() -> bool:
-                return bool(await fleet.running_on())
-
-            await until(runs)
-            await anyio.sleep(2)
-        worker, workload = DirectClient(fleet.workers["worker1"]), await fleet.workload()
-        copy, job = await worker.get(WORKLOAD, ObjectKey.of(workload)), await worker.get(JOB, JOB_KEY)
-        assert {one["metadata"]["labels"][ORIGIN_LABEL] for one in (copy, job)} == {"multikueue"}
-        assert job["metadata"]["labels"][PREBUILT_WORKLOAD] == workload["metadata"]["name"]
-        assert job["metadata"]["annotations"][PREBUILT_WORKLOAD] == workload["metadata"]["name"]
-        assert copy["spec"]["podSets"][0]["template"] == workload["spec"]["podSets"][0]["template"]
-        assert {ATTEMPT_ANNOTATION, SPEC_ANNOTATION} <= set(copy["metadata"]["annotations"])

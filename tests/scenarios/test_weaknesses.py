@@ -1,4 +1,4 @@
-"""What a fleet does in Kueue's own controller and must not do in ours (`docs/defects.md`), seen from outside."""
+"""What a fleet does in Kueue's own controller and must not do in ours (`docs/design/defects.md`), seen from outside."""
 
 from __future__ import annotations
 

@@ -95,12 +95,12 @@ def last_workers_are_not_noted() -> AbstractContextManager[Any]:
 
 def _left(forget: Callable[[Worker], bool]) -> AbstractContextManager[Any]:
     """For some workers out of sight nothing is left to wait for."""
-    original = earlier.left_of_loss
+    original = earlier.assumed_for
 
-    def left(situation: Situation, worker: Worker) -> timedelta | None:
-        return None if forget(worker) else original(situation, worker)
+    def left(situation: Situation, worker: Worker) -> timedelta:
+        return timedelta(0) if forget(worker) else original(situation, worker)
 
-    return _all(*(mock.patch.object(module, "left_of_loss", left) for module in (earlier, assigned, unrecorded)))
+    return _all(*(mock.patch.object(module, "assumed_for", left) for module in (earlier, assigned, unrecorded)))
 
 
 def starts_wait_for_nobodys_first_answer() -> AbstractContextManager[Any]:

@@ -230,7 +230,7 @@ def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
 
 def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
     """What ran before an eviction, on a worker out of sight since, is not waited for."""
-    return mock.patch.object(pending, "until_stopped", return_value=None)
+    return mock.patch.object(pending, "blocking", return_value=())
 
 
 def unmarked_copies_win() -> AbstractContextManager[Any]:

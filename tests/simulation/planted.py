@@ -86,7 +86,7 @@ def lost_workers_get_a_third_of_the_grace() -> AbstractContextManager[Any]:
 
 
 def _with_grace(share: float) -> AbstractContextManager[Any]:
-    original = earlier.left_of_loss
+    original = earlier.assumed_for
 
     def left(situation: Situation, worker: Worker) -> Any:
         if not isinstance(worker.reach, Lost):
@@ -95,7 +95,7 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
         settings = attrs.evolve(plan_settings, worker_lost_timeout=share * plan_settings.worker_lost_timeout)
         return original(attrs.evolve(situation, settings=settings), worker)
 
-    return _all(mock.patch.object(earlier, "left_of_loss", left), mock.patch.object(assigned, "left_of_loss", left))
+    return _all(mock.patch.object(earlier, "assumed_for", left), mock.patch.object(assigned, "assumed_for", left))
 
 
 def deletes_have_no_uid() -> AbstractContextManager[Any]:

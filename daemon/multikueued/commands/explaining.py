@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 import attrs
 import click
@@ -15,11 +15,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
-from multikueue.protocols import Writer
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
 from multikueued.commands.finding import Found, find_job
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.reading import Manager, events_of
+from multikueued.commands.reading import events_of
 from multikueued.commands.running import Printed, run
 from multikueued.commands.showing import events_lines, explanation_lines, finding_lines
 from multikueued.reports.events import EventReport
@@ -52,14 +52,14 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
     """
     target = target_of(options)
 
-    async def make(client: Manager, now: datetime) -> Explanation | Unqueued:
+    async def make(client: ClusterClient, now: datetime) -> Explanation | Unqueued:
         return await gather_explanation(client, job, target.namespace, now, target.daemon_namespace)
 
     raise SystemExit(run(target, Printed(make, _lines, explanation_exit_code), output, watch=watch))
 
 
 async def gather_explanation(
-    client: Manager, job: str, namespace: str, now: datetime, daemon_namespace: str
+    client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
 ) -> Explanation | Unqueued:
     """Read the manager and explain a job.
 
@@ -77,7 +77,7 @@ async def gather_explanation(
     return explain(seen)
 
 
-async def _events_if_permitted(client: Manager, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:
+async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:
     try:
         return await events_of(client, found.about), ()
     except Forbidden:
@@ -118,7 +118,7 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
     """
     target = target_of(options)
 
-    async def make(client: Manager, now: datetime) -> tuple[EventReport, ...]:
+    async def make(client: ClusterClient, now: datetime) -> tuple[EventReport, ...]:
         del now
         found = await find_job(client, job, target.namespace, target.daemon_namespace)
         return await events_of(client, found.about)
@@ -128,10 +128,6 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
 
     printed = Printed(make, lines, value=EventList)
     raise SystemExit(run(target, printed, output, watch=watch))
-
-
-class Editor(Manager, Writer, Protocol):
-    """A manager that can be written to."""
 
 
 @attrs.frozen
@@ -169,7 +165,7 @@ def retry_command(job: str, output: Format, **options: Any) -> None:
     raise SystemExit(run(target, Printed(make, lines), output))
 
 
-async def ask_again(client: Editor, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
+async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
     """Write the annotation.
 
     Raises:

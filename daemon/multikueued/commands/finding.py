@@ -9,8 +9,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
-from multikueued.commands.reading import Manager, job_behind, read_objects
+from multikueued.commands.reading import job_behind, read_objects
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
 
@@ -37,7 +38,7 @@ class Found:
         return [one for one in (self.workload, self.job) if one is not None]
 
 
-async def find_job(client: Manager, text: str, namespace: str, daemon_namespace: str) -> Found:
+async def find_job(client: ClusterClient, text: str, namespace: str, daemon_namespace: str) -> Found:
     """Find a job by TYPE/NAME, by NAME if no other has it, or by workload/NAME.
 
     Raises:
@@ -64,7 +65,7 @@ async def find_job(client: Manager, text: str, namespace: str, daemon_namespace:
     raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
 
 
-async def _with_job(client: Manager, name: str, objects: ManagerObjects, workload: Json) -> Found:
+async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> Found:
     unread = [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
     try:
         return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
@@ -72,7 +73,7 @@ async def _with_job(client: Manager, name: str, objects: ManagerObjects, workloa
         return Found(name, objects, workload, None, (*unread, f"the job itself: you may not get {name}"))
 
 
-async def _everywhere(client: Manager) -> tuple[Json, ...]:
+async def _everywhere(client: ClusterClient) -> tuple[Json, ...]:
     """The Workloads of all namespaces, for a hint; none if they may not be listed."""
     try:
         return tuple((await client.list(WORKLOAD)).items)
@@ -80,7 +81,7 @@ async def _everywhere(client: Manager) -> tuple[Json, ...]:
         return ()
 
 
-async def _without_workload(client: Manager, wanted: JobName, namespace: str) -> Json | None:
+async def _without_workload(client: ClusterClient, wanted: JobName, namespace: str) -> Json | None:
     """The job of that name, though Kueue has no Workload for it. A NAME alone is taken for that of a Job."""
     resource = resource_of(wanted.type or "job")
     if resource is None:

@@ -9,9 +9,10 @@ import attrs
 import click
 
 from multikueue.errors import Invalid
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import USAGE, CommandError
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.reading import Manager, read_objects, workloads_of_labelled_jobs
+from multikueued.commands.reading import read_objects, workloads_of_labelled_jobs
 from multikueued.commands.running import Printed, run
 from multikueued.commands.showing import jobs_table, workers_table
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_reports
@@ -20,12 +21,7 @@ from multikueued.reports.workers import WorkerReport, worker_reports
 _STATES = [str(state) for state in JobState]
 
 
-@click.group("get")
-def get() -> None:
-    """List jobs or workers."""
-
-
-@get.command("jobs")
+@click.command("jobs")
 @target_options
 @output_option
 @watch_option
@@ -57,7 +53,7 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
     target = target_of(options)
     chosen = JobFilter("" if everywhere else target.namespace, states=states, **filters)
 
-    async def make(client: Manager, now: datetime) -> tuple[JobReport, ...]:
+    async def make(client: ClusterClient, now: datetime) -> tuple[JobReport, ...]:
         del now
         return await gather_jobs(client, chosen, selector=selector, user_label=user_label)
 
@@ -70,7 +66,7 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
 
 
 async def gather_jobs(
-    client: Manager, chosen: JobFilter, *, selector: str = "", user_label: str = ""
+    client: ClusterClient, chosen: JobFilter, *, selector: str = "", user_label: str = ""
 ) -> tuple[JobReport, ...]:
     """Read the manager and list jobs.
 
@@ -87,7 +83,7 @@ async def gather_jobs(
     return job_reports(objects, chosen, user_label=user_label, of=of)
 
 
-@get.command("workers")
+@click.command("workers")
 @target_options
 @output_option
 @watch_option
@@ -95,7 +91,7 @@ def get_workers(output: Format, watch: bool, **options: Any) -> None:
     """List the worker clusters, with their connection, jobs, quota in use and last error."""
     target = target_of(options)
 
-    async def make(client: Manager, now: datetime) -> tuple[WorkerReport, ...]:
+    async def make(client: ClusterClient, now: datetime) -> tuple[WorkerReport, ...]:
         del now
         return worker_reports(await read_objects(client, "", target.daemon_namespace))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import anyio
 import attrs
@@ -22,23 +21,15 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
-from multikueue.kube.served_kinds import Served
 from multikueue.protocols import Reader
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.published import NAME as FINDINGS
 from multikueued.reports.typenames import resource_of
 from multikueued.settings.config import LeaderElectionSettings
 
 LEASE_NAME = LeaderElectionSettings().lease_name
-
-
-class Manager(Reader, Protocol):
-    """What is asked of the manager cluster."""
-
-    async def discover(self, gvk: GVK) -> Served | None:
-        """See `KubeClient.discover`."""
-        ...
 
 
 @attrs.define(eq=False)
@@ -111,7 +102,7 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
     )
 
 
-async def job_resource(client: Manager, gvk: GVK) -> Resource | None:
+async def job_resource(client: ClusterClient, gvk: GVK) -> Resource | None:
     """The resource of a job kind; None if the manager does not serve it."""
     known = resource_of(gvk.kind.lower())
     if known is not None and known.gvk == gvk:
@@ -120,7 +111,7 @@ async def job_resource(client: Manager, gvk: GVK) -> Resource | None:
     return Resource(gvk, served.plural) if served is not None else None
 
 
-async def job_behind(client: Manager, workload: Json) -> Json | None:
+async def job_behind(client: ClusterClient, workload: Json) -> Json | None:
     """The job behind a Workload; None if there is none.
 
     Raises:
@@ -149,7 +140,7 @@ async def events_of(client: Reader, about: Sequence[Json]) -> tuple[EventReport,
 
 
 async def workloads_of_labelled_jobs(
-    client: Manager, workloads: Iterable[Json], selector: str, namespace: str
+    client: ClusterClient, workloads: Iterable[Json], selector: str, namespace: str
 ) -> list[Json]:
     """The Workloads whose jobs have labels that a selector takes.
 

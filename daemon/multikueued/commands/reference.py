@@ -22,10 +22,10 @@ from multikueued.commands.explaining import EventList, Retried, Unqueued
 from multikueued.commands.listing import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.structured import camel
+from multikueued.doctor.facts import NotChecked
+from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import Placement
-from multikueued.reports.doctor.facts import NotChecked
-from multikueued.reports.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.reports.events import EventReport
 from multikueued.reports.explaining import Explanation
 from multikueued.reports.jobs import JobReport, JobState

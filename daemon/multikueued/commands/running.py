@@ -19,9 +19,9 @@ from rich.text import Text
 
 from multikueue.core.model.outside_text import without_controls
 from multikueue.kube import KubeClient
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, Target, utc_now
-from multikueued.commands.reading import Manager
 from multikueued.commands.structured import as_json, as_yaml
 
 R = TypeVar("R")
@@ -37,7 +37,7 @@ is read a tenth of the time at most."""
 class Printed(Generic[R]):
     """How a report is made, printed and judged."""
 
-    make: Callable[[Manager, datetime], Awaitable[R]]
+    make: Callable[[ClusterClient, datetime], Awaitable[R]]
     lines: Callable[[R, datetime, int | None], list[str]]
     """As text, for a terminal of that width; None: nothing is cut."""
     exit_code: Callable[[R], int] = lambda _: FINE
@@ -90,7 +90,7 @@ def terminal_width() -> int:
     return Console().width if sys.stdout.isatty() else 80
 
 
-async def _watch(client: Manager, target: Target, printed: Printed[R], output: Format) -> None:
+async def _watch(client: ClusterClient, target: Target, printed: Printed[R], output: Format) -> None:
     """Print again and again until cancelled. At a terminal a manager that is away is told, and asked again."""
     if sys.stdout.isatty() and output in ("table", "wide"):
         with Live(console=LiveConsole(), refresh_per_second=4) as live:
@@ -113,7 +113,7 @@ async def _pause(began: float) -> None:
     await anyio.sleep(max(EVERY, took * (SHARE - 1)))
 
 
-async def _view(client: Manager, target: Target, printed: Printed[R], output: Format) -> RenderableType:
+async def _view(client: ClusterClient, target: Target, printed: Printed[R], output: Format) -> RenderableType:
     try:
         with for_people(target.config.server):
             report = await printed.make(client, utc_now())

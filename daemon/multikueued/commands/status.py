@@ -7,10 +7,11 @@ from typing import Any
 
 import click
 
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.panel import status_panel
-from multikueued.commands.reading import Manager, read_objects
+from multikueued.commands.reading import read_objects
 from multikueued.commands.running import Printed, run
 from multikueued.commands.showing import status_lines
 from multikueued.reports.status import StatusReport, status_report
@@ -27,7 +28,7 @@ def status(output: Format, watch: bool, **options: Any) -> None:
     """
     target = target_of(options)
 
-    async def make(client: Manager, now: datetime) -> StatusReport:
+    async def make(client: ClusterClient, now: datetime) -> StatusReport:
         return await gather_status(client, now, target.daemon_namespace)
 
     def lines(report: StatusReport, now: datetime, width: int | None) -> list[str]:
@@ -38,7 +39,7 @@ def status(output: Format, watch: bool, **options: Any) -> None:
     raise SystemExit(run(target, printed, output, watch=watch))
 
 
-async def gather_status(client: Manager, now: datetime, daemon_namespace: str) -> StatusReport:
+async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: str) -> StatusReport:
     """Read the manager and report."""
     return status_report(await read_objects(client, "", daemon_namespace), now, daemon_namespace)
 

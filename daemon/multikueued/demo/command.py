@@ -27,12 +27,12 @@ from multikueued.demo.showing import giving_up, print_table, problems, summary
 from multikueued.demo.watching import watch
 from multikueued.run.logs import configure_logging
 from multikueued.run.wiring import work
-from multikueued.settings.config import LoggingSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
 
 _DAEMON = Settings(
-    namespace=ObjectName(KUEUE_NAMESPACE),
+    namespace=KUEUE_NAMESPACE,
     logging=LoggingSettings(format="console", level="error"),
-    serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+    serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
 """The daemon with few log lines, on any free port of this machine."""
 

@@ -22,9 +22,9 @@ from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.run.kinds import framework_names
-from multikueued.settings.config import FrameworkName, IntegrationSettings, Settings
+from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.documents import Loader, read_text, reading
+from multikueued.settings.frameworks import framework_names
 
 NAMESPACE: Final = "default"
 """Where the sandbox has its LocalQueue."""
@@ -78,7 +78,7 @@ def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
     declared = {kind.resource.gvk.dotted for kind in kinds if kind.integration not in built_in}
     return attrs.evolve(
         settings,
-        integrations=IntegrationSettings(tuple(FrameworkName(name) for name in names)),
+        integrations=IntegrationSettings(tuple(name for name in names)),
         external_frameworks=tuple(Declaration(name=name) for name in sorted(declared)),
     )
 

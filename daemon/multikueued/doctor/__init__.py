@@ -1,1 +1,1 @@
-"""`multikueue doctor`: reads both sides, runs the checks of `multikueued.reports.doctor`, prints what they find."""
+"""`multikueue doctor`: reads both sides, checks them, prints what it finds; the leader publishes what it sees."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import attrs
@@ -12,10 +12,9 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
-from multikueue.kube.served_kinds import Served
-from multikueue.protocols import ApiClient
 from multikueue.runtime.kueue_check import kueue_on
-from multikueued.reports.doctor.facts import NotChecked, Permission
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.facts import NotChecked, Permission
 
 SELF_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False
@@ -28,19 +27,11 @@ AT_ONCE: Final = 6
 """Reviews that are asked at the same time."""
 
 
-class Client(ApiClient, Protocol):
-    """A cluster."""
-
-    async def discover(self, gvk: GVK) -> Served | None:
-        """See `KubeClient.discover`."""
-        ...
-
-
 @attrs.define(eq=False)
 class Sight:
     """One cluster, as somebody with these credentials sees it."""
 
-    client: Client
+    client: ClusterClient
     whose: str
     """Whose objects these are, in words: `the manager`, `worker1`."""
     remedy: str

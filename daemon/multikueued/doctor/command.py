@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from multikueue.core.model.conditions import timestamp
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.options import Format, output_option, target_of, target_options, utc_now
 from multikueued.commands.running import Printed, run
-from multikueued.doctor.examining import Request, gather
-from multikueued.doctor.fixing import mend
-from multikueued.doctor.showing import diagnosis_lines
+from multikueued.commands.tables import paragraph, table
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.collect import Request, gather
+from multikueued.doctor.facts import NotChecked
+from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
+from multikueued.doctor.fixes import fixes, mend
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
-from multikueued.reports.doctor.findings import Diagnosis, diagnose
-from multikueued.reports.doctor.fixes import fixes
-from multikueued.reports.doctor.table import CHECKS
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -72,3 +75,84 @@ def doctor(
 def exit_code(found: Diagnosis) -> int:
     """1 if somebody has to act."""
     return FINDING if found.has_errors else FINE
+
+
+ALIKE: Final = 10
+"""Findings of one id in the table."""
+_COLOURS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+
+
+def diagnosis_lines(found: Diagnosis, width: int, *, wide: bool) -> list[str]:
+    """The whole diagnosis: findings, what was measured, and what was not checked.
+
+    Args:
+        found: what to print.
+        width: of the terminal.
+        wide: whether to name each finding's id and side, and to print bounds of clocks.
+    """
+    lines: list[str] = []
+    told: Counter[str] = Counter()
+    for one in found.findings:
+        told[one.id] += 1
+        if wide or told[one.id] <= ALIKE:
+            lines += [*_finding(one, width, wide=wide), ""]
+    for name, count in told.items() if not wide else ():
+        if count > ALIKE:
+            lines += [*paragraph(f"And {count - ALIKE} more of {name}: -o wide or --json shows them.", width), ""]
+    lines += _measured(found.workers, width, wide=wide)
+    lines += _not_checked(found.not_checked, width)
+    return [*lines, _total(found)]
+
+
+def _finding(one: DoctorFinding, width: int, *, wide: bool) -> list[str]:
+    head = f"{one.severity}: {one.where}: {one.what}"
+    first, *rest = paragraph(head, width, rest="  ")
+    coloured = first.replace(one.severity, click.style(str(one.severity), fg=_COLOURS[one.severity]), 1)
+    lines = [coloured, *rest, *paragraph(f"Why it matters: {one.why}.", width, first="  ", rest="  ")]
+    if wide:
+        lines += paragraph(f"Finding {one.id}, to be mended on the {one.side}.", width, first="  ", rest="  ")
+    return lines + paragraph(one.remedy, width, first="  → ", rest="    ")
+
+
+def _measured(workers: Sequence[Measured], width: int, *, wide: bool) -> list[str]:
+    rows = [
+        [one.worker, one.kueue or "unknown", _milliseconds(one.latency), _clock(one, wide=wide)]
+        for one in workers
+        if one.latency is not None or one.seen_at is not None
+    ]
+    lines = table(["WORKER", "KUEUE", "LATENCY", "CLOCK"], rows, width) if rows else []
+    for one in workers:
+        if one.seen_at is not None:
+            told = f"{one.worker}: as the daemon saw it at {timestamp(one.seen_at)}, with its own credentials."
+            lines += paragraph(told, width, rest="  ")
+    return [*lines, ""] if lines else []
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1000:.0f} ms"
+
+
+def _clock(one: Measured, *, wide: bool) -> str:
+    if one.clock_from is None or one.clock_to is None:
+        return "not checked"
+    if wide:
+        return f"between {one.clock_from:+.1f} s and {one.clock_to:+.1f} s from this machine's"
+    return f"within {max(abs(one.clock_from), abs(one.clock_to)):.1f} s of this machine's"
+
+
+def _not_checked(gaps: Iterable[NotChecked], width: int) -> list[str]:
+    lines: list[str] = []
+    for gap in gaps:
+        lines += paragraph(f"{gap.what}: {gap.why}; {gap.who}", width, first="- ", rest="  ")
+    return ["Not checked:", *lines, ""] if lines else []
+
+
+def _total(found: Diagnosis) -> str:
+    counted = Counter(one.severity for one in found.findings)
+    words = (
+        [f"{counted[one]} {one}{'s' if counted[one] != 1 else ''}" for one in (Severity.ERROR, Severity.WARNING)]
+        if found.findings
+        else ["no findings"]
+    )
+    gaps = f"; {len(found.not_checked)} not checked" if found.not_checked else ""
+    return f"{', '.join(words)}{gaps}"

@@ -7,26 +7,17 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from multikueued.reports.doctor.findings import Check
-from multikueued.reports.doctor.manager_table import MANAGER_CHECKS
-from multikueued.reports.doctor.table import JOB_CHECKS
-from multikueued.reports.doctor.webhook_table import WEBHOOK_CHECKS
-from multikueued.reports.doctor.worker_table import WORKER_CHECKS
+from multikueued.doctor.checks.table import GROUPS
+from multikueued.doctor.findings import Check
 
 BEGIN: Final = "<!-- written by multikueued/doctor/reference.py -->"
 END: Final = "<!-- end -->"
-GROUPS: Final = (
-    ("On the manager", MANAGER_CHECKS),
-    ("The webhook's registration", WEBHOOK_CHECKS),
-    ("On workers", WORKER_CHECKS),
-    ("What jobs tell", JOB_CHECKS),
-)
 
 
 def reference() -> str:
     """The generated part of the page."""
     lines: list[str] = []
-    for title, checks in GROUPS:
+    for title, checks in GROUPS.items():
         lines += [f"### {title}", "", "| id | severity | what it finds | why it matters |", "|---|---|---|---|"]
         lines += [*_rows(checks), ""]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ import base64
 import binascii
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import attrs
@@ -19,7 +19,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import ApiError, SettingsError
-from multikueue.protocols import Reader, Writer
+from multikueue.protocols import ApiClient
 from multikueue.webhook.certificates import UnusableError, pem
 from multikueue.webhook.rotation import FIELDS, Credentials, renewed
 from multikueued.logserver.answers import API_SERVICE, API_SERVICE_NAME
@@ -33,15 +33,11 @@ RETRY: Final = 5.0
 log = structlog.get_logger(__name__)
 
 
-class Objects(Reader, Writer, Protocol):
-    """What is needed of the manager's API server."""
-
-
 @attrs.define(eq=False)
 class OwnCertificate:
     """Makes the certificate, renews it, and has it trusted."""
 
-    client: Objects
+    client: ApiClient
     key: ObjectKey
     """The Secret."""
     host: str

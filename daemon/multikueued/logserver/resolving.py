@@ -7,7 +7,7 @@ pods by their owners' UIDs. Each worker is read with credentials of this server 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -17,20 +17,16 @@ import structlog
 
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import SECRET, WORKLOAD
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.kube.log_stream import LogLine
-from multikueue.kube.requests import LogQuery
-from multikueue.kube.served_kinds import Served
 from multikueue.protocols import ObjectList
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
-from multikueued.commands.reading import Manager
 from multikueued.remote.finding import RETENTION, UnplacedJob
 from multikueued.remote.placed_job import PlacedJob, siblings_of
-from multikueued.remote.reaching import WorkerClient
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 from multikueued.run.copy_key import key_in
 
@@ -54,7 +50,7 @@ log = structlog.get_logger(__name__)
 class Workers:
     """The workers that this server may read."""
 
-    client: Manager
+    client: ClusterClient
     """Of the manager cluster."""
     namespace: str
     """Where the Secrets with the kubeconfigs are."""
@@ -63,7 +59,7 @@ class Workers:
     _turns: dict[str, anyio.CapacityLimiter] = attrs.field(factory=dict, init=False)
 
     @asynccontextmanager
-    async def open(self, worker: str) -> AsyncIterator[WorkerClient]:
+    async def open(self, worker: str) -> AsyncIterator[ClusterClient]:
         """A client of a worker.
 
         Raises:
@@ -71,8 +67,8 @@ class Workers:
         """
         config = await self._config(worker)
         turns = self._turns.setdefault(worker, anyio.CapacityLimiter(READS))
-        async with KubeClient(config, name=worker, options=OPTIONS) as client:
-            yield InTurns(client, turns)
+        async with InTurns(config, name=worker, options=OPTIONS, turns=turns) as client:
+            yield client
 
     async def _config(self, worker: str) -> ClusterConfig:
         name = self.secrets.get(worker)
@@ -88,20 +84,11 @@ class Workers:
             raise CommandError(told, NOT_REACHABLE) from error
 
 
-@attrs.frozen
-class InTurns:
-    """A client of a worker whose lists wait for a place; logs do not. Implements `WorkerClient`."""
+@attrs.define(eq=False)
+class InTurns(KubeClient):
+    """A client of a worker whose lists wait for a place; logs do not."""
 
-    client: KubeClient
-    turns: anyio.CapacityLimiter
-
-    async def get(self, resource: Resource, key: ObjectKey) -> Json:
-        """See `Reader.get`."""
-        return await self.client.get(resource, key)
-
-    async def discover(self, gvk: GVK) -> Served | None:
-        """See `KubeClient.discover`."""
-        return await self.client.discover(gvk)
+    turns: anyio.CapacityLimiter = attrs.field(kw_only=True)
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
@@ -110,25 +97,15 @@ class InTurns:
         with anyio.move_on_after(TURN) as waiting:
             async with self.turns:
                 waiting.deadline = math.inf  # from here on the client's own deadline counts
-                return await self.client.list(resource, namespace=namespace, label_selector=label_selector, limit=limit)
-        raise NotSent(f"{self.client.name}: list {resource}: too many others are being read")
-
-    async def pod_log(
-        self,
-        key: ObjectKey,
-        query: LogQuery,
-        on_line: Callable[[LogLine], None],
-        *,
-        on_open: Callable[[], Awaitable[None]],
-        pause: Callable[[], Awaitable[None]],
-    ) -> None:
-        """See `KubeClient.pod_log`."""
-        await self.client.pod_log(key, query, on_line, on_open=on_open, pause=pause)
+                return await KubeClient.list(
+                    self, resource, namespace=namespace, label_selector=label_selector, limit=limit
+                )
+        raise NotSent(f"{self.name}: list {resource}: too many others are being read")
 
 
 @attrs.define(eq=False)
 class LocatorOfTenant:
-    """Implements `remote.finding.Places` for one request."""
+    """Implements `remote.finding.JobLocator` for one request."""
 
     workers: Workers
     name: JobName
@@ -143,7 +120,7 @@ class LocatorOfTenant:
     _key: bytes | None = attrs.field(default=None, init=False, repr=False)
 
     async def look(self) -> PlacedJob | UnplacedJob:
-        """See `Places`."""
+        """See `JobLocator`."""
         try:
             await self._read_key()
             workload = await self._read()
@@ -168,13 +145,13 @@ class LocatorOfTenant:
         )
 
     @asynccontextmanager
-    async def client(self, worker: str) -> AsyncIterator[WorkerClient]:
-        """See `Places`."""
+    async def client(self, worker: str) -> AsyncIterator[ClusterClient]:
+        """See `JobLocator`."""
         async with self.workers.open(worker) as client:
             yield client
 
     def told(self, error: ApiError) -> str:
-        """See `Places`."""
+        """See `JobLocator`."""
         log.warning("the manager cannot be read", namespace=self.namespace, error=str(error))
         return "the manager cluster does not answer"
 

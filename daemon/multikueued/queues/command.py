@@ -13,12 +13,7 @@ from multikueued.queues.mirroring import Twin, mirror, planned
 from multikueued.workers.places import connection, tell
 
 
-@click.group()
-def queues() -> None:
-    """Make queues of workers that stand for those of the manager."""
-
-
-@queues.command("mirror")
+@click.command("mirror")
 @click.argument("name")
 @click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
 @click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged.")

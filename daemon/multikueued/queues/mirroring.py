@@ -11,9 +11,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient
+from multikueued.clusters import read
 from multikueued.reports.objects import similar
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import Say, make_namespace, read
+from multikueued.workers.places import Say, make_namespace
 
 _SHOWN: Final = 10
 """Names in a message."""

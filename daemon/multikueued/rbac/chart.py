@@ -43,7 +43,7 @@ from multikueued.rbac.spokes import (
     token_rules,
     worker_rules,
 )
-from multikueued.run.kinds import ALIASES, AUTO
+from multikueued.settings.frameworks import ALIASES, AUTO
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
 END: Final = "# end of rules"

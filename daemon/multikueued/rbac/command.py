@@ -47,12 +47,7 @@ def _account(default: str, about: str) -> Callable[[Callable[..., None]], Callab
     return click.option("--service-account", type=AccountParameter(), default=default, show_default=True, help=about)
 
 
-@click.group()
-def rbac() -> None:
-    """Print the least privileges that the daemon needs, as YAML for kubectl apply."""
-
-
-@rbac.command()
+@click.command()
 @_SETTINGS
 @_NAME
 @_account("multikueue/multikueue", "The daemon's. Its namespace must exist.")
@@ -65,7 +60,7 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
     _print(manager_objects(load_settings(config_file).settings, name, service_account))
 
 
-@rbac.command()
+@click.command()
 @_SETTINGS
 @_NAME
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
@@ -86,7 +81,7 @@ _LOGS_NAME = click.option(
 )
 
 
-@rbac.command("logs-server")
+@click.command("logs-server")
 @_SETTINGS
 @_LOGS_NAME
 @_account("multikueue/multikueue-logs", "The server's. Its namespace must exist, and has its Secrets.")
@@ -96,7 +91,7 @@ def logs_server(config_file: Path | None, name: str, service_account: Account, s
     _print(logs_server_objects(load_settings(config_file).settings, name, service_account, secrets))
 
 
-@rbac.command("logs-worker")
+@click.command("logs-worker")
 @_SETTINGS
 @_LOGS_NAME
 @_account("kueue-system/multikueue-logs", "Whose token is in the server's kubeconfig. Its namespace must exist.")
@@ -105,7 +100,7 @@ def logs_worker(config_file: Path | None, name: str, service_account: Account) -
     _print(logs_worker_objects(load_settings(config_file).settings, name, service_account))
 
 
-@rbac.command()
+@click.command()
 @_SETTINGS
 @click.option("--name", default="multikueue-spoke", show_default=True, help="Of the role and its binding.")
 @_account(

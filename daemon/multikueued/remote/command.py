@@ -14,9 +14,9 @@ import click
 from multikueue.core.model.outside_text import one_line, without_controls
 from multikueue.errors import Forbidden
 from multikueue.kube import KubeClient
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.reading import Manager
 from multikueued.commands.running import Printed, run
 from multikueued.remote.finding import Asked, LocatorOfManager, WorkerPods, sought_job
 from multikueued.remote.following import Follower
@@ -62,7 +62,7 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
     target = target_of(options)
     asked = Asked(job, target, origin)
 
-    async def make(client: Manager, now: datetime) -> PodList:
+    async def make(client: ClusterClient, now: datetime) -> PodList:
         del now
         return await gather_pods(client, asked)
 
@@ -72,7 +72,7 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
     raise SystemExit(run(target, Printed(make, lines), output, watch=watch))
 
 
-async def gather_pods(manager: Manager, asked: Asked) -> PodList:
+async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
     """Read a job's pods.
 
     Raises:

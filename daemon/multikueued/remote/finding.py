@@ -13,13 +13,14 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, NotFound
+from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
 from multikueued.commands.finding import Found, find_job
 from multikueued.commands.options import Target
-from multikueued.commands.reading import Manager, job_resource
+from multikueued.commands.reading import job_resource
 from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
-from multikueued.remote.reaching import WorkerClient, mark_key, worker_client
+from multikueued.remote.reaching import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
@@ -61,7 +62,7 @@ class JobLocator(Protocol):
         """
         ...
 
-    def client(self, worker: str) -> AbstractAsyncContextManager[WorkerClient]:
+    def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """A client of a worker.
 
         Raises:
@@ -76,13 +77,13 @@ class JobLocator(Protocol):
 
 @attrs.frozen
 class LocatorOfManager:
-    """Implements `Places` with what one person may read on the manager, Secrets included."""
+    """Implements `JobLocator` with what one person may read on the manager, Secrets included."""
 
-    manager: Manager
+    manager: ClusterClient
     asked: Asked
 
     async def look(self) -> PlacedJob | UnplacedJob:
-        """See `Places`."""
+        """See `JobLocator`."""
         try:
             found = await look_up(self.manager, self.asked)
         except ApiError as error:
@@ -95,16 +96,16 @@ class LocatorOfManager:
         ended = found.workload is not None and state_of(found.workload, found.objects) in _ENDED
         return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, ended)
 
-    def client(self, worker: str) -> AbstractAsyncContextManager[WorkerClient]:
-        """See `Places`."""
+    def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
+        """See `JobLocator`."""
         return worker_client(self.manager, worker, self.asked.target.daemon_namespace)
 
     def told(self, error: ApiError) -> str:
-        """See `Places`."""
+        """See `JobLocator`."""
         return f"the manager does not answer ({error})"
 
 
-async def look_up(manager: Manager, asked: Asked) -> PlacedJob | Found:
+async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | Found:
     """Find the job and the worker that is recorded; what is known of the job if none is.
 
     Raises:
@@ -128,7 +129,7 @@ async def look_up(manager: Manager, asked: Asked) -> PlacedJob | Found:
     )
 
 
-async def sought_job(manager: Manager, asked: Asked) -> PlacedJob:
+async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
     """The same, where a job without a worker is an error: it has no pods.
 
     Raises:
@@ -156,7 +157,7 @@ def why_nowhere(found: Found) -> str:
 class WorkerPods:
     """The pods of one job on its worker, read again when newer ones are needed."""
 
-    client: WorkerClient
+    client: ClusterClient
     sought: PlacedJob
     found: Owned = attrs.field(factory=lambda: Owned(()), init=False)
     copied: bool = attrs.field(default=False, init=False)

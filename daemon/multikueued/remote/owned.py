@@ -15,7 +15,8 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Forbidden, NotFound
-from multikueued.commands.reading import Manager, job_resource
+from multikueued.clusters import ClusterClient
+from multikueued.commands.reading import job_resource
 
 DEPTH: Final = 5
 """How many objects may stand between a pod and its job."""
@@ -64,7 +65,7 @@ class Owned:
     """Kinds in between that may not be listed: there may be more pods."""
 
 
-async def owned_pods(worker: Manager, roots: frozenset[str], namespace: str) -> Owned:
+async def owned_pods(worker: ClusterClient, roots: frozenset[str], namespace: str) -> Owned:
     """List the pods of a namespace, and what they go back to.
 
     Raises:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, Protocol
+from typing import Final
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.log_stream import LogLine
-from multikueue.kube.requests import LogQuery
-from multikueued.clusters import Lack, NoAccess, access_to
+from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
-from multikueued.commands.reading import Manager
 from multikueued.run.copy_key import key_in
 from multikueued.settings.config import MarkSettings
 
@@ -29,24 +26,8 @@ _REMEDIES: Final = {
 """What to do, and the command's exit code."""
 
 
-class WorkerClient(Manager, Protocol):
-    """What is asked of a worker."""
-
-    async def pod_log(
-        self,
-        key: ObjectKey,
-        query: LogQuery,
-        on_line: Callable[[LogLine], None],
-        *,
-        on_open: Callable[[], Awaitable[None]],
-        pause: Callable[[], Awaitable[None]],
-    ) -> None:
-        """See `KubeClient.pod_log`."""
-        ...
-
-
 @asynccontextmanager
-async def worker_client(manager: Manager, worker: str, secrets: str) -> AsyncIterator[WorkerClient]:
+async def worker_client(manager: ClusterClient, worker: str, secrets: str) -> AsyncIterator[ClusterClient]:
     """A client of a worker, by the kubeconfig that the daemon uses, under the daemon's rules for kubeconfigs.
 
     Args:
@@ -62,7 +43,7 @@ async def worker_client(manager: Manager, worker: str, secrets: str) -> AsyncIte
         yield client
 
 
-async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterConfig:
+async def worker_config(manager: ClusterClient, worker: str, secrets: str) -> ClusterConfig:
     """The address and credentials of a worker; arguments and errors as for `worker_client`."""
     try:
         cluster = await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
@@ -76,7 +57,7 @@ async def worker_config(manager: Manager, worker: str, secrets: str) -> ClusterC
         raise CommandError(f"{error}: {remedy}", code) from error
 
 
-async def mark_key(manager: Manager, namespace: str) -> bytes | None:
+async def mark_key(manager: ClusterClient, namespace: str) -> bytes | None:
     """The key by which copies are marked; None if it is not there, or may not be read."""
     try:
         return key_in(await manager.get(SECRET, ObjectKey(namespace, MarkSettings().secret_name)))

@@ -14,7 +14,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts, connecti
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.workload import placements as noted
+from multikueue.core.workload import history as noted
 from multikueue.core.workload.words import BEFORE_REASONS, BETWEEN_REASONS
 from multikueued.reports.events import EventReport
 

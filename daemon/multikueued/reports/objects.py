@@ -15,7 +15,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueued.reports.published import Published, published_in
+from multikueued.doctor.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from typing import Final, Protocol
+from typing import Final
 
 import anyio
 import structlog
@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
-from multikueue.protocols import Reader, Writer
+from multikueue.protocols import ApiClient
 
 FIELD: Final = "key"
 """Where the Secret has it."""
@@ -27,11 +27,7 @@ _BACKOFF: Final = Backoff(base=0.2, cap=30.0, jitter=0.2)
 log = structlog.get_logger(__name__)
 
 
-class SecretClient(Reader, Writer, Protocol):
-    """What is needed of the manager's API server."""
-
-
-async def shared_key(client: SecretClient, secret: ObjectKey) -> bytes:
+async def shared_key(client: ApiClient, secret: ObjectKey) -> bytes:
     """The key in the Secret; if there is none, one is made and put there.
 
     Where the Secret may not be read or written, a key for this term alone is returned, and the log says what to grant.
@@ -61,7 +57,7 @@ async def shared_key(client: SecretClient, secret: ObjectKey) -> bytes:
         await anyio.sleep(_BACKOFF.delay(failures))
 
 
-async def _read_or_make(client: SecretClient, secret: ObjectKey) -> bytes:
+async def _read_or_make(client: ApiClient, secret: ObjectKey) -> bytes:
     """Read the key, or write one. Of several that write at once one succeeds, and the others get a conflict."""
     try:
         found = await client.get(SECRET, secret)

@@ -18,6 +18,7 @@ from multikueue.runtime.discovery import Discoverer, newly_served, resolve
 from multikueue.runtime.plugins import installed_kinds
 from multikueue.runtime.unregistered_kinds import Draining, with_draining
 from multikueued.settings.config import Settings
+from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
 from multikueued.settings.kueue_configuration import Remark
 
 log = structlog.get_logger(__name__)
@@ -29,12 +30,6 @@ PATIENCE: Final = 6
 kinds must not wait for it."""
 LOOK_AGAIN: Final = 60.0
 """Seconds after which a manager that does not serve a kind is asked about it again: its CRD may be installed later."""
-ALIASES = {"deployment": "pod"}
-"""Kinds that are dispatched as another: the pods of a Deployment are queued and dispatched one by one."""
-AUTO: Final = "auto"
-"""In `integrations.frameworks`: every built-in kind that the manager serves, but those made of pods."""
-UNSUPPORTED: Final = {"sparkoperator.k8s.io/sparkapplication": "nothing delegates a SparkApplication"}
-"""Kinds that Kueue knows and that cannot be dispatched, and why."""
 
 
 def configured_kinds(settings: Settings) -> list[JobKind]:
@@ -170,15 +165,3 @@ async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Dra
             advice=advice if setting else "it is watched all the same",
         )
     return found
-
-
-def framework_names() -> list[str]:
-    """The names in `integrations.frameworks` that have an effect."""
-    names = {kind.framework for kind in AVAILABLE if kind.framework}
-    return sorted(names | {alias for alias, name in ALIASES.items() if name in names} | {AUTO})
-
-
-def rows_of(framework: str) -> list[JobKind]:
-    """The rows of one of Kueue's names; none of what stands for no kind of its own."""
-    wanted = ALIASES.get(framework, framework)
-    return [kind for kind in AVAILABLE if kind.framework == wanted]

@@ -18,7 +18,7 @@ from multikueue import KubeClient, ObjectKey
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager import Manager, utc_now
-from multikueued.findings.reached import Reached
+from multikueued.doctor.publisher import Reached
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 from multikueued.tokens.metrics import TokenMetrics
@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetrics, manager: Manager) -> None:
     """Work until cancelled, with the caches of a manager that runs."""
-    from multikueued.findings.watching import Watcher  # imports what reads certificates, which only a leader needs
+    from multikueued.doctor.publisher import Watcher  # imports what reads certificates, which only a leader needs
 
     events = EventRecorder(client, "multikueue-cluster", socket.gethostname(), utc_now)
     cluster = manager.cluster

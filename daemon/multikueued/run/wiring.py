@@ -27,10 +27,10 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.credentials.authenticator import Authenticators
+from multikueue.kube.initial_list import InitialList
 from multikueue.kube.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
 from multikueue.runtime.plugins import installed_dispatchers
-from multikueue.runtime.read_before import ReadBefore
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.copy_key import shared_key
 from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
@@ -49,7 +49,7 @@ ELECTION: Final = ClientOptions(connections=2)
 
 log = structlog.get_logger(__name__)
 
-Build: TypeAlias = Callable[[AdapterRegistry, ReadBefore, datetime | None], Manager]
+Build: TypeAlias = Callable[[AdapterRegistry, InitialList, datetime | None], Manager]
 """Builds a manager for these kinds, with the Workloads that were read; the time is `Elector.led_until`."""
 
 
@@ -204,7 +204,7 @@ def build_manager(
     metrics: Metrics,
     mark_key: bytes,
     adapters: AdapterRegistry,
-    before: ReadBefore | None = None,
+    before: InitialList | None = None,
     led_until: datetime | None = None,
     *,
     granting: ApiClient | None = None,
@@ -244,7 +244,7 @@ def build_manager(
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
-        before=before or ReadBefore(),
+        before=before or InitialList(),
         permissions=granting,
     )
 

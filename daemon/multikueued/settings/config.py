@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Literal, NewType
+from typing import Literal
 
 import attrs
 
@@ -16,47 +16,35 @@ from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.leader import BoundTokenSettings, FindingsSettings
 from multikueued.settings.profiles import ClusterProfileSettings
-
-ControllerName = NewType("ControllerName", str)
-"""A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
-LabelValue = NewType("LabelValue", str)
-"""A text that Kubernetes accepts as a label's value."""
-Port = NewType("Port", int)
-"""A TCP port; 0 for any free one."""
-ObjectName = NewType("ObjectName", str)
-"""A text that Kubernetes accepts as the name of a namespace or a Lease."""
-ServerUrl = NewType("ServerUrl", str)
-"""`https://HOST:PORT`."""
-ByteSize = NewType("ByteSize", int)
-"""Bytes, written as Kubernetes writes quantities: `16Mi`."""
-Count = NewType("Count", int)
-"""How many; at least 1."""
-DispatcherName = NewType("DispatcherName", str)
-"""One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
-KueuesDispatcherName = NewType("KueuesDispatcherName", str)
-"""The same as Kueue takes it: another controller's name needs no domain."""
-StepSize = NewType("StepSize", int)
-"""How many workers; at least 1."""
-RoundLength = NewType("RoundLength", timedelta)
-"""How long a round lasts; at least a second."""
-FrameworkName = NewType("FrameworkName", str)
-"""Kueue's name of a kind that is built into it: `batch/job`."""
+from multikueued.settings.value_types import (
+    ByteSize,
+    ControllerName,
+    Count,
+    DispatcherName,
+    FrameworkName,
+    KueuesDispatcherName,
+    LabelValue,
+    ObjectName,
+    Port,
+    RoundLength,
+    ServerUrl,
+    StepSize,
+)
 
 LEASE_DEFAULTS = LeaseSettings()
 INCREMENTAL_DEFAULTS = Incremental()
 LIMIT_DEFAULTS = AnswerLimits()
-DEFAULT_ROUND = RoundLength(INCREMENTAL_DEFAULTS.round)
 
 
 @attrs.frozen
 class IncrementalSettings:
     """Settings of the incremental dispatcher; see `multikueue.core.dispatchers.incremental.Incremental`."""
 
-    step_size: StepSize = StepSize(INCREMENTAL_DEFAULTS.step)
+    step_size: StepSize = INCREMENTAL_DEFAULTS.step
     """How many more workers each round adds."""
     order: Literal["config", "alphabetical"] = "config"
     """The order of the workers: that of the MultiKueueConfig's list, or of their names."""
-    round: RoundLength = DEFAULT_ROUND
+    round: RoundLength = INCREMENTAL_DEFAULTS.round
     """How long the workers so far have to admit a job before more are added."""
 
 
@@ -75,7 +63,7 @@ class DispatcherSettings:
 class IntegrationSettings:
     """The section `integrations` of Kueue's configuration."""
 
-    frameworks: tuple[FrameworkName, ...] = (FrameworkName("batch/job"),)
+    frameworks: tuple[FrameworkName, ...] = ("batch/job",)
     """Kinds built into Kueue, by Kueue's names; the default is Kueue's, the kind every cluster serves. Each that the
     manager serves is watched on every worker. `auto`: all that the manager serves, without those made of pods."""
     external_frameworks: tuple[Declaration, ...] = ()
@@ -89,7 +77,7 @@ class LeaderElectionSettings:
     enabled: bool = True
     """On: during a rolling update two replicas run for a while, and only one may work. Turn it off only if there is
     never more than one process, as on a developer's machine."""
-    lease_name: ObjectName = ObjectName("multikueue")
+    lease_name: ObjectName = "multikueue"
     """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
     lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
     """How long the others wait after a leader has died; see `multikueue.core.machinery.lease.LeaseSettings`."""
@@ -115,13 +103,13 @@ class LeaderElectionSettings:
 class WorkerLimitSettings:
     """How much is read of what one worker answers; see `multikueue.AnswerLimits`. One with more gets no new jobs."""
 
-    answer_size: ByteSize = ByteSize(LIMIT_DEFAULTS.answer_bytes)
+    answer_size: ByteSize = LIMIT_DEFAULTS.answer_bytes
     """Of one answer, decompressed: room for the largest object that etcd takes."""
-    list_size: ByteSize = ByteSize(LIMIT_DEFAULTS.list_bytes)
+    list_size: ByteSize = LIMIT_DEFAULTS.list_bytes
     """Of all pages of a list. In memory they take about four times as much, at worst twenty times."""
-    list_pages: Count = Count(LIMIT_DEFAULTS.list_pages)
+    list_pages: Count = LIMIT_DEFAULTS.list_pages
     """Of one list; a page has up to 500 objects."""
-    list_objects: Count = Count(LIMIT_DEFAULTS.list_objects)
+    list_objects: Count = LIMIT_DEFAULTS.list_objects
     """Of one kind on one worker, with our label."""
 
     def answer_limits(self) -> AnswerLimits:
@@ -133,7 +121,7 @@ class WorkerLimitSettings:
 class MarkSettings:
     """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
 
-    secret_name: ObjectName = ObjectName("multikueue-marks")
+    secret_name: ObjectName = "multikueue-marks"
     """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it."""
 
 
@@ -156,7 +144,7 @@ class MetricsSettings:
     """On: `/metrics` is served on a port of its own over HTTPS, to bearers of a token who may `get` the path `/metrics`
     on the manager cluster, as by other controllers. The daemon asks the manager's API server for that. Off: it is
     beside health, over plain HTTP: nothing in it is secret."""
-    port: Port = Port(8443)
+    port: Port = 8443
     """HTTPS, if `secure`. The address is `serving.bindAddress`."""
     cert_dir: str = ""
     """A folder with `tls.crt` and `tls.key`, which somebody else renews; new ones are taken within 30 s. Needed if
@@ -169,7 +157,7 @@ class ServingSettings:
 
     bind_address: str = ""
     """Empty: all addresses, IPv4 and IPv6, because kubelet and Prometheus connect from outside the pod."""
-    port: Port = Port(8080)
+    port: Port = 8080
     """One port for `/healthz`, `/readyz` and `/metrics`: nothing on it is secret, so it is plain HTTP."""
     metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
 
@@ -214,23 +202,23 @@ class WebhookSettings:
     replica serves the webhook, and the leader registers it."""
     bind_address: str = ""
     """Empty: all addresses, because API servers connect from outside the pod."""
-    port: Port = Port(9443)
+    port: Port = 9443
     """HTTPS: API servers call webhooks by nothing else."""
     cert_dir: str = ""
     """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if the daemon is to write the
     `caBundle`. Empty: the daemon makes a certificate and its authority, and renews them."""
-    secret_name: ObjectName = ObjectName("multikueue-webhook")
+    secret_name: ObjectName = "multikueue-webhook"
     """The Secret in the daemon's namespace through which replicas share the certificate they make."""
-    configuration_name: ObjectName = ObjectName("multikueue-webhook")
+    configuration_name: ObjectName = "multikueue-webhook"
     """The MutatingWebhookConfiguration. API servers call webhooks in the order of these names. Kueue's must be first,
     because it gives jobs a default queue: `kueue-mutating-webhook-configuration`."""
-    service_name: ObjectName = ObjectName("multikueue-webhook")
+    service_name: ObjectName = "multikueue-webhook"
     """The Service in front of the replicas."""
-    service_namespace: ObjectName = ObjectName("")
+    service_namespace: ObjectName = ""
     """The Service's namespace. Empty: the daemon's."""
-    service_port: Port = Port(443)
+    service_port: Port = 443
     """The Service's port."""
-    url: ServerUrl = ServerUrl("")
+    url: ServerUrl = ""
     """Instead of a Service: the address of a daemon that runs outside of the cluster."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
     """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected because it has no
@@ -255,13 +243,13 @@ class MultiKueueSettings:
 class Settings:
     """All settings. An empty file gives the defaults, which are Kueue's where Kueue has the same setting."""
 
-    controller_name: ControllerName = ControllerName(CONTROLLER_NAME)
+    controller_name: ControllerName = CONTROLLER_NAME
     """Which AdmissionChecks are ours, and which value jobs may have in `managedBy`, beside Kueue's own name, which is
     the only one that many kinds accept. The default replaces the MultiKueue built into Kueue, which must then be off.
     With another name both can run; see docs/operating.md for what Kueue's does to workers that both use."""
-    origin: LabelValue = LabelValue("multikueue")
+    origin: LabelValue = "multikueue"
     """The label's value on our copies. Managers that share a worker need different ones."""
-    namespace: ObjectName = ObjectName("")
+    namespace: ObjectName = ""
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
     gc_interval: timedelta = timedelta(minutes=1)
     """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""

@@ -4,24 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Literal, NewType
+from typing import Literal
 
 import attrs
 
 from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.spokes.settings import DEFAULT_VALIDITY
-
-ConfigName = NewType("ConfigName", str)
-"""A text that Kubernetes accepts as the name of a MultiKueueConfig that an AdmissionCheck can name."""
-Selector = NewType("Selector", str)
-"""A label selector as kubectl takes it: `accelerator=nvidia-tesla-t4,region in (eu, us)`."""
-
-
-TokenValidity = NewType("TokenValidity", timedelta)
-"""From a day to a week."""
-WEEK = TokenValidity(DEFAULT_VALIDITY)
-AccountName = NewType("AccountName", str)
-"""A text that Kubernetes accepts as the name of a ServiceAccount."""
+from multikueued.settings.value_types import AccountName, ConfigName, Selector, TokenValidity
 
 
 @attrs.frozen
@@ -35,7 +24,7 @@ class OcmClusterSettings:
     credentials: Literal["managedServiceAccount", "external"] = "managedServiceAccount"
     """Whose token is used. `managedServiceAccount`: that of a ManagedServiceAccount that the daemon makes for each
     selected cluster. `external`: the access provider of the ClusterProfile knows one, and nothing is made."""
-    token_validity: TokenValidity = WEEK
+    token_validity: TokenValidity = DEFAULT_VALIDITY
     """How long a token is valid: a day to a week. OCM's agent on the cluster renews it when a fifth of that is left."""
 
 
@@ -47,7 +36,7 @@ class OcmPermissionSettings:
     """On: each selected cluster gets a ClusterPermission with what `multikueue rbac worker` prints. Off: somebody else
     grants it. Whoever may create a ClusterPermission can grant any role on a cluster, so it is off by default, is done
     as a ServiceAccount of its own, and a ValidatingAdmissionPolicy lets nothing else pass."""
-    service_account_name: AccountName = AccountName("multikueue-permissions")
+    service_account_name: AccountName = "multikueue-permissions"
     """As whom they are written: a ServiceAccount in the daemon's namespace, which the daemon impersonates."""
 
 
@@ -95,9 +84,9 @@ class OcmSettings:
 class InventorySettings:
     """One entry of `inventory`: the ClusterProfiles with these labels fill a MultiKueueConfig, without OCM."""
 
-    selector: Selector = Selector("")
+    selector: Selector = ""
     """Which ClusterProfiles in the daemon's namespace: a label selector, as kubectl takes it."""
-    config: ConfigName = ConfigName("")
+    config: ConfigName = ""
     """The MultiKueueConfig that lists them."""
     policy: Literal["Drain", "Immediate"] = "Drain"
     """As `ocm.policy`. There is no `Evict`: an inventory has no check by which it could ask for an eviction."""

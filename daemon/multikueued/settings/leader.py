@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import NewType
 
 import attrs
 
-BesideName = NewType("BesideName", str)
-"""A text that Kubernetes accepts as the name of an object."""
-ProbeInterval = NewType("ProbeInterval", timedelta)
-"""How long between two looks at a worker; at least a minute."""
-
-DEFAULT_INTERVAL = ProbeInterval(timedelta(minutes=10))
+from multikueued.settings.value_types import ObjectName, ProbeInterval
 
 
 @attrs.frozen
@@ -22,7 +16,7 @@ class BoundTokenSettings:
     enabled: bool = False
     """On: at 80 % of such a token's life the leader asks the worker for a new one, with the worker's own credentials,
     and writes it into the Secret with the kubeconfig. It needs the permission to patch Secrets for that."""
-    secret_names: tuple[BesideName, ...] = ()
+    secret_names: tuple[ObjectName, ...] = ()
     """The only Secrets that it may write: the role names them. Empty: any Secret of the daemon's namespace."""
 
 
@@ -33,9 +27,9 @@ class FindingsSettings:
     enabled: bool = True
     """On: the leader looks at each worker as `multikueue doctor` does, with the credentials that it has, and writes
     what it sees into a ConfigMap. `multikueue doctor`, `explain` and `status` read it there."""
-    interval: ProbeInterval = DEFAULT_INTERVAL
+    interval: ProbeInterval = timedelta(minutes=10)
     """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s."""
-    config_map_name: BesideName = BesideName("multikueue-findings")
+    config_map_name: ObjectName = "multikueue-findings"
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
     their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`
     and `explain` look for the default one."""

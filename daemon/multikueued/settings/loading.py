@@ -15,9 +15,10 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
 from multikueue.kube.bounded_yaml import fault
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
-from multikueued.run.kinds import AUTO, kind_contradictions, kind_remarks
-from multikueued.settings.config import IntegrationSettings, ObjectName, Settings
+from multikueued.run.kinds import kind_contradictions, kind_remarks
+from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.documents import Loader, read_text, reading
+from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions
 from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.settings.profiles import profile_contradictions
@@ -129,11 +130,11 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 
 
-def _own_namespace(file: Path) -> ObjectName:
+def _own_namespace(file: Path) -> str:
     try:
-        return ObjectName(file.read_text().strip() or KUEUE_NAMESPACE)
+        return file.read_text().strip() or KUEUE_NAMESPACE
     except OSError:  # not in a pod
-        return ObjectName(KUEUE_NAMESPACE)
+        return KUEUE_NAMESPACE
 
 
 class _Loader(Loader):

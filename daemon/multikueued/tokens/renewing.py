@@ -24,9 +24,10 @@ from multikueue.kube import ClientOptions, ClusterConfig, KubeClient, parse_work
 from multikueue.protocols import Writer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
+from multikueued.clusters import ClusterClient
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.requesting import TokenClient, issue
+from multikueued.tokens.requesting import issue
 from multikueued.workers.objects import location
 from multikueued.workers.rotating import store, with_token
 
@@ -40,7 +41,7 @@ SETTLING: Final = 60.0
 BACKOFF: Final = Backoff(base=30.0, cap=1_800.0, jitter=0.2)
 OPTIONS: Final = ClientOptions(deadline=15.0, connection_wait=15.0, connect_deadline=8.0, connections=1)
 
-Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[TokenClient]]
+Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +54,7 @@ class Emit(Protocol):
         ...
 
 
-def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[TokenClient]:
+def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
     """A worker over HTTP, by connections that nothing else waits for."""
     return KubeClient(config, name=name, options=OPTIONS)
 

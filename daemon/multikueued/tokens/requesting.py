@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Protocol
 
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Unreachable
-from multikueue.protocols import ApiClient
+from multikueued.clusters import ClusterClient
 from multikueued.tokens.bound import Bound, life_of, request_spec
 
 
-class TokenClient(ApiClient, Protocol):
-    """A worker that can be asked for tokens."""
-
-    async def request_token(self, account: ObjectKey, spec: Json) -> Json:
-        """See `KubeClient.request_token`."""
-        ...
-
-
-async def issue(client: TokenClient, bound: Bound, life: timedelta, clock: Callable[[], datetime]) -> tuple[str, Bound]:
+async def issue(
+    client: ClusterClient, bound: Bound, life: timedelta, clock: Callable[[], datetime]
+) -> tuple[str, Bound]:
     """A new token of an account, and what is known of it: it may last less than was asked for.
 
     Raises:

@@ -24,16 +24,16 @@ from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.clusters import ClusterClient, read
 from multikueued.printing import to_yaml
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.tokens.bound import Bound, bound_in
-from multikueued.tokens.requesting import TokenClient
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.binding import authority, check_bound, issued, still_good
 from multikueued.workers.connecting import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace, read
+from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, token_in
 
 _RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
@@ -99,7 +99,7 @@ class Joining:
         return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
 
-async def add(manager: Manager, worker: TokenClient, joining: Joining) -> None:
+async def add(manager: Manager, worker: ClusterClient, joining: Joining) -> None:
     """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
 
     Raises:
@@ -170,7 +170,7 @@ async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
 
-async def credentials(manager: Manager, worker: TokenClient, joining: Joining) -> tuple[bytes, Bound | None]:
+async def credentials(manager: Manager, worker: ClusterClient, joining: Joining) -> tuple[bytes, Bound | None]:
     """The kubeconfig with the token in use, if there is one, else with a new one; and what is known of a bound one.
 
     Raises:
@@ -190,7 +190,7 @@ async def credentials(manager: Manager, worker: TokenClient, joining: Joining) -
 
 
 async def _bound(
-    manager: Manager, worker: TokenClient, joining: Joining, stored: Json | None
+    manager: Manager, worker: ClusterClient, joining: Joining, stored: Json | None
 ) -> tuple[bytes, Bound | None]:
     used, bound = token_in(stored) if stored is not None else "", await still_good(worker, stored, joining.side)
     if stored is not None and used and bound_in(stored) is None:

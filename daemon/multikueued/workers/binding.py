@@ -9,12 +9,13 @@ from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import utc_now
+from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import ROLE, ROLE_BINDING
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
-from multikueued.tokens.requesting import TokenClient, issue
+from multikueued.tokens.requesting import issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
-from multikueued.workers.places import FIELD_MANAGER, Manager, read
+from multikueued.workers.places import FIELD_MANAGER, Manager
 
 AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")
 """The ConfigMap that every namespace has, and its key: who signed the API server's certificate."""
@@ -37,7 +38,7 @@ def check_bound(settings: Settings, worker: str, life: float | None) -> None:
         raise WorkerError(f"--life: API servers give tokens for {SHORTEST.total_seconds() / 60:g}m or more")
 
 
-async def hold(worker: TokenClient, side: WorkerSide, name: str, settings: Settings) -> None:
+async def hold(worker: ClusterClient, side: WorkerSide, name: str, settings: Settings) -> None:
     """Let the account ask for tokens of itself, and make the Secret that they are bound to."""
     for obj in side.token_objects(settings):
         await worker.apply(ROLE if obj["kind"] == "Role" else ROLE_BINDING, obj, field_manager=FIELD_MANAGER)
@@ -45,7 +46,7 @@ async def hold(worker: TokenClient, side: WorkerSide, name: str, settings: Setti
 
 
 async def issued(
-    manager: Manager, worker: TokenClient, side: WorkerSide, name: str, life: float | None
+    manager: Manager, worker: ClusterClient, side: WorkerSide, name: str, life: float | None
 ) -> tuple[str, Bound]:
     """A token bound to the Secret of that name, which is made if there is none.
 
@@ -66,7 +67,7 @@ async def issued(
     return token, bound
 
 
-async def still_good(worker: TokenClient, stored: Json | None, side: WorkerSide) -> Bound | None:
+async def still_good(worker: ClusterClient, stored: Json | None, side: WorkerSide) -> Bound | None:
     """The bound token of a Secret on the manager, if it is this account's and need not be renewed yet."""
     bound = bound_in(stored) if stored is not None else None
     if bound is None or bound.account != side.subject or bound.is_due(utc_now()):
@@ -75,7 +76,7 @@ async def still_good(worker: TokenClient, stored: Json | None, side: WorkerSide)
     return bound if held else None
 
 
-async def authority(worker: TokenClient, side: WorkerSide) -> str:
+async def authority(worker: ClusterClient, side: WorkerSide) -> str:
     """Who signed the worker's certificate, as it tells its own pods.
 
     Raises:

@@ -12,15 +12,14 @@ import attrs
 import click
 
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.clusters import ClusterClient
+from multikueued.settings.config import Settings
 from multikueued.settings.loading import load_settings
 from multikueued.settings.values import parse_duration
-from multikueued.tokens.requesting import TokenClient
-from multikueued.workers.granting_logs_command import grant_logs_command
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class Duration(click.ParamType[float]):
@@ -50,7 +49,7 @@ class Clusters:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]]) -> None:
+    def run_on_both(self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]]) -> None:
         """Do something on the manager and, if one is named, on the worker."""
         self.run(partial(self._on_both, work))
 
@@ -58,7 +57,9 @@ class Clusters:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
-    async def _on_both(self, work: Callable[[Manager, TokenClient | None], Awaitable[None]], manager: Manager) -> None:
+    async def _on_both(
+        self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]], manager: Manager
+    ) -> None:
         if self.worker is None:
             await work(manager, None)
             return
@@ -80,7 +81,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         ) -> None:
             settings = load_settings(config_file).settings
             if namespace is not None:
-                settings = attrs.evolve(settings, namespace=ObjectName(namespace))
+                settings = attrs.evolve(settings, namespace=namespace)
             worker_context = others.pop("worker_context", None)
             files = others.pop("worker_kubeconfig", None) or kubeconfig
             worker = connection(files, worker_context) if worker_context is not None else None
@@ -93,7 +94,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         options = (
             click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
             click.option(*names, help="The manager's context. Without it: the kubeconfig's current one."),
-            click.option("--config-file", type=_FILE, help="The daemon's settings: kinds, namespace, origin."),
+            click.option("--config-file", type=FILE, help="The daemon's settings: kinds, namespace, origin."),
             click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
         )
         for option in options:
@@ -104,7 +105,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
 
 
 _ALONE = _manager_options("--context --manager-context")
-_BESIDE = _manager_options("--manager-context")
+BESIDE = _manager_options("--manager-context")
 
 
 def _side_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -126,22 +127,17 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
 
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
-_NAME = click.argument("name")
-_CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+NAME = click.argument("name")
+CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
 
 
-@click.group()
-def worker() -> None:
-    """Add, remove and rotate worker clusters; cordon and drain them."""
-
-
-@worker.command()
-@_NAME
-@_CONTEXT
-@_BESIDE
+@click.command()
+@NAME
+@CONTEXT
+@BESIDE
 @_side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
-@click.option("--ca", type=_FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
+@click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
@@ -179,7 +175,7 @@ def add(
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         assert client is not None, "--context is required"
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
@@ -189,10 +185,10 @@ def add(
     clusters.run_on_both(work)
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @click.option("--context", "worker_context", help="The worker's context: remove its account there, too.")
-@_BESIDE
+@BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
@@ -204,16 +200,16 @@ def remove(
 
     del context
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
 
     clusters.run_on_both(work)
 
 
-@worker.command()
-@_NAME
-@_CONTEXT
-@_BESIDE
+@click.command()
+@NAME
+@CONTEXT
+@BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
 @_BOUND
@@ -224,7 +220,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 
     del context
 
-    async def work(manager: Manager, client: TokenClient | None) -> None:
+    async def work(manager: Manager, client: ClusterClient | None) -> None:
         assert client is not None, "--context is required"
         await renew(manager, client, name, side, **wanted)
 
@@ -234,8 +230,8 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 _REASON = click.option("--reason", default="", help="Told to users whose jobs wait.")
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
@@ -248,8 +244,8 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
     clusters.run(work)
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
@@ -258,8 +254,8 @@ def uncordon(name: str, clusters: Clusters) -> None:
     clusters.run(lambda manager: reopen(manager, name))
 
 
-@worker.command()
-@_NAME
+@click.command()
+@NAME
 @_ALONE
 @_REASON
 @click.option("--timeout", type=Duration(), help="For all jobs to be gone. Without it: as long as it takes.")
@@ -276,6 +272,3 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
         await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
 
     clusters.run(work)
-
-
-worker.add_command(grant_logs_command(lambda command: _NAME(_CONTEXT(command)), _BESIDE))

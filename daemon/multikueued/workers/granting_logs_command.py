@@ -2,50 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from multikueue.protocols import ApiClient
+from multikueued.workers.command import BESIDE, CONTEXT, FILE, NAME, Clusters
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager
 
-if TYPE_CHECKING:
-    from multikueued.workers.command import Clusters
 
-Decorator = Callable[[Callable[..., None]], Callable[..., None]]
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+@click.command("grant-logs")
+@NAME
+@CONTEXT
+@BESIDE
+@click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
+@click.option("--worker-namespace", default="kueue-system", show_default=True, help="Of the account there.")
+@click.option("--account", default="multikueue-logs", show_default=True, help="The service account there.")
+@click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
+@click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
+@click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue logs-server.")
+@click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
+def grant_logs_command(clusters: Clusters, **options: Any) -> None:
+    """Let multikueue logs-server read logs of the worker cluster NAME.
 
-
-def grant_logs_command(name_and_context: Decorator, clusters_option: Decorator) -> click.Command:
-    """The subcommand.
-
-    Args:
-        name_and_context: the argument and the option that all subcommands have which reach a worker.
-        clusters_option: the options that say where the manager is, as one argument `clusters`.
+    It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
+    on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
     """
-
-    @click.command("grant-logs")
-    @name_and_context
-    @clusters_option
-    @click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
-    @click.option("--worker-namespace", default="kueue-system", show_default=True, help="Of the account there.")
-    @click.option("--account", default="multikueue-logs", show_default=True, help="The service account there.")
-    @click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
-    @click.option("--ca", type=_FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
-    @click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue logs-server.")
-    @click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
-    def command(clusters: Clusters, **options: Any) -> None:
-        """Let multikueue logs-server read logs of the worker cluster NAME.
-
-        It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
-        on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
-        """
-        _grant(clusters, **options)
-
-    return command
+    _grant(clusters, **options)
 
 
 def _grant(

@@ -17,9 +17,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, name_of
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.cordons import is_serving_pod
+from multikueued.clusters import read
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
-from multikueued.workers.places import Manager, read
+from multikueued.workers.places import Manager
 
 _MAKERS: Final = ("ReplicaSet", "Deployment", "StatefulSet", "LeaderWorkerSet")
 """Kinds that make a pod anew when it ends."""

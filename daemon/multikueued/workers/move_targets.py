@@ -17,8 +17,8 @@ from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
-from multikueued.clusters import NoAccess, access_to
-from multikueued.workers.places import Manager, read
+from multikueued.clusters import NoAccess, access_to, read
+from multikueued.workers.places import Manager
 
 UNLIMITED: Final = float("inf")
 

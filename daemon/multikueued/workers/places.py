@@ -20,6 +20,7 @@ from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient, load_kubeconfig
 from multikueue.protocols import ApiClient
+from multikueued.clusters import read
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import WorkerError
 
@@ -85,14 +86,6 @@ async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = 
     """The manager cluster, while the command works."""
     async with KubeClient(config, name="manager") as client:
         yield Manager(client, settings, say)
-
-
-async def read(client: ApiClient, resource: Resource, key: ObjectKey) -> Json | None:
-    """An object; None if there is none."""
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None
 
 
 async def make_namespace(client: ApiClient, name: str) -> bool:

@@ -10,13 +10,14 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, S
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
+from multikueued.clusters import read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.workers import objects
 from multikueued.workers.cordoning import cordon
 from multikueued.workers.draining import drain
 from multikueued.workers.jobs import running_on, title
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import Manager, change_list, read, remove
+from multikueued.workers.places import Manager, change_list, remove
 from multikueued.workers.tokens import account_secrets
 
 _REASON: Final = "it is being removed"

@@ -13,19 +13,19 @@ from multikueue.core.model.objects import name_of, resource_version
 from multikueue.kube.bounded_yaml import BoundedLoader
 from multikueue.protocols import Writer
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.clusters import ClusterClient, read
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
-from multikueued.tokens.requesting import TokenClient
 from multikueued.workers import objects
 from multikueued.workers.binding import check_bound, issued
 from multikueued.workers.connecting import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import Manager, decoded, read, remove
+from multikueued.workers.places import Manager, decoded, remove
 from multikueued.workers.tokens import account_secrets, filled, token_in
 
 
 async def rotate(
     manager: Manager,
-    worker: TokenClient,
+    worker: ClusterClient,
     name: str,
     side: WorkerSide,
     timeout: float,
@@ -75,13 +75,13 @@ async def rotate(
     await _tell_others(manager, worker, name, side, fresh)
 
 
-async def _tell_others(manager: Manager, worker: TokenClient, name: str, side: WorkerSide, fresh: str) -> None:
+async def _tell_others(manager: Manager, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
     others = [name_of(one) for one in await account_secrets(worker, side) if name_of(one) != fresh]
     if others:
         manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")
 
 
-async def _source(worker: TokenClient, side: WorkerSide, secret: Json, was: Bound | None) -> Json | None:
+async def _source(worker: ClusterClient, side: WorkerSide, secret: Json, was: Bound | None) -> Json | None:
     """The Secret on the worker whose deletion makes the token in use void; None: there is none."""
     used = token_in(secret)
     for one in await account_secrets(worker, side):
@@ -95,7 +95,7 @@ def _life(asked: float | None, was: Bound | None) -> float | None:
 
 
 async def _new(
-    manager: Manager, worker: TokenClient, side: WorkerSide, name: str, *, ends: bool, life: float | None
+    manager: Manager, worker: ClusterClient, side: WorkerSide, name: str, *, ends: bool, life: float | None
 ) -> tuple[str, Bound | None]:
     if ends:
         return await issued(manager, worker, side, name, life)

@@ -15,6 +15,7 @@ def _kueue(kind: str, plural: str, *, namespaced: bool) -> Resource:
 WORKLOAD = _kueue("Workload", "workloads", namespaced=True)
 LOCAL_QUEUE = _kueue("LocalQueue", "localqueues", namespaced=True)
 CLUSTER_QUEUE = _kueue("ClusterQueue", "clusterqueues", namespaced=False)
+COHORT = _kueue("Cohort", "cohorts", namespaced=False)
 RESOURCE_FLAVOR = _kueue("ResourceFlavor", "resourceflavors", namespaced=False)
 WORKLOAD_PRIORITY_CLASS = _kueue("WorkloadPriorityClass", "workloadpriorityclasses", namespaced=False)
 ADMISSION_CHECK = _kueue("AdmissionCheck", "admissionchecks", namespaced=False)

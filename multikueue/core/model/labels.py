@@ -84,7 +84,7 @@ LAST_WORKER_ANNOTATION: Final = "multikueue.dev/last-worker"
 worker has been seen, or has been lost for `workerLostTimeout`."""
 
 PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
-"""On a Workload of the manager that was moved: where it has run before (`core.workload.placements`)."""
+"""On a Workload of the manager that was moved: where it has run before (`core.workload.history`)."""
 RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
 """On a Workload of the manager, set by its user: a time (RFC 3339). With each new one, workers that have refused the
 Workload are asked again at once."""

@@ -129,6 +129,11 @@ def cluster_name(workload: Json) -> ClusterName | None:
     return dig(workload, "status", "clusterName") or None
 
 
+def noted_worker(workload: Json) -> ClusterName | None:
+    """The worker that had it last, as far as an annotation of ours keeps its name."""
+    return ClusterName(annotations_of(workload).get(labels.LAST_WORKER_ANNOTATION) or "") or None
+
+
 def nominated(workload: Json) -> tuple[str, ...]:
     """The workers it is offered to."""
     return tuple(dig(workload, "status", "nominatedClusterNames") or ())

@@ -20,7 +20,7 @@ from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Pl
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import send_back, withdraw
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, left_of_loss
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, assumed_for
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
 
@@ -73,8 +73,8 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     copy = worker.workload if worker.reachable else None
     if copy is not None and workloads.is_evicted(copy) and not workloads.is_finished(copy):
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    left = left_of_loss(situation, worker)
-    if left is not None and not _has_sent_nothing(situation, worker):
+    left = assumed_for(situation, worker)
+    if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
     if copy is not None and workloads.is_finished(copy) and not is_spent(copy):
         return Plan((finish_as(situation, copy),))

@@ -110,7 +110,8 @@ def _admitted(cluster: ClusterName) -> str:
 def _told(situation: Situation, cluster: ClusterName, state: CheckState) -> str:
     """The check's message once a worker has it, with what its user should know beside that."""
     told = _admitted(cluster)
-    if missing := situation.snapshot.missing_setting or situation.undelegated:
+    undelegated = situation.not_delegated if isinstance(situation.not_delegated, str) else ""
+    if missing := situation.snapshot.missing_setting or undelegated:
         told += f", and new jobs like it are not dispatched: {missing}"
     if situation.settings.pods_ready and situation.free_here:
         kept = state is CheckState.PENDING

@@ -23,8 +23,8 @@ from multikueue.core.model.workloads import is_elastic, is_finished, is_live, is
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import withdraw
-from multikueue.core.workload.possible_runs import hidden, last_worker, note_last_worker
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -57,8 +57,8 @@ def stop_evicted(situation: Situation) -> Plan:
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
         stopping += jobs if _stops(worker.workload) else ()
-    if waits := hidden(situation, situation.workers):
-        return Plan((*noted, *effects), look_again=min(waits).total_seconds())
+    if runs := situation.possible_runs:
+        return Plan((*noted, *effects), look_again=min(run.until for run in runs).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan((*effects, *noted))  # a note that is refused does not keep the quota
@@ -109,10 +109,10 @@ def _release_all(situation: Situation) -> Iterator[Effect]:
 
 
 def _may_run(situation: Situation) -> bool:
-    last = last_worker(situation)
+    last = situation.last_worker
     ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
     shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
-    return shown or bool(hidden(situation, situation.workers))
+    return shown or bool(situation.possible_runs)
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -146,7 +146,7 @@ def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:
     """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
-    if worker.name == last_worker(situation):
+    if worker.name == situation.last_worker:
         return True
     copies = [*situation.jobs_on(worker), *([worker.workload] if worker.workload is not None else [])]
     return any(_counts(situation, worker, copy) for copy in copies)
@@ -158,7 +158,7 @@ def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
     The job of a group, or of an elastic job, may have the mark of another of its Workloads.
     """
     proofs = set(_proofs(situation, worker, copy, situation.workload))
-    if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == last_worker(situation)):
+    if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == situation.last_worker):
         return True
     return any(Proof.EXACT in _proofs(situation, worker, copy, one) for one in situation.snapshot.siblings)
 

@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
-from multikueue.core.model.marks import Proof
+from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import has_had_owner, is_finished, is_stopping, retry_count
@@ -68,7 +68,7 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         return
     jobs, unproven = _of_no_attempt(situation, worker), False
     for job in jobs:
-        if situation.is_of_earlier_attempt(worker, job.object) and not has_stopped(situation, worker, job.object):
+        if _is_of_earlier_attempt(situation, worker, job.object) and not has_stopped(situation, worker, job.object):
             ending = is_terminating(job.object)
             yield _leftover(worker, job, f"of an earlier attempt {'is still ending' if ending else 'may still run'}")
         elif worker.configured and situation.proof(worker, job.object) is Proof.NONE:
@@ -78,6 +78,12 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     copy = worker.workload if worker.configured and worker.in_sight and not unproven else None
     if copy is not None and has_had_owner(copy) and situation.proof(worker, copy) is Proof.NONE:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
+
+
+def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
+    named = (situation.marks.of(situation.workload, situation.attempt, one.name) for one in situation.workers)
+    return situation.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
 
 _FOREIGN: Final = "is not of our making, and must be gone first"

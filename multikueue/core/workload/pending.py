@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
-from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.model import workloads
@@ -19,6 +18,7 @@ from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
+from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
     Leftover,
     is_stubborn,
@@ -30,20 +30,16 @@ from multikueue.core.workload.leftovers import (
 from multikueue.core.workload.possible_runs import (
     FIRST_ANSWER,
     LEFTOVER_GRACE,
-    may_run_for,
-    note_last_worker,
-    until_stopped,
+    PossibleRun,
+    blocking,
+    left_of_short_loss,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connected, Lost, Removing, Unserved, Worker
+from multikueue.core.workload.snapshot import Removing, Worker
 from multikueue.core.workload.waiting import NOBODY_TAKES_IT, may_say, offered
 from multikueue.core.workload.words import with_reasons
-
-SHORT_LOSS: Final = timedelta(seconds=60)
-"""A nominated worker that answered more recently than this keeps its place, so a short loss rewrites no nominations.
-An API server that is restarted is away for less, and nobody waits meanwhile: other workers may admit the Workload."""
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -53,8 +49,8 @@ def dispatch(situation: Situation) -> Plan:
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
     chosen = winner(situation)
     left = left_over(situation, chosen) if chosen is not None else ()
-    held_up = _held_up(situation, chosen, left) if chosen is not None else None
-    if chosen is not None and held_up is None and _is_allowed(situation, chosen, nomination):
+    runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
+    if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan((*noted, *stale))
         return Plan((*_hand_over(situation, chosen), *stale))
@@ -62,12 +58,13 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
-    told = tuple(_tell_held_up(situation, chosen, left))
+    told = tuple(_tell_held_up(situation, runs, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
+    held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
@@ -76,18 +73,11 @@ def dispatch(situation: Situation) -> Plan:
     return Plan(effects, look_again=min(again, default=None), problems=problems)
 
 
-def _held_up(situation: Situation, chosen: Worker, left: tuple[Leftover, ...]) -> timedelta | None:
-    """How long the chosen worker is not recorded, or until when to look again; None: it is recorded."""
-    unseen = until_stopped(situation, chosen)
-    return LEFTOVER_GRACE if left and unseen is None else unseen
-
-
-def _tell_held_up(situation: Situation, chosen: Worker | None, left: tuple[Leftover, ...]) -> Iterator[Effect]:
+def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded."""
-    for worker in situation.workers if chosen is not None else ():
-        if worker is not chosen and not worker.in_sight and may_run_for(situation, worker) is not None:
-            why = "it cannot be seen and may still run an earlier attempt"
-            yield Announce("Warning", f'Waiting for worker cluster "{worker.name}": {why}')
+    for run in runs:
+        if run.why:
+            yield Announce("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
     for one in left:
         yield Announce("Warning", f"Waiting for {one}")
     for why in whys_not_given_up(situation, left) if left else ():
@@ -162,21 +152,11 @@ def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     names = workloads.nominated(situation.workload)
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
     hopes = {
-        worker.name: starting if not worker.answered else _short_loss(situation, worker)
+        worker.name: starting if not worker.answered else left_of_short_loss(situation, worker)
         for worker in situation.workers
         if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-
-def _short_loss(situation: Situation, worker: Worker) -> timedelta:
-    """How much longer the loss of a worker, or of the kind there, counts as a short one."""
-    match worker.reach, worker.kind:
-        case Lost(since), _ if since is not None:
-            return SHORT_LOSS - (situation.now - since)
-        case Connected(), Unserved(failing_for):
-            return SHORT_LOSS - failing_for
-    return timedelta(0)
 
 
 def wait_for_group(situation: Situation) -> Plan:

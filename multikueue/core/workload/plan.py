@@ -33,7 +33,6 @@ from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.possible_runs import may_run_for
 from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
@@ -145,7 +144,7 @@ def _may_run_already(situation: Situation) -> bool:
         return True
     if has_quota(situation.workload) and not is_evicted(situation.workload):
         return False  # at most it is offered
-    return any(not one.is_empty or may_run_for(situation, one) is not None for one in situation.workers)
+    return bool(situation.possible_runs) or not all(one.is_empty for one in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:

@@ -1,4 +1,4 @@
-"""Whether an earlier attempt of the job may still run where it cannot be seen. See `leftovers` for what can.
+"""Where a job of an earlier attempt may still run unseen, until when, and why. See `leftovers` for what can be seen.
 
 This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
 `clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
@@ -7,13 +7,14 @@ may be recorded before that is clear: the job would run twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
+import attrs
+
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -23,12 +24,11 @@ from multikueue.core.model.workloads import (
     is_finished,
     is_replaced,
     is_stopping,
+    noted_worker,
     reserved_at,
 )
-from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
-from multikueue.core.workload.placements import new_placements
-from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
+    Connected,
     Connecting,
     Creating,
     Lost,
@@ -39,72 +39,106 @@ from multikueue.core.workload.snapshot import (
     Worker,
 )
 
+if TYPE_CHECKING:
+    from multikueue.core.workload.situation import Situation
+
 FIRST_ANSWER: Final = timedelta(seconds=60)
 """How long a worker may take to answer, or to fail to, for the first time after a start: a request's deadline is half
 as long."""
 LATE_CREATION: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
 way, and arrive after its sender has given up."""
-
 LEFTOVER_GRACE: Final = timedelta(seconds=60)
 """How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
+SHORT_LOSS: Final = timedelta(seconds=60)
+"""A worker that answered more recently than this counts as if it were in sight where only words and nominations depend
+on it: an API server that is restarted is away for less, and thousands of Workloads need not be written twice for it."""
+_NO_TIME: Final = timedelta(0)
 
 
-def until_stopped(situation: Situation, chosen: Worker) -> timedelta | None:
-    """How long nobody may be recorded, because an earlier attempt may still run unseen; None: go on.
+@attrs.frozen
+class PossibleRun:
+    """A worker on which a job of this Workload may run although it does not show."""
+
+    worker: ClusterName
+    until: timedelta
+    """From now: nobody else is recorded before that."""
+    why: str = ""
+    """For the user; empty where it is a matter of seconds."""
+
+
+def possible_runs(situation: Situation) -> tuple[PossibleRun, ...]:
+    """Every worker that may run it unseen: `Situation.possible_runs` keeps them for one decision."""
+    times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
+    return tuple(PossibleRun(worker.name, left, _why(worker)) for worker, left in times if left > _NO_TIME)
+
+
+def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
+    """What keeps a Workload from being recorded.
 
     Args:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
             is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
     """
-    others = [worker for worker in situation.workers if worker.name != chosen.name]
-    waits = hidden(situation, others)
-    if any(_runs_for_other_slice(situation, worker) for worker in others):
-        waits.append(LATE_CREATION)  # that slice has to take it away
+    yield from (run for run in situation.possible_runs if run.worker != chosen.name)
+    for worker in situation.workers:
+        if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
+            yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
     if situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE:
-        waits.append(LEFTOVER_GRACE)
-    return max(waits, default=None)
+        yield PossibleRun(chosen.name, LEFTOVER_GRACE)
 
 
-def hidden(situation: Situation, workers: Iterable[Worker]) -> list[timedelta]:
-    """For how much longer a job of this Workload may run unseen on each of these workers where it may."""
-    return [left for worker in workers if (left := may_run_for(situation, worker)) is not None]
+def _why(worker: Worker) -> str:
+    return "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt"
 
 
-def may_run_for(situation: Situation, worker: Worker) -> timedelta | None:
-    """For how much longer a job of this Workload may run there without being seen; None: it does not."""
+def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if isinstance(worker.in_flight, Creating):
         return FIRST_ANSWER
     if worker.in_sight:
-        return _positive(LATE_CREATION - worker.creation.ago) if isinstance(worker.creation, Unanswered) else None
+        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
         # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
         if not is_stopping(worker.workload):
             return situation.settings.worker_lost_timeout
         if not _earlier_slices(situation):
-            return None
-    return left_of_loss(situation, worker) if _may_have_one(situation, worker) else None
+            return _NO_TIME
+    return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
 
 
-def left_of_loss(situation: Situation, worker: Worker) -> timedelta | None:
-    """What is left of `worker_lost_timeout` for a worker out of sight; None: it is over.
+def assumed_for(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer a worker out of sight is assumed to have what it had; zero: for no longer.
 
-    For one that answers, but with what cannot be read, it does not begin.
+    For one that answers, but with what cannot be read, no time runs out.
     """
+    return max(_NO_TIME, _left_of_timeout(situation, worker))
+
+
+def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
         case ((Lost(None) | Unreadable()), _):
             return timeout
         case Lost(datetime() as since), _:
-            return _positive(timeout - (situation.now - _seen_lost(situation, worker, since)))
+            return timeout - (situation.now - _seen_lost(situation, worker, since))
         case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, Unreadable():
             return timeout
         case _, Unserved(failing_for):
-            return _positive(timeout - failing_for)
-    return None
+            return timeout - failing_for
+    return _NO_TIME
+
+
+def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
+    match worker.reach, worker.kind:
+        case Lost(datetime() as since), _:
+            return max(_NO_TIME, SHORT_LOSS - (situation.now - since))
+        case Connected(), Unserved(failing_for):
+            return max(_NO_TIME, SHORT_LOSS - failing_for)
+    return _NO_TIME
 
 
 def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetime:
@@ -114,44 +148,6 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
     """
     began = reserved_at(situation.workload) if situation.assigned_to == worker.name else None
     return noted if began is None else max(noted, min(began, situation.now))
-
-
-def note_last_worker(situation: Situation) -> Iterator[Effect]:
-    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
-
-    The same write notes a placement that has ended.
-    """
-    noted = noted_worker(situation.workload)
-    annotations: dict[str, str | None] = {}
-    wanted = next((worker.name for worker in situation.workers if _is_in_doubt(situation, worker)), None)
-    if noted != wanted:
-        annotations[LAST_WORKER_ANNOTATION] = wanted
-    if (ended := new_placements(situation)) is not None:
-        annotations[PLACEMENTS_ANNOTATION] = ended
-    if annotations:
-        yield _annotated(situation, annotations)
-
-
-def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
-    if noted_worker(situation.workload) != worker.name:
-        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
-
-
-def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
-    metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
-    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
-
-
-def noted_worker(workload: Json) -> ClusterName | None:
-    """The worker that `note_last_worker` has kept on the Workload."""
-    noted = annotations_of(workload).get(LAST_WORKER_ANNOTATION)
-    return ClusterName(noted) if noted else None
-
-
-def _is_in_doubt(situation: Situation, worker: Worker) -> bool:
-    recorded = situation.assigned_to is not None
-    return not recorded and worker.name == last_worker(situation) and may_run_for(situation, worker) is not None
 
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
@@ -172,7 +168,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
         return True
     if not worker.seen and any(map(_has_lost_its_record, slices)):
         return True
-    last = last_worker(situation)
+    last = situation.last_worker
     if last is not None:
         return last == worker.name and not worker.seen
     return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
@@ -180,7 +176,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:
     """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
-    return worker.configured or worker.name == last_worker(situation)
+    return worker.configured or worker.name == situation.last_worker
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
@@ -206,12 +202,3 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
     goes = is_terminating(job) or worker.workload is None or is_stopping(worker.workload)
     return showed_it and goes
-
-
-def last_worker(situation: Situation) -> ClusterName | None:
-    """The worker that is recorded, or was recorded last."""
-    return situation.assigned_to or situation.snapshot.last_worker or noted_worker(situation.workload)
-
-
-def _positive(left: timedelta) -> timedelta | None:
-    return left if left > timedelta(0) else None

@@ -15,11 +15,10 @@ from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import Json
 from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.possible_runs import left_of_loss, may_run_for
+from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
-    Connected,
     Connecting,
     Lost,
     Syncing,
@@ -29,10 +28,6 @@ from multikueue.core.workload.snapshot import (
     Worker,
 )
 from multikueue.core.workload.words import condensed, plain
-
-TELL_LOSS_AFTER: Final = timedelta(seconds=60)
-"""How long a worker must be out of sight until Workloads tell it: an API server that is restarted is back by then, and
-thousands of Workloads need not be written twice for it."""
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -45,18 +40,6 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
             yield part(worker, why)
 
 
-def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta | None:
-    """For how much longer a worker counts as if it were in sight; None: it is in sight, or out of it for longer."""
-    match worker.reach, worker.kind:
-        case Lost(datetime() as since), _:
-            left = TELL_LOSS_AFTER - (situation.now - since)
-        case Connected(), Unserved(failing_for):
-            left = TELL_LOSS_AFTER - failing_for
-        case _:
-            return None
-    return left if left > timedelta(0) else None
-
-
 def part(worker: Worker, why: str) -> str:
     """One part of the message."""
     return f"{worker.name}: {plain(why)}"
@@ -66,7 +49,7 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
     if held := why_withheld(situation, worker):
         return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
-    passes = bool(names) and left_of_short_loss(situation, worker) is not None
+    passes = bool(names) and bool(left_of_short_loss(situation, worker))
     if (not worker.in_sight and not passes) or isinstance(worker.kind, Unusable):
         return out_of_sight(worker) + _earlier_attempt(situation, worker)
     if worker.refusal is not None:
@@ -84,8 +67,10 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     """Until when nobody else gets the job, because it may still run there."""
-    left = may_run_for(situation, worker) if _counts(worker) else None
-    return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + left)}" if left else ""
+    for run in situation.possible_runs if _counts(worker) else ():
+        if run.worker == worker.name:
+            return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + run.until)}"
+    return ""
 
 
 def out_of_sight(worker: Worker) -> str:
@@ -138,10 +123,10 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     """
     if worker.in_sight:
         return (f"{worker.name} {_REMOVED}" if worker.removed else ""), None
-    left, timeout = left_of_loss(situation, worker), situation.settings.worker_lost_timeout
-    if left is None:
+    left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
+    if not left:
         return "", None
-    patience = TELL_LOSS_AFTER if timeout > 2 * TELL_LOSS_AFTER else timedelta(0)
+    patience = SHORT_LOSS if timeout > 2 * SHORT_LOSS else timedelta(0)
     if (early := patience - (timeout - left)) > timedelta(0) and _counts(worker):
         return "", early
     removed = "; its MultiKueueCluster is gone" if worker.removed else ""

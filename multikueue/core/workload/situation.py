@@ -13,10 +13,11 @@ from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
 from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
-from multikueue.core.model.marks import Marks, Proof, mark_of
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
+from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workload.words import head_of
 from multikueue.errors import RuleError
@@ -173,11 +174,6 @@ class Situation:
         """Whether a Ready check would start the job on the manager as well, or is not wanted."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
-    @property
-    def undelegated(self) -> str:
-        """Why the manager's own controllers would run the job; empty if they leave it to us or that cannot be told."""
-        return self.not_delegated if isinstance(self.not_delegated, str) else ""
-
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
         return self._stamp(self._mark_on(worker))
@@ -191,6 +187,16 @@ class Situation:
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
         return workloads.cluster_name(self.workload)
+
+    @cached_property
+    def last_worker(self) -> ClusterName | None:
+        """The worker that is recorded, or was recorded last."""
+        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.workload)
+
+    @cached_property
+    def possible_runs(self) -> tuple[PossibleRun, ...]:
+        """Where a job of it may run unseen, and until when."""
+        return possible_runs(self)
 
     @property
     def assigned_worker(self) -> Worker | None:
@@ -259,11 +265,6 @@ class Situation:
         """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
         proof = self.proof(worker, copy)
         return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
-
-    def is_of_earlier_attempt(self, worker: Worker, copy: Json) -> bool:
-        """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
-        named = (self.marks.of(self.workload, self.attempt, one.name) for one in self.workers)
-        return self.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""

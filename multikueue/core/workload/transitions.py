@@ -18,7 +18,7 @@ from multikueue.core.model.workloads import (
     nominated,
     reserved_at,
 )
-from multikueue.core.workload.placements import last_place, placement_of
+from multikueue.core.workload.history import last_place, placement_of
 
 
 @attrs.frozen

@@ -19,23 +19,20 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import Announce, Effect, Plan
-from multikueue.core.workload.possible_runs import last_worker, left_of_loss, note_worker
+from multikueue.core.workload.history import note_worker
+from multikueue.core.workload.possible_runs import assumed_for
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
 
 def find_recorded(situation: Situation) -> Plan:
     """Record the one worker that has it; wait while that is not clear; retry where no worker has it."""
-    shown, last = [worker for worker in situation.workers if worker.in_sight], last_worker(situation)
+    shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
     trusted = [one for one in shown if one.name == last or (last is None and one.configured)]
     found = _proven(situation, shown) or _unproven(situation, trusted)
     # One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
     asked = [worker for worker in situation.workers if worker.configured or worker.name == last or not found]
-    hidden = {
-        worker.name: left
-        for worker in asked
-        if not worker.in_sight and (left := left_of_loss(situation, worker)) is not None
-    }
+    hidden = {one.name: left for one in asked if not one.in_sight and (left := assumed_for(situation, one))}
     if hidden:
         waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
         if len(found) == 1 and (noted := tuple(note_worker(situation, found[0]))):

@@ -18,7 +18,8 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import say
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchWorkload, Plan
-from multikueue.core.workload.reasons import left_of_short_loss, loss, reasons
+from multikueue.core.workload.possible_runs import left_of_short_loss
+from multikueue.core.workload.reasons import loss, reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.words import tells_the_same, with_reasons
 
@@ -106,7 +107,7 @@ def tell_reasons(situation: Situation) -> Tail:
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return Tail()
     passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
-    again = min((left for left in passing if left is not None), default=None)
+    again = min(filter(None, passing), default=None)
     return Tail(tuple(reasons(situation, workloads.nominated(situation.workload))), again=again)
 
 

@@ -29,7 +29,7 @@ from multikueue.core.placement.snapshot import Labelled, Scheduled, Source, Unkn
 from multikueue.core.placement.usage import checks_of
 from multikueue.core.placement.work import Work
 from multikueue.kube.indexer import Index
-from multikueue.kube.informer import Handler, Informer
+from multikueue.kube.informer import Informer
 from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
@@ -86,10 +86,17 @@ class HubCaches:
         )
 
     @classmethod
-    def shared(cls, found: Informer, checks: Informer, configs: Informer, clusters: Informer) -> HubCaches:
+    def shared(
+        cls,
+        found: Informer,
+        checks: Informer,
+        configs: Informer,
+        clusters: Informer,
+        occupied: Callable[[str], bool],
+    ) -> HubCaches:
         """Those that a manager has; before they run."""
-        found.indexes = {**found.indexes, **HUB_INDEXES}
-        return cls(found, checks, configs, clusters)
+        found.add_indexes(HUB_INDEXES)
+        return cls(found, checks, configs, clusters, occupied=occupied)
 
     def all(self) -> Sequence[Informer]:
         """All of them."""
@@ -134,17 +141,6 @@ def without_spec(workload: Json) -> Json:
     if is_terminating(workload):
         slim["metadata"]["deletionTimestamp"] = workload["metadata"]["deletionTimestamp"]
     return {**slim, "spec": spec, "status": workload.get("status") or {}}
-
-
-def also(informer: Informer, handler: Handler) -> None:
-    """Have a further handler called with each change, behind the one that the informer has."""
-    first = informer.on_change
-
-    def both(key: ObjectKey, old: Json | None, new: Json | None) -> None:
-        first(key, old, new)
-        handler(key, old, new)
-
-    informer.on_change = both
 
 
 @attrs.define(eq=False)

@@ -18,7 +18,7 @@ from multikueue.core.placement.decisions import placements_of
 from multikueue.core.placement.ownership import owners
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.runtime.controller import KeyQueue
-from multikueue.runtime.placement.caches import HubCaches, OcmCaches, also
+from multikueue.runtime.placement.caches import HubCaches, OcmCaches
 from multikueue.runtime.workload_indexes import check_names
 
 BATCH: Final = 0.2
@@ -39,14 +39,14 @@ class PlacementHandlers:
 
     def listen(self, ocm: OcmCaches | None) -> None:
         """Follow the caches, before they run."""
-        also(self.hub.checks, self.check_changed)
-        also(self.hub.configs, self.config_changed)
-        also(self.hub.clusters, self.cluster_changed)
-        also(self.hub.workloads, self.workload_changed)
+        self.hub.checks.subscribe(self.check_changed)
+        self.hub.configs.subscribe(self.config_changed)
+        self.hub.clusters.subscribe(self.cluster_changed)
+        self.hub.workloads.subscribe(self.workload_changed)
         if ocm is not None:
-            also(ocm.placements, self.placement_changed)
-            also(ocm.decisions, self.decision_changed)
-            also(ocm.scores, lambda _key, _old, _new: self.all_checks(SCORES))
+            ocm.placements.subscribe(self.placement_changed)
+            ocm.decisions.subscribe(self.decision_changed)
+            ocm.scores.subscribe(lambda _key, _old, _new: self.all_checks(SCORES))
 
     def all_checks(self, after: float = 0.0) -> None:
         """Decide about all placement checks again."""

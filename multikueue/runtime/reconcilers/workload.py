@@ -13,10 +13,10 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, owner
+from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchJobStatus, Plan, describe
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.possible_runs import LATE_CREATION, noted_worker
+from multikueue.core.workload.possible_runs import LATE_CREATION
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook

@@ -13,9 +13,8 @@ from multikueue.core.placement.decisions import read
 from multikueue.core.placement.parameters import is_placement_check, name_or_empty
 from multikueue.core.placement.snapshot import Scheduled, Source
 from multikueue.core.placement.takeover import is_addons
-from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.runtime.placement.caches import HubCaches, OcmCaches, also
+from multikueue.runtime.placement.caches import HubCaches, OcmCaches
 
 
 class Selection(Protocol):
@@ -74,11 +73,11 @@ class PlacementSelection:
             if old is None or new is None or what(old) != what(new):
                 on_any()
 
-        also(self.ocm.decisions, decided)
-        also(self.ocm.placements, lambda *change: meant(_identity, *change))
-        also(self.hub.checks, lambda *change: meant(_target, *change))
+        self.ocm.decisions.subscribe(decided)
+        self.ocm.placements.subscribe(lambda *change: meant(_identity, *change))
+        self.hub.checks.subscribe(lambda *change: meant(_target, *change))
         for informer in (self.ocm.placements, self.ocm.decisions, self.ocm.scores):
-            _also_status(informer, on_any)
+            informer.subscribe_status(_when_readable(on_any))
 
     def _checks(self) -> Iterator[Json]:
         return (check for check in self.hub.checks.values() if is_placement_check(check))
@@ -102,15 +101,14 @@ def _target(check: Json) -> object:
     return uid(check), is_terminating(check), is_placement_check(check) and name_or_empty(check), is_addons(check)
 
 
-def _also_status(informer: Informer, call: Callable[[], None]) -> None:
-    first = informer.on_status
-    before = [(False, False)]
+def _when_readable(call: Callable[[], None]) -> Callable[[InformerStatus], None]:
+    """Calls it when a kind is read for the first time, begins to fail, or does not fail any more."""
+    before = False, False
 
-    def both(status: InformerStatus) -> None:
-        first(status)
-        now = status.synced, bool(status.failures)
-        if now != before[0]:
-            before[0] = now
+    def changed(status: InformerStatus) -> None:
+        nonlocal before
+        if (now := (status.synced, bool(status.failures))) != before:
+            before = now
             call()
 
-    informer.on_status = both
+    return changed

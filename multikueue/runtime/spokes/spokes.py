@@ -21,7 +21,7 @@ from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient, ControllerHook
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.placement.caches import HubCaches, also
+from multikueue.runtime.placement.caches import HubCaches
 from multikueue.runtime.spokes.executor import SpokeExecutor
 from multikueue.runtime.spokes.informers import SpokeInformers
 from multikueue.runtime.spokes.reading import SpokeReader
@@ -71,7 +71,7 @@ class Spokes:
             "multikueue_spoke", self.reconciler, concurrency=CONCURRENCY, fraction=self.fraction, hook=self.hook
         )
         for informer in (self.hub.clusters, self.hub.configs, self.secrets):
-            also(informer, partial(self._changed, informer.resource))
+            informer.subscribe(partial(self._changed, informer.resource))
         self.selection.listen(self.enqueue, self.enqueue_all)
 
     async def run(self) -> None:

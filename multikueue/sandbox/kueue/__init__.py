@@ -2,9 +2,8 @@
 
 What it writes is what a real Kueue writes: the same conditions, reasons and messages, under the same field managers.
 What to do is decided by functions of objects (`deciding_workloads`, `deciding_jobs`, `scheduling`); the rest watches
-and writes. It leaves out cohorts and borrowing, nodes (a topology is one made-up node), partial jobs, reclaimable pods,
-execution time limits, pods-ready timeouts and requeue back-off. A bigger slice of an elastic job needs room beside the
-one it replaces.
+and writes. It leaves out fair sharing, `borrowWithinCohort`, `blockAdmission`, nodes (a topology is one made-up node),
+partial jobs and reclaimable pods. A bigger slice of an elastic job needs room beside the one it replaces.
 """
 
 from __future__ import annotations

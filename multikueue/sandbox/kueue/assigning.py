@@ -1,4 +1,4 @@
-"""The scheduler's loop: one pass over one ClusterQueue whenever who waits or what is free has changed."""
+"""The scheduler: a pass over a ClusterQueue, or over those of a cohort, when who waits or what is free changes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import labels_of, uid
-from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished, nominated
+from multikueue.core.model.objects import labels_of, name_of, uid
+from multikueue.core.model.workloads import cluster_queue, has_quota, is_admitted, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError
 from multikueue.logs import get_logger
 from multikueue.sandbox.kueue.applying import ADMISSION
+from multikueue.sandbox.kueue.cohorts import cohort_name
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
 from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.gates import blocked, unblocked
@@ -25,7 +26,7 @@ from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
 from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
 from multikueue.sandbox.kueue.quota import Assignment, Quota
-from multikueue.sandbox.kueue.scheduling import Candidate, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Neighbours, Pass, Rules, schedule, total
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
@@ -46,7 +47,20 @@ class Scheduler:
     clock: Callable[[], datetime]
 
     async def reconcile(self, name: str) -> Action:
-        """One pass over the ClusterQueue of that name."""
+        """One pass over the ClusterQueue of that name, and over all others of its cohort: who borrows most is last."""
+        queues = self.stores.lenders(name)
+        if len(queues) > 1:
+            queues.sort(key=self._surplus)
+        actions = [await self._reconcile(queue) for queue in queues]
+        return Action.earliest(*(action.delay for action in actions))
+
+    def _surplus(self, name: str) -> int:
+        """How much more than its own it uses, of what it uses most of; negative where some of its own is left."""
+        nominal = Quota.of(self.stores.cluster_queue(name) or {}).nominal()
+        used = total(self.stores.ledger.holders(name))
+        return max((used[place] - amount for place, amount in nominal.items()), default=0)
+
+    async def _reconcile(self, name: str) -> Action:
         queue = self.stores.cluster_queue(name)
         if queue is None or self.stores.configuration.inactivity(queue) is not None:
             return Action.done()
@@ -66,21 +80,33 @@ class Scheduler:
 
     def _schedule(self, queue: Json, local_queues: list[ObjectKey]) -> Pass:
         ledger = self.stores.ledger
-        wanted = {name for name, flavors in check_rules(queue).items() if not flavors}
+        name, quota, neighbours = name_of(queue), Quota.of(queue), self._neighbours(queue)
+        wanted = {check for check, flavors in check_rules(queue).items() if not flavors}
+        if neighbours is not None:
+            quota = quota.within({place: neighbours.cohorts.capacity(name, place) for place in quota.nominal()})
         return schedule(
-            Quota.of(queue),
+            quota,
             Rules.of(queue),
             (candidate for candidate in ledger.waiting(local_queues) if wanted <= candidate.checks),
-            ledger.holders(queue["metadata"]["name"]),
+            ledger.holders(name),
             shapes=ledger.shapes(local_queues),
+            neighbours=neighbours,
         )
+
+    def _neighbours(self, queue: Json) -> Neighbours | None:
+        """What is to be known of its cohort; None if it is in none."""
+        if not cohort_name(queue):
+            return None
+        name, cohorts = name_of(queue), self.stores.cohorts()
+        holders = {other: self.stores.ledger.holders(other) for other in cohorts.together_with(name)}
+        return Neighbours(cohorts, name, holders)
 
     def _steps(self, queue: Json, local_queues: list[ObjectKey], outcome: Pass) -> Iterator[Step]:
         for candidate, assignment in outcome.admitted:
             yield from self._admit(queue["metadata"]["name"], candidate, assignment)
         for candidate, victims in outcome.preempted:
             for victim in victims:
-                yield from self._preempt(queue["metadata"]["name"], candidate.key, victim.key)
+                yield from self._preempt(queue["metadata"]["name"], candidate.key, victim)
         given = {candidate.key for candidate, _ in outcome.admitted}
         for candidate in outcome.blocked:
             yield from self._block(candidate.key)
@@ -102,8 +128,8 @@ class Scheduler:
         if replaced is not None and (first := announced(workload, replaced)) is not None:
             yield admission(first)
             return
-        cluster_queue = self.stores.cluster_queue(queue) or {}
-        checks = (self.stores.objects[ADMISSION_CHECK].get(ObjectKey("", name)) for name in check_rules(cluster_queue))
+        rules = check_rules(self.stores.cluster_queue(queue) or {})
+        checks = (self.stores.objects[ADMISSION_CHECK].get(ObjectKey("", name)) for name in rules)
         pod_sets = located(workload, assignment.pod_sets, delayed=is_delayed_by(checks))
         result = reserved(unblocked(workload, now), queue, pod_sets, now)
         over = None
@@ -124,17 +150,25 @@ class Scheduler:
         found = self.stores.workload(key) if key is not None else None
         return found if found is not None and takes_place_of(workload, found) else None
 
-    def _preempt(self, queue: str, winner: ObjectKey, loser: ObjectKey) -> Iterator[Step]:
-        preemptor, victim = self.stores.workload(winner), self.stores.workload(loser)
+    def _preempt(self, queue: str, winner: ObjectKey, loser: Holder) -> Iterator[Step]:
+        preemptor, victim = self.stores.workload(winner), self.stores.workload(loser.key)
         if preemptor is None or victim is None or is_evicted(victim):
             return
         job = labels_of(preemptor).get(JOB_UID_LABEL) or "UNKNOWN"
+        other = cluster_queue(victim)
+        own = other == queue
+        why = "prioritization in the ClusterQueue" if own else "reclamation within the cohort"
         message = (
-            f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: {job}) due to prioritization "
-            f"in the ClusterQueue; preemptor path: /{queue}; preemptee path: /{queue}"
+            f"Preempted to accommodate a workload (UID: {uid(preemptor)}, JobUID: {job}) due to {why}; "
+            f"preemptor path: /{self._path(queue)}; preemptee path: /{self._path(other)}"
         )
         notes = [Note(ADMISSION, victim, reason, message) for reason in (f"EvictedDueTo{PREEMPTED}", PREEMPTED)]
-        yield admission(evicted(victim, PREEMPTED, message, self.clock()), *notes)
+        kind = "InClusterQueue" if own else "InCohortReclamation"
+        yield admission(evicted(victim, PREEMPTED, message, self.clock(), preempted=kind), *notes)
+
+    def _path(self, queue: str) -> str:
+        cohort = cohort_name(self.stores.cluster_queue(queue) or {})
+        return f"{cohort}/{queue}" if cohort else queue
 
     def _block(self, key: ObjectKey) -> Iterator[Step]:
         workload = self.stores.workload(key)

@@ -6,7 +6,7 @@ Quota itself is given by the scheduler (`scheduling`); everything about the job 
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
 from multikueue.core.model.workloads import (
     OUT_OF_TIME,
@@ -41,6 +41,7 @@ from multikueue.sandbox.kueue.statuses import (
     requeued,
     synced_admitted,
     unreserved,
+    with_backoff,
     with_checks,
     with_condition,
     with_requeue_time,
@@ -60,6 +61,8 @@ class Situation:
     now: datetime
     orphaned: bool = False
     """Whether it belonged to a job of a kind we know that is no longer there."""
+    pods_ready_timeout: timedelta | None = None
+    """For how long an admitted Workload may be without ready pods; None: for ever."""
 
 
 def decide_workload(situation: Situation) -> Decision:
@@ -219,6 +222,21 @@ def _out_of_time(situation: Situation) -> Decision | None:
     return admission(without_past_time(result), Note(CONTROLLER, workload, OUT_OF_TIME, told, "Warning"))
 
 
+def _without_ready_pods(situation: Situation) -> Decision | None:
+    """Its pods have not become ready in time: it is queued again, after a back-off."""
+    workload, limit, now = situation.workload, situation.pods_ready_timeout, situation.now
+    ready = condition(workload, "PodsReady") or {}
+    if limit is None or not is_admitted(workload) or is_evicted(workload) or ready.get("status") == "True":
+        return None
+    waited = min(seconds_since(one, now) for one in (condition(workload, "Admitted"), ready) if one)
+    if waited < limit.total_seconds():
+        return Rest(after=limit.total_seconds() - waited)
+    message = f"Exceeded the PodsReady timeout {ObjectKey.of(workload)}"
+    cause = str(ready.get("reason") or "WaitForStart")
+    result = evicted(with_backoff(workload, now), PODS_READY_TIMEOUT, message, now, cause=cause)
+    return admission(result, eviction_note(workload, PODS_READY_TIMEOUT, message))
+
+
 def _quoted(entry: Json) -> str:
     message = entry.get("message")
     return f'"{entry["name"]}" ({message})' if message else f'"{entry["name"]}"'
@@ -256,6 +274,7 @@ _RULES: Final[tuple[Callable[[Situation], Decision | None], ...]] = (
     _to_admit,
     _refused,
     _released_without_job,
+    _without_ready_pods,
     _out_of_time,
     _inadmissible,
 )

@@ -214,7 +214,8 @@ def _usage(queue: Json, holders: Sequence[Holder], *, borrowed: bool) -> list[Js
     for holder in holders:
         total.update(holder.usage)
     result: dict[str, list[Json]] = {}
-    for flavor, resource in Quota.of(queue).nominal():
+    for (flavor, resource), nominal in Quota.of(queue).nominal().items():
         entry: Json = {"name": resource, "total": written(resource, total[flavor, resource])}
-        result.setdefault(flavor, []).append({**entry, "borrowed": "0"} if borrowed else entry)
+        over = written(resource, max(0, total[flavor, resource] - nominal))
+        result.setdefault(flavor, []).append({**entry, "borrowed": over} if borrowed else entry)
     return [{"name": flavor, "resources": resources} for flavor, resources in result.items()]

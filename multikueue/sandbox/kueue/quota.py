@@ -1,6 +1,6 @@
 """Quota of one ClusterQueue: flavors in their order, what is used of them, and whether a request fits.
 
-Cohorts, borrowing and node placement are not there. Amounts are thousandths (`quantities`).
+What it may borrow from others is in `cohorts`. Amounts are thousandths (`quantities`).
 """
 
 from __future__ import annotations
@@ -48,6 +48,19 @@ class Quota:
             for flavor, amounts in group.flavors
             for resource, amount in amounts.items()
         }
+
+    def within(self, capacity: Mapping[FlavorResource, int]) -> Quota:
+        """With other amounts: what it may use with all that others lend."""
+        groups = (
+            ResourceGroup(
+                group.covered,
+                tuple(
+                    (flavor, {name: capacity[flavor, name] for name in amounts}) for flavor, amounts in group.flavors
+                ),
+            )
+            for group in self.groups
+        )
+        return Quota(tuple(groups))
 
 
 @attrs.frozen

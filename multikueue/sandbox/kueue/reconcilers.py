@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import attrs
 
@@ -36,6 +36,7 @@ class WorkloadReconciler:
     stores: Stores
     performer: Performer
     clock: Clock
+    pods_ready_timeout: timedelta | None = None
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Bring one Workload forward."""
@@ -46,7 +47,8 @@ class WorkloadReconciler:
         if workload is None:
             return None
         orphaned = self.stores.is_orphaned(workload)
-        return decide_workload(Situation(workload, self.stores.configuration, self.clock(), orphaned))
+        configuration, now = self.stores.configuration, self.clock()
+        return decide_workload(Situation(workload, configuration, now, orphaned, self.pods_ready_timeout))
 
 
 @attrs.define(eq=False)

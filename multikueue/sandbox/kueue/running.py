@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import attrs
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    COHORT,
     LOCAL_QUEUE,
     NAMESPACE,
     RESOURCE_FLAVOR,
@@ -55,6 +56,8 @@ class SmallKueue:
     """Objects of one kind worked on at a time."""
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects; a large fleet does without."""
+    pods_ready_timeout: timedelta | None = attrs.field(default=None, kw_only=True)
+    """For how long admitted Workloads may be without ready pods (`waitForPodsReady.timeout`); None: for ever."""
     stores: Stores = attrs.field(init=False)
     _recorder: Recorder = attrs.field(init=False)
     _workloads: Controller[ObjectKey] = attrs.field(init=False)
@@ -68,7 +71,9 @@ class SmallKueue:
         self._recorder = Recorder(self.client, self.clock, self.events)
         performer = Performer(self.client, self._recorder, self._observe)
         self._workloads = Controller(
-            "kueue-workload", WorkloadReconciler(stores, performer, self.clock), concurrency=self.concurrency
+            "kueue-workload",
+            WorkloadReconciler(stores, performer, self.clock, self.pods_ready_timeout),
+            concurrency=self.concurrency,
         )
         self._jobs = {
             kind.resource: Controller(
@@ -143,7 +148,7 @@ class SmallKueue:
         name = self.stores.cluster_queue_name(workload)
         if not moved or not name:
             return
-        self._scheduler.enqueue(name)
+        self._schedule(name)
         queue = ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         self._queues.enqueue((CLUSTER_QUEUE, ObjectKey("", name)), _STATUS_DELAY)
         self._queues.enqueue((LOCAL_QUEUE, queue), _STATUS_DELAY)
@@ -162,9 +167,13 @@ class SmallKueue:
         elif resource in (RESOURCE_FLAVOR, ADMISSION_CHECK):
             for queue in self.stores.objects[CLUSTER_QUEUE].by((resource, key.name)):
                 self._queue_changed(queue["metadata"]["name"])
-        elif resource == NAMESPACE:
+        elif resource in (NAMESPACE, COHORT):
             for queue in self.stores.objects[CLUSTER_QUEUE]:
-                self._scheduler.enqueue(queue["metadata"]["name"])
+                self._schedule(queue["metadata"]["name"])
+
+    def _schedule(self, cluster_queue: str) -> None:
+        """All queues of a cohort have one key."""
+        self._scheduler.enqueue(self.stores.lenders(cluster_queue)[0])
 
     def _job_changed(self, resource: Resource, key: ObjectKey, job: Json) -> None:
         self._jobs[resource].enqueue(key)
@@ -181,7 +190,7 @@ class SmallKueue:
 
     def _queue_changed(self, name: str, *, only: ObjectKey | None = None) -> None:
         """Look at a ClusterQueue again, and at all Workloads in it, or in one of its LocalQueues."""
-        self._scheduler.enqueue(name)
+        self._schedule(name)
         self._queues.enqueue((CLUSTER_QUEUE, ObjectKey("", name)))
         queues = [only] if only else [ObjectKey.of(queue) for queue in self.stores.queues_of(name)]
         for queue in queues:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.sandbox.kueue.cohorts import Cohorts
 from multikueue.sandbox.kueue.podsets import PodSetRequest
 from multikueue.sandbox.kueue.quota import Assignment, FlavorResource, NoFit, Quota, Usage, assign
 
@@ -68,6 +69,8 @@ class Rules:
 
     strict: bool = False
     preemption: str = "Never"
+    reclaim: str = "Never"
+    """Whose quota it may take back that others of its cohort have borrowed."""
 
     @classmethod
     def of(cls, cluster_queue: Json) -> Rules:
@@ -75,7 +78,52 @@ class Rules:
         return cls(
             strict=dig(cluster_queue, "spec", "queueingStrategy") == "StrictFIFO",
             preemption=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
+            reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
         )
+
+
+@attrs.frozen
+class Neighbours:
+    """The other ClusterQueues of its cohort."""
+
+    cohorts: Cohorts
+    queue: str
+    """The ClusterQueue itself."""
+    holders: Mapping[str, Sequence[Holder]]
+    """By ClusterQueue, itself included."""
+
+    def taken(self, gone: Collection[ObjectKey], own: Usage) -> Usage:
+        """What they have of its capacity, once these Workloads are gone.
+
+        Args:
+            own: what it uses itself.
+        """
+        used = {name: total(holder for holder in holders if holder.key not in gone) for name, holders in self._others()}
+        return self.cohorts.taken(self.queue, {**used, self.queue: own})
+
+    def borrowers(self) -> list[Holder]:
+        """The Workloads of those that use more than their own."""
+        return [
+            holder
+            for name, holders in self._others()
+            for holder in holders
+            if any(self.cohorts.borrowed(name, place, total(holders)) for place in holder.usage)
+        ]
+
+    def borrows(self, used: Usage) -> bool:
+        """Whether it would use more than its own."""
+        return any(self.cohorts.borrowed(self.queue, place, used) for place in used)
+
+    def _others(self) -> Iterator[tuple[str, Sequence[Holder]]]:
+        return ((name, holders) for name, holders in self.holders.items() if name != self.queue)
+
+
+def total(holders: Iterable[Holder]) -> Counter[FlavorResource]:
+    """What they use together."""
+    used: Counter[FlavorResource] = Counter()
+    for holder in holders:
+        used.update(holder.usage)
+    return used
 
 
 @attrs.frozen
@@ -94,15 +142,23 @@ class Pass:
 
 
 def schedule(
-    quota: Quota, rules: Rules, pending: Iterable[Candidate], holders: Sequence[Holder], *, shapes: int | None = None
+    quota: Quota,
+    rules: Rules,
+    pending: Iterable[Candidate],
+    holders: Sequence[Holder],
+    *,
+    shapes: int | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Pass:
     """One pass.
 
     Args:
         pending: in order (`Candidate.order`).
+        quota: with what it may borrow, if it is in a cohort.
         shapes: how many different shapes `pending` has, if known: once all were refused, the rest is not tried.
+        neighbours: the others of its cohort.
     """
-    return _Scheduler(quota, rules, holders, shapes).run(pending)
+    return _Scheduler(quota, rules, holders, shapes, neighbours).run(pending)
 
 
 @attrs.define(eq=False)
@@ -111,6 +167,7 @@ class _Scheduler:
     rules: Rules
     holders: Sequence[Holder]
     shapes: int | None
+    neighbours: Neighbours | None
     usage: Counter[FlavorResource] = attrs.field(init=False)
     leaving: set[ObjectKey] = attrs.field(init=False)
     """Holders whose quota is on its way back, those asked in this pass included."""
@@ -118,9 +175,8 @@ class _Scheduler:
     blocked: dict[Shape, list[Candidate]] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.usage = Counter()
-        for holder in self.holders:
-            self.usage.update(holder.usage)
+        self.usage = total(self.holders)
+        self.usage.update(self._taken(frozenset()))
         self.leaving = {holder.key for holder in self.holders if holder.evicted}
 
     def run(self, pending: Iterable[Candidate]) -> Pass:
@@ -151,27 +207,61 @@ class _Scheduler:
 
     def _make_room(self, candidate: Candidate) -> tuple[Holder, ...]:
         """Choose whom to evict, as few as possible; keep what is free for the candidate while it waits."""
-        if self.rules.preemption == "Never":
+        if self.rules.preemption == self.rules.reclaim == "Never":
             return ()
+        own, others = self._preemptable(candidate), self._reclaimable(candidate)
+        found = self._search(candidate, [*others, *own]) if others else None
+        if found is None or self._would_borrow(*found):
+            found = self._search(candidate, own)
+        if found is None:
+            return ()
+        chosen, wanted = found
+        if chosen and candidate.gated:
+            self.blocked[candidate.shape] = [candidate]
+            return ()
+        self.leaving.update(victim.key for victim in chosen)
+        self._keep_free(wanted)
+        return tuple(chosen)
+
+    def _search(self, candidate: Candidate, victims: Sequence[Holder]) -> tuple[list[Holder], Usage] | None:
+        """Whom of them to evict, and what the candidate uses then; nobody, if what leaves anyhow makes room."""
         chosen: list[Holder] = []
-        for victim in (None, *self._preemptable(candidate)):
+        for victim in (None, *victims):
             if victim is not None:
                 chosen.append(victim)
             found = self._fit_without(candidate, chosen)
             if isinstance(found, Assignment):
                 break
         else:
-            return ()
+            return None
         for victim in tuple(chosen):  # one chosen early may not be needed after all
             rest = [holder for holder in chosen if holder is not victim]
             if isinstance(self._fit_without(candidate, rest), Assignment):
                 chosen = rest
-        if chosen and candidate.gated:
-            self.blocked[candidate.shape] = [candidate]
-            return ()
-        self.leaving.update(victim.key for victim in chosen)
-        self._keep_free(found.usage)
-        return tuple(chosen)
+        return chosen, found.usage
+
+    def _reclaimable(self, candidate: Candidate) -> list[Holder]:
+        """Those that use what others of the cohort own, and must give it back."""
+        if self.neighbours is None or self.rules.reclaim == "Never":
+            return []
+        found = [
+            holder
+            for holder in self.neighbours.borrowers()
+            if holder.key not in self.leaving
+            and not holder.evicted
+            and (self.rules.reclaim == "Any" or holder.priority < candidate.priority)
+        ]
+        newest_first = sorted(found, key=lambda holder: (holder.since, str(holder.key)), reverse=True)
+        return sorted(newest_first, key=lambda holder: holder.priority)
+
+    def _would_borrow(self, victims: Sequence[Holder], wanted: Usage) -> bool:
+        """Whether it would take what is not its own queue's: only what is may be taken back."""
+        if self.neighbours is None:
+            return False
+        gone = self.leaving | {victim.key for victim in victims}
+        own = total(holder for holder in self.holders if holder.key not in gone)
+        own.update(wanted)
+        return self.neighbours.borrows(own)
 
     def _preemptable(self, candidate: Candidate) -> list[Holder]:
         newer = self.rules.preemption == "LowerOrNewerEqualPriority"
@@ -193,7 +283,15 @@ class _Scheduler:
         for holder in self.holders:
             if holder.key in gone:
                 left.subtract(holder.usage)
+        left.subtract(self._taken(frozenset()))
+        left.update(self._taken(gone))
         return assign(self.quota, left, candidate.requests)
+
+    def _taken(self, gone: Collection[ObjectKey]) -> Usage:
+        """What others of the cohort have of its capacity."""
+        if self.neighbours is None:
+            return {}
+        return self.neighbours.taken(gone, total(holder for holder in self.holders if holder.key not in gone))
 
     def _keep_free(self, wanted: Usage) -> None:
         nominal = self.quota.nominal()

@@ -101,7 +101,9 @@ def synced_admitted(workload: Json, now: datetime) -> Json:
     return _with(result, {"accumulatedPastExecutionTimeSeconds": before + ran})
 
 
-def evicted(workload: Json, reason: str, message: str, now: datetime, *, cause: str = "") -> Json:
+def evicted(
+    workload: Json, reason: str, message: str, now: datetime, *, cause: str = "", preempted: str = "InClusterQueue"
+) -> Json:
     """Evicted: no cluster is nominated or chosen any more, checks start over, and the eviction is counted.
 
     Quota stays until the job is seen to be stopped (`released`).
@@ -109,7 +111,7 @@ def evicted(workload: Json, reason: str, message: str, now: datetime, *, cause: 
     shown = f"{reason}DueTo{cause}" if reason == DEACTIVATED and cause else reason
     result = with_condition(workload, "Evicted", True, shown, message, now)
     if reason == PREEMPTED:
-        result = with_condition(result, "Preempted", True, "InClusterQueue", message, now)
+        result = with_condition(result, "Preempted", True, preempted, message, now)
     blocked = condition(result, "BlockedOnPreemptionGates")
     if blocked is not None and blocked.get("status") == "True":
         result = with_condition(result, "BlockedOnPreemptionGates", False, shown, message, now)
@@ -124,6 +126,13 @@ def evicted(workload: Json, reason: str, message: str, now: datetime, *, cause: 
             "schedulingStats": {"evictions": _counted(result, reason, cause)},
         },
     )
+
+
+def with_backoff(workload: Json, now: datetime) -> Json:
+    """The Workload with one more failure to get its pods ready, and when it is queued again: a minute, doubled."""
+    count = int(dig(workload, "status", "requeueState", "count") or 0) + 1
+    wait = timedelta(seconds=min(60 * 2 ** (count - 1), 3600))
+    return _with(workload, {"requeueState": {"count": count, "requeueAt": timestamp(now + wait)}})
 
 
 def released(workload: Json, now: datetime) -> Json:

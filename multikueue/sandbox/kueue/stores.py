@@ -12,6 +12,7 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    COHORT,
     LOCAL_QUEUE,
     NAMESPACE,
     RESOURCE_FLAVOR,
@@ -27,13 +28,22 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
+from multikueue.sandbox.kueue.cohorts import Cohorts, cohort_name
 from multikueue.sandbox.kueue.ledger import Ledger
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice, replaced_key
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 
-_CONFIGURED = (LOCAL_QUEUE, CLUSTER_QUEUE, RESOURCE_FLAVOR, ADMISSION_CHECK, NAMESPACE, WORKLOAD_PRIORITY_CLASS)
+_CONFIGURED = (
+    LOCAL_QUEUE,
+    CLUSTER_QUEUE,
+    COHORT,
+    RESOURCE_FLAVOR,
+    ADMISSION_CHECK,
+    NAMESPACE,
+    WORKLOAD_PRIORITY_CLASS,
+)
 
 
 def _job_places(job: Json) -> Iterator[Hashable]:
@@ -113,6 +123,15 @@ class Stores:
     def cluster_queue(self, name: str) -> Json | None:
         """A ClusterQueue."""
         return self.objects[CLUSTER_QUEUE].get(ObjectKey("", name))
+
+    def cohorts(self) -> Cohorts:
+        """All cohorts, as they are now."""
+        return Cohorts.of(self.objects[CLUSTER_QUEUE], self.objects[COHORT])
+
+    def lenders(self, name: str) -> list[str]:
+        """The ClusterQueues that a change of this one's usage concerns: those of its cohort, itself included."""
+        queue = self.cluster_queue(name)
+        return self.cohorts().together_with(name) if queue is not None and cohort_name(queue) else [name]
 
     def queues_of(self, name: str) -> list[Json]:
         """The LocalQueues of a ClusterQueue."""

@@ -33,15 +33,15 @@ from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, admission_check, namespace, set_up_queues
 from multikueued.cli import main
 from multikueued.run.wiring import work
-from multikueued.settings.config import LeaderElectionSettings, ObjectName, Port, ServingSettings, Settings
+from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 
 T = TypeVar("T")
 PATIENCE = 30.0
 KUEUE_NAMESPACE = "kueue-system"
 LONG = SandboxOptions(runner=RunnerOptions(minimum=1e6, maximum=1e6), connect=False, roles=True)
 SETTINGS = Settings(
-    namespace=ObjectName(KUEUE_NAMESPACE),
-    serving=ServingSettings(bind_address="127.0.0.1", port=Port(0)),
+    namespace=KUEUE_NAMESPACE,
+    serving=ServingSettings(bind_address="127.0.0.1", port=0),
     leader_election=LeaderElectionSettings(enabled=False),
 )
 

@@ -19,7 +19,7 @@ from multikueue.errors import NotFound
 from multikueue.kube import load_kubeconfig, parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
-from multikueued.findings import watching
+from multikueued.doctor import publisher
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.run.leadership import Leadership
 from multikueued.run.wiring import work
@@ -235,7 +235,7 @@ async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
 async def test_the_doctor_says_when_it_ends_also_without_the_secret(
     tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "TICK", 0.2)
+    monkeypatch.setattr(publisher, "TICK", 0.2)
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await join(here, file)
 

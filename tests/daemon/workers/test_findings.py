@@ -14,8 +14,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, set_up_queues
-from multikueued.findings import watching
-from multikueued.reports.published import Published, published_in
+from multikueued.doctor import publisher
+from multikueued.doctor.published import Published, published_in
 from multikueued.settings.leader import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
@@ -28,7 +28,7 @@ KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, seconds in (("TICK", 0.2), ("EVERY", 0.4)):
-        monkeypatch.setattr(watching, name, seconds)
+        monkeypatch.setattr(publisher, name, seconds)
 
 
 async def config_map(here: Ground) -> Json:
@@ -216,7 +216,7 @@ async def test_a_worker_that_hangs_on_the_look_gets_its_jobs(tmp_path: Path) -> 
 async def test_what_grows_beyond_measure_is_not_read_every_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "MOST_QUEUES", 1)
+    monkeypatch.setattr(publisher, "MOST_QUEUES", 1)
     async with ground(tmp_path, workers=1) as here:
         await here.join("worker1")
         second = local_queue()

@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
-from multikueued.reports.doctor.facts import (
+from multikueued.doctor.checks.webhooks import KUEUES
+from multikueued.doctor.facts import (
     ClockBound,
     Credentials,
     Facts,
@@ -26,8 +27,7 @@ from multikueued.reports.doctor.facts import (
     WebhookFacts,
     WorkerFacts,
 )
-from multikueued.reports.doctor.webhooks import KUEUES
-from multikueued.settings.config import ObjectName, Settings, WebhookSettings
+from multikueued.settings.config import Settings, WebhookSettings
 from multikueued.workers.move_targets import Queues
 from tests.reports.objects import NOW, fleet, worker
 
@@ -103,7 +103,7 @@ def healthy(*workloads: Json, **changed: Any) -> Facts:
         now=NOW,
         objects=attrs.evolve(objects, lease=lease(), checks=checks),
         daemon_namespace="kueue-system",
-        settings=Settings(namespace=ObjectName("kueue-system"), webhook=WebhookSettings(enabled=True)),
+        settings=Settings(namespace="kueue-system", webhook=WebhookSettings(enabled=True)),
         settings_known=True,
         kinds=(JOB_KIND, RAY_KIND),
         definitions={RAY_KIND.resource.gvk: definition(RAY_KIND, "managedBy")},

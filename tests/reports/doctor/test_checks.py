@@ -18,8 +18,9 @@ from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
-from multikueued.rbac.objects import Account
-from multikueued.reports.doctor.facts import (
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.checks.webhooks import KUEUES
+from multikueued.doctor.facts import (
     ClockBound,
     Credentials,
     Facts,
@@ -28,10 +29,9 @@ from multikueued.reports.doctor.facts import (
     StatusWriter,
     WebhookFacts,
 )
-from multikueued.reports.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
-from multikueued.reports.doctor.table import CHECKS
-from multikueued.reports.doctor.webhooks import KUEUES
-from multikueued.settings.config import ControllerName, ObjectName, Settings, WebhookSettings
+from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
+from multikueued.rbac.objects import Account
+from multikueued.settings.config import Settings, WebhookSettings
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import Bound
 from tests.reports.doctor.healthy import (
@@ -54,7 +54,7 @@ from tests.reports.objects import job, saying, worker
 Case: TypeAlias = tuple[str, Facts, str, str]
 """Id, facts, where, and a part of what it says."""
 
-OFF = Settings(namespace=ObjectName("kueue-system"))
+OFF = Settings(namespace="kueue-system")
 RENEWS = attrs.evolve(OFF, bound_tokens=BoundTokenSettings(enabled=True))
 POD = next(kind for kind in AVAILABLE if kind.resource.plural == "pods")
 
@@ -332,7 +332,7 @@ def test_one_place_is_told_once_in_the_words_of_the_first() -> None:
 
 
 def test_the_gate_is_not_asked_for_with_a_controller_name_of_ones_own() -> None:
-    name = ControllerName("example.com/dispatcher")
+    name = "example.com/dispatcher"
     own = Settings(controller_name=name, webhook=WebhookSettings(enabled=True))
     assert findings(healthy(kueue=KueueFacts("kueue:v0.19.0", (), {}), settings=own)) == ()
 

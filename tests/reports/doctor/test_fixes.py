@@ -7,17 +7,17 @@ import attrs
 from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.testing import workload
-from multikueued.reports.doctor.facts import WebhookFacts
-from multikueued.reports.doctor.findings import diagnose
-from multikueued.reports.doctor.fixes import fixes
-from multikueued.reports.doctor.table import CHECKS
-from multikueued.reports.doctor.webhooks import service_of
-from multikueued.settings.config import ObjectName, Settings
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.checks.webhooks import service_of
+from multikueued.doctor.facts import WebhookFacts
+from multikueued.doctor.findings import diagnose
+from multikueued.doctor.fixes import fixes
+from multikueued.settings.config import Settings
 from tests.reports.doctor.healthy import healthy, registered, worker_facts
 from tests.reports.doctor.test_checks import CASES
 from tests.reports.objects import job
 
-OFF = Settings(namespace=ObjectName("kueue-system"))
+OFF = Settings(namespace="kueue-system")
 
 
 def test_a_left_over_registration_is_deleted_by_uid() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import timedelta
 
 import anyio
 import pytest
@@ -12,6 +13,7 @@ from multikueue.core.model.names import Json, Resource
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
+from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.ledger import holds_quota
 from multikueue.sandbox.kueue.quota import used_by
@@ -53,6 +55,31 @@ async def test_a_job_created_running_does_not_run_before_its_turn() -> None:
         await cluster.settle(60)
         assert (await cluster.job())["spec"]["suspend"] is True
         assert started == []
+
+
+async def test_what_does_not_get_its_pods_ready_waits_for_another_try() -> None:
+    """Its quota is free meanwhile; the waits grow, and nothing is evicted whose pods are ready."""
+    broken = RunnerOptions(startup=3600)
+    async with world(options=broken, pods_ready_timeout=timedelta(minutes=2)) as cluster:
+        begun = wall_clock()
+        await cluster.create(lasting("j1"))
+        found = await cluster.workload_when(lambda workload: is_true(workload, "Evicted"))
+        assert (condition(found, "Evicted") or ("",) * 3)[1:] == (
+            "PodsReadyTimeout",
+            f"Exceeded the PodsReady timeout default/{found['metadata']['name']}",
+        )
+        assert wall_clock() - begun >= timedelta(minutes=2)
+        again = await cluster.workload_when(
+            lambda workload: workload["status"].get("requeueState", {}).get("count") == 2
+        )
+        assert again["status"]["schedulingStats"]["evictions"] == [
+            {"reason": "PodsReadyTimeout", "underlyingCause": "WaitForStart", "count": 2}
+        ]
+    async with world(pods_ready_timeout=timedelta(minutes=2)) as cluster:
+        await cluster.create(lasting("j1", "1h"))
+        await cluster.settle(1800)
+        assert is_true(await cluster.workload(), "PodsReady")
+        assert not is_true(await cluster.workload(), "Evicted")
 
 
 async def test_a_job_without_a_queue_just_runs() -> None:

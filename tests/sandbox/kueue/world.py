@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import attrs
@@ -91,6 +91,7 @@ async def world(
     runner: bool = True,
     collect: bool = True,
     options: RunnerOptions | None = None,
+    pods_ready_timeout: timedelta | None = None,
 ) -> AsyncIterator[World]:
     """A cluster with a flavor `default`, a ClusterQueue `cq` with that much CPU and a LocalQueue `lq` in `default`.
 
@@ -100,10 +101,12 @@ async def world(
         runner: whether Jobs run.
         collect: whether the server deletes what has lost its owner.
         options: of the runner.
+        pods_ready_timeout: see `SmallKueue`.
     """
     cluster = InMemoryCluster(clock=wall_clock, garbage_collection=collect)
     client = cluster.client("kueue")
     for obj in [*([flavor(), cluster_queue(cpu=cpu), local_queue()] if queues else []), *objects]:
         cluster.registry.create_object(obj, manager="tester")
-    async with cluster.kueue(runner=(options or RunnerOptions()) if runner else None):
+    how = (options or RunnerOptions()) if runner else None
+    async with cluster.kueue(runner=how, pods_ready_timeout=pods_ready_timeout):
         yield World(cluster, client)

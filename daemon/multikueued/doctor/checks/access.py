@@ -1,0 +1,121 @@
+"""Checks of permissions and credentials: the daemon's on the manager, and those it has for workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from multikueued.doctor.facts import Facts, Permission
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.workers.connecting import digest_in_use
+
+SOON: Final = timedelta(days=7)
+"""Credentials that expire within it are a warning."""
+OVERDUE: Final = timedelta(days=1)
+"""The same for those of a ClusterProfile: its manager renews them, OCM's when a fifth of their life is left."""
+
+
+@check(
+    "permission-missing",
+    Severity.ERROR,
+    "what it may not read it cannot dispatch, what it may not write nobody sees",
+    "grant it: multikueue rbac manager prints all rules",
+)
+def on_manager(facts: Facts) -> Iterator[Spot]:
+    """The daemon's service account lacks a verb on the manager."""
+    if lacking := refused(facts.permissions):
+        yield Spot("the manager", f"{facts.account} may not {lacking}", {"account": facts.account})
+
+
+def refused(permissions: Sequence[Permission]) -> str:
+    """Those that are lacking, in a line."""
+    return ", ".join(str(one) for one in permissions if not one.allowed)
+
+
+@check(
+    "credentials-expire",
+    Severity.ERROR,
+    "the worker is lost then, and its jobs move after workerLostTimeout",
+    "multikueue worker rotate {worker} --context CONTEXT",
+)
+def expiring(facts: Facts) -> Iterator[Spot]:
+    """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
+    if the manager of a ClusterProfile renews it).
+    """
+    for worker, found in sorted(facts.credentials.items()):
+        ends = found.token_expires
+        kept = found.bound is not None and facts.settings.bound_tokens.enabled and not found.bound.is_late(facts.now)
+        if kept and ends is not None and ends > facts.now:
+            ends = None
+        for what, until in (("token", ends), ("client certificate", found.certificate_expires)):
+            if until is not None and until < facts.now + (OVERDUE if found.profile else SOON):
+                yield Spot(
+                    f"{worker}, Secret {found.secret}",
+                    f"the {what} {'expired' if until < facts.now else 'expires'} at {_moment(until)}",
+                    {"worker": worker},
+                    severity=Severity.ERROR if until < facts.now else Severity.WARNING,
+                    remedy=_BY_ITS_MANAGER if found.profile else "",
+                )
+
+
+_BY_ITS_MANAGER: Final = (
+    "look at what renews the Secret of its ClusterProfile (with Open Cluster Management: the agent of "
+    "managed-serviceaccount on that cluster); multikueue worker rotate and remove change kubeconfigs alone"
+)
+
+
+@check(
+    "bound-token",
+    Severity.INFO,
+    "without renewal the worker is lost when the token ends",
+    "nothing, while the daemon runs; its event TokenNotRenewed says if it cannot",
+)
+def bound(facts: Facts) -> Iterator[Spot]:
+    """A worker's token ends, and from when on the daemon renews it; an error if it does not."""
+    for worker, found in sorted(facts.credentials.items()):
+        if found.bound is None:
+            continue
+        where, ends = f"{worker}, Secret {found.secret}", found.token_expires or found.bound.expires
+        until = f"its token ends at {_moment(ends)}" if ends is not None else "nobody knows when its token ends"
+        if not facts.settings_known:
+            yield Spot(where, f"{until}; the daemon's settings are not known, so nobody knows whether it is renewed")
+        elif not facts.settings.bound_tokens.enabled:
+            mend = "set boundTokens.enabled: true in the daemon's settings, and grant it (multikueue rbac manager)"
+            yield Spot(where, f"{until}, and the daemon does not renew it", severity=Severity.ERROR, remedy=mend)
+        elif found.bound.renewed_at is not None:
+            yield Spot(where, f"{until}; the daemon renews it from {_moment(found.bound.renewed_at)} on")
+        else:
+            yield Spot(where, f"{until}; the daemon renews it now")
+
+
+@check(
+    "kubeconfig-unusable",
+    Severity.ERROR,
+    "the daemon cannot connect to the worker, or not again",
+    "correct it, or make it anew: multikueue worker add {worker} --context CONTEXT",
+)
+def unusable(facts: Facts) -> Iterator[Spot]:
+    """The kubeconfig in a worker's Secret cannot be used."""
+    for worker, found in sorted(facts.credentials.items()):
+        if found.problem:
+            yield Spot(f"{worker}, Secret {found.secret}", found.problem, {"worker": worker})
+
+
+@check(
+    "credentials-not-in-use",
+    Severity.WARNING,
+    "the new ones do not work, or nobody has taken them yet",
+    "wait a minute; then look at the daemon's log, which says why it does not take them",
+)
+def not_in_use(facts: Facts) -> Iterator[Spot]:
+    """The daemon is connected with other credentials than the Secret has."""
+    for worker, found in sorted(facts.credentials.items()):
+        used = digest_in_use(facts.objects.clusters_by_name.get(worker, {}))
+        if used and found.digest and used != found.digest:
+            told = f"the daemon is connected with other credentials than Secret {found.secret} has"
+            yield Spot(worker, told, {"worker": worker})
+
+
+def _moment(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

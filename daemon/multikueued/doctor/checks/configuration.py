@@ -1,0 +1,189 @@
+"""Checks of the manager's objects between a queue and the list of workers, of the daemon, and of what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.placement.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
+from multikueue.core.placement.parameters import is_placement_check
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Check, Severity, Spot, check
+from multikueued.reports import remedies
+from multikueued.reports.chain import check_findings
+from multikueued.reports.objects import similar
+from multikueued.reports.queues import queue_problem
+from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.status import daemon_findings, daemon_report
+from multikueued.reports.workers import worker_reports
+
+
+def spot_of(found: remedies.Finding) -> Spot:
+    """What a report has found, as a spot."""
+    severity = Severity.ERROR if found.blocking else Severity.WARNING
+    told = f' (it says: "{found.told}")' if found.told and found.told not in found.why else ""
+    return Spot(found.where, found.why + told, severity=severity, id=found.id, remedy=found.remedy)
+
+
+def _of_checks(id: str, finds: str) -> Check:
+    """What is wrong with AdmissionChecks and their MultiKueueConfigs, of one kind of finding."""
+
+    def look(facts: Facts) -> Iterator[Spot]:
+        yield from (spot_of(one) for one in check_findings(facts.objects) if one.id == id)
+
+    why = "its queues admit nothing, or fewer workers than meant are offered jobs"
+    return Check(id, Severity.ERROR, "manager", finds, why, "", look)
+
+
+@check("daemon-not-running", Severity.ERROR, "nothing is dispatched", "look whether the daemon runs")
+def nobody_leads(facts: Facts) -> Iterator[Spot]:
+    """Nobody leads: the daemon's Lease is free, or was not renewed."""
+    found = daemon_findings(daemon_report(facts.objects.lease, facts.now), facts.daemon_namespace)
+    yield from map(spot_of, found)
+
+
+@check(
+    "no-check",
+    Severity.ERROR,
+    "no queue leads to workers: jobs run here",
+    "create an AdmissionCheck with controllerName kueue.x-k8s.io/multikueue, and name it in "
+    "spec.admissionChecksStrategy.admissionChecks of a ClusterQueue",
+)
+def no_checks(facts: Facts) -> Iterator[Spot]:
+    """There is no AdmissionCheck of MultiKueue, or no ClusterQueue names one."""
+    if not facts.objects.our_checks:
+        yield Spot("the manager", "there is no AdmissionCheck of MultiKueue")
+    elif not any(facts.objects.check_of_queue(one) for one in facts.objects.cluster_queues):
+        named = ", ".join(sorted(facts.objects.our_checks))
+        yield Spot("the manager", f"no ClusterQueue names an AdmissionCheck of MultiKueue ({named})")
+
+
+check_unseen = _of_checks("check-unseen", "Nobody has looked at an AdmissionCheck")
+check_parameters = _of_checks("check-parameters", "An AdmissionCheck refers to no MultiKueueConfig")
+config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
+cluster_missing = _of_checks(
+    "cluster-missing", "A MultiKueueConfig lists a worker that does not exist; a name that is meant is told"
+)
+
+
+@check(
+    "check-missing",
+    Severity.ERROR,
+    "the queue is inactive: it admits no jobs",
+    "correct spec.admissionChecksStrategy.admissionChecks, or create that AdmissionCheck",
+)
+def queues_with_unknown_check(facts: Facts) -> Iterator[Spot]:
+    """A ClusterQueue names an AdmissionCheck that does not exist."""
+    known = {name_of(one) for one in facts.objects.checks}
+    for name, queue in sorted(facts.objects.queues_by_name.items()):
+        entries = dig(queue, "spec", "admissionChecksStrategy", "admissionChecks") or []
+        for named in (str(entry.get("name")) for entry in entries if entry.get("name") not in known):
+            told = f'it names AdmissionCheck "{named}", which does not exist{similar(named, known)}'
+            yield Spot(f"ClusterQueue {name}", told)
+
+
+@check(
+    "queue-inactive",
+    Severity.ERROR,
+    "its jobs get no quota here, so no worker is asked",
+    "mend what it names; the other findings say more about checks",
+)
+def inactive_queues(facts: Facts) -> Iterator[Spot]:
+    """A ClusterQueue with a check of MultiKueue is not active."""
+    for name, queue in sorted(facts.objects.queues_by_name.items()):
+        if facts.objects.check_of_queue(queue) is not None and (problem := queue_problem(queue)):
+            yield Spot(f"ClusterQueue {name}", f"it admits no jobs: {problem}")
+
+
+@check(
+    "cluster-queue-missing",
+    Severity.WARNING,
+    "its jobs wait for ever",
+    "create that ClusterQueue, or correct spec.clusterQueue (it cannot be changed: make the LocalQueue again)",
+)
+def queues_without_target(facts: Facts) -> Iterator[Spot]:
+    """A LocalQueue leads to a ClusterQueue that does not exist."""
+    for key, local in sorted(facts.objects.local_queues_by_key.items()):
+        target = str(dig(local, "spec", "clusterQueue") or "")
+        if target not in facts.objects.queues_by_name:
+            guess = similar(target, facts.objects.queues_by_name)
+            yield Spot(f"LocalQueue {key}", f'it leads to ClusterQueue "{target}", which does not exist{guess}')
+
+
+@check(
+    "worker-unlisted",
+    Severity.INFO,
+    "it is connected to, and gets no jobs",
+    "list it in spec.clusters of a MultiKueueConfig, or remove it: multikueue worker remove",
+)
+def unlisted_workers(facts: Facts) -> Iterator[Spot]:
+    """A worker is in no MultiKueueConfig of a check."""
+    for worker in worker_reports(facts.objects):
+        if worker.state != "Missing" and not worker.checks:
+            yield Spot(f"MultiKueueCluster {worker.name}", "no MultiKueueConfig of a check lists it")
+
+
+@check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")
+def cordoned_workers(facts: Facts) -> Iterator[Spot]:
+    """A worker is cordoned."""
+    for worker in worker_reports(facts.objects):
+        if worker.cordoned:
+            yield Spot(worker.name, "it is cordoned: it is offered nothing new", {"worker": worker.name})
+
+
+@check(
+    "placement-inactive",
+    Severity.ERROR,
+    "queues with this check admit nothing, or nobody fills their list of workers",
+    "do what its words say; docs/ocm.md has a table of them",
+)
+def inactive_checks(facts: Facts) -> Iterator[Spot]:
+    """A placement check is not active, or OCM's addon handles it as well."""
+    for one in facts.objects.checks:
+        if not is_placement_check(one):
+            continue
+        conflict, told = condition(one, CONFLICT_CONDITION), condition(one, ACTIVE)
+        found = conflict if is_true(one, CONFLICT_CONDITION) else told
+        where = f"AdmissionCheck {name_of(one)}"
+        if found is None:
+            yield Spot(
+                where, "nobody handles it: the daemon's setting ocm.enabled is off, and OCM's addon does not run"
+            )
+        elif conflict is not None or found.get("status") != "True":
+            yield Spot(where, f"{found.get('reason')}: {found.get('message')}")
+
+
+@check(
+    "order-unused",
+    Severity.INFO,
+    "scores choose nobody: whoever admits a job first gets it",
+    "set dispatcher.name: kueue.x-k8s.io/multikueue-dispatcher-incremental to have the best cluster asked first",
+)
+def orders_without_use(facts: Facts) -> Iterator[Spot]:
+    """A Placement orders a MultiKueueConfig, and the dispatcher offers jobs to all workers at once."""
+    chosen = facts.settings.dispatcher.name or facts.settings.dispatcher_name
+    if not facts.settings_known or chosen == INCREMENTAL:
+        return
+    for config in facts.objects.configs:
+        if CONFIG_LABEL in labels_of(config):
+            yield Spot(
+                f"MultiKueueConfig {name_of(config)}", "the dispatcher in use does not ask its first clusters first"
+            )
+
+
+@check("worker-says", Severity.ERROR, "it is offered no jobs, or none of that kind")
+def what_workers_say(facts: Facts) -> Iterator[Spot]:
+    """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as
+    `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
+    """
+    for worker in worker_reports(facts.objects):
+        if not worker.error or worker.state == "Missing":
+            continue
+        context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
+        degraded = worker.state == "Degraded"
+        found = spot_of(about_worker(worker.name, worker.error, context, connected=degraded, own=worker.is_ours))
+        harmless = degraded or not worker.checks
+        severity = Severity.WARNING if harmless else found.severity
+        yield Spot(found.where, found.what, severity=severity, id=found.id, remedy=found.remedy)

@@ -1,0 +1,78 @@
+"""What waiting jobs tell: the same reasons as `multikueue explain`, of all of them at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig
+from multikueued.doctor.checks.configuration import spot_of
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.reports import remedies
+from multikueued.reports.explaining import Seen, explain
+from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import type_name
+
+MOST: Final = 500
+"""Jobs that are looked at; as a rule many wait for the same reason."""
+_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check")
+"""What is no fault, or is told elsewhere."""
+_AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+
+
+def rejected(objects: ManagerObjects) -> list[Json]:
+    """The Workloads that were rejected or deactivated: the job itself may tell why."""
+    ended = (JobState.REJECTED, JobState.INACTIVE)
+    return [one for one in objects.dispatched if state_of(one, objects) in ended]
+
+
+def waiting(facts: Facts) -> list[Json]:
+    """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
+    kept = [one for one in facts.objects.dispatched if state_of(one, facts.objects) not in _AT_REST]
+    return sorted(kept, key=lambda one: str(dig(one, "metadata", "creationTimestamp") or ""))
+
+
+@check(
+    "annotation-unreadable",
+    Severity.WARNING,
+    "workers that refuse the job are not asked again before their time",
+    "multikueue retry JOB writes it as it must be; multikueue doctor --fix takes it off",
+)
+def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
+    """A Workload's annotation `multikueue.dev/retry-at` is no time."""
+    for workload in misdated(facts):
+        key, noted = ObjectKey.of(workload), annotations_of(workload)[RETRY_ANNOTATION]
+        yield Spot(f"Workload {key}", f"its annotation {RETRY_ANNOTATION} is {noted!r}, which is no time (RFC 3339)")
+
+
+def misdated(facts: Facts) -> list[Json]:
+    """The Workloads with such an annotation."""
+    noted = ((one, annotations_of(one).get(RETRY_ANNOTATION)) for one in facts.objects.workloads)
+    return [one for one, text in noted if text is not None and parse_timestamp(text) is None]
+
+
+@check("job-waits", Severity.ERROR, "these jobs do not run")
+def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
+    """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
+    id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
+    """
+    found: dict[tuple[str, str, str], list[tuple[str, remedies.Finding]]] = defaultdict(list)
+    for one in waiting(facts)[:MOST]:
+        name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+        behind = facts.jobs.get(ObjectKey.of(one))
+        for finding in explain(Seen(one, behind, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
+            if finding.id not in _PASSING:
+                where = "jobs" if finding.where.startswith("Workload ") else finding.where
+                found[finding.id, where, finding.why].append((name, finding))
+    for (_, where, _), jobs in found.items():
+        name, finding = max(jobs, key=lambda job: job[1].blocking)
+        spot = spot_of(finding)
+        others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
+        told = f"{spot.what}; it concerns {name}{others}"
+        yield Spot(where, told, severity=spot.severity, id=spot.id, remedy=spot.remedy)

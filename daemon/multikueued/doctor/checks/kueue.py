@@ -1,0 +1,157 @@
+"""Checks of Kueue's own controller on the manager, and of job kinds there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from multikueue import AVAILABLE, JobKind
+from multikueue.core.model import workloads
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.worker_kueue import OLDEST, version_of
+from multikueued.doctor.facts import Facts, KueueFacts
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.reports.typenames import type_name
+from multikueued.settings import frameworks
+
+_GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
+AUTO: Final = f"({frameworks.AUTO})"
+"""In the source of a kind that the settings do not name."""
+_KUEUE: Final = "kueue"
+"""The field manager of Kueue's controllers."""
+
+
+def gate_is_on(kueue: KueueFacts) -> bool | None:
+    """Whether Kueue's own MultiKueue is switched on; None: it cannot be told. Without a word it is on."""
+    for argument in kueue.arguments or ():
+        name, _, value = argument.partition("=")
+        if name.lstrip("-") == "feature-gates":
+            found = _GATE.search(value)
+            return True if found is None else found[1].lower() == "true"
+    if kueue.arguments is None or kueue.configuration is None:
+        return None
+    set_to = dig(kueue.configuration, "featureGates", "MultiKueue")
+    return set_to is not False
+
+
+@check(
+    "gate-on",
+    Severity.ERROR,
+    "two controllers work on the same checks: copies are made and removed in turns",
+    "turn it off: --feature-gates=MultiKueue=false, or featureGates.MultiKueue: false in its Configuration, where its "
+    "other gates are; read docs/migration.md first if jobs run through it",
+)
+def gate_on(facts: Facts) -> Iterator[Spot]:
+    """Kueue's own MultiKueue is on, and the daemon has Kueue's `controllerName`."""
+    if str(facts.settings.controller_name) == CONTROLLER_NAME and gate_is_on(facts.kueue):
+        yield Spot("Deployment kueue-controller-manager", "its feature gate MultiKueue is on (without a word it is)")
+
+
+@check(
+    "gate-seems-on",
+    Severity.WARNING,
+    "two controllers may work on the same checks",
+    "look at the feature gates of Deployment kueue-controller-manager: MultiKueue=false is needed; if it is so, this "
+    "passes with the daemon's next write",
+)
+def kueue_writes(facts: Facts) -> Iterator[Spot]:
+    """The gate cannot be seen, and Kueue wrote a worker's status last."""
+    if gate_is_on(facts.kueue) is not None:
+        return  # that is certain, and this is a sign only
+    for worker, writers in sorted(facts.status_writers.items()):
+        kueues = max((one.at for one in writers if one.manager == _KUEUE), default=None)
+        ours = max((one.at for one in writers if one.manager != _KUEUE), default=None)
+        if kueues is not None and (ours is None or kueues > ours):
+            at = f"{kueues:%Y-%m-%dT%H:%M:%SZ}"
+            yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
+
+
+@check(
+    "kueue-too-old",
+    Severity.ERROR,
+    "it does not serve v1beta2, which the daemon speaks",
+    "upgrade Kueue, here and on workers",
+)
+def old_kueue(facts: Facts) -> Iterator[Spot]:
+    """Kueue is older than 0.15."""
+    found = version_of(facts.kueue.image)
+    if found is not None and found < OLDEST:
+        yield Spot("Deployment kueue-controller-manager", f"its image is {facts.kueue.image}")
+
+
+@check(
+    "kind-not-served",
+    Severity.INFO,
+    "there can be no jobs of that kind here, and it is watched nowhere",
+    "install its CustomResourceDefinition, or leave it out of the settings",
+)
+def kinds_not_served(facts: Facts) -> Iterator[Spot]:
+    """A kind in the settings is not served by the manager."""
+    for kind in facts.kinds:
+        by_name = AUTO not in kind.source  # `auto` stands for those that are served
+        if kind.resource.gvk in facts.lacking and not kind.workload_only and by_name:
+            yield Spot("the manager", f"it does not serve {kind.resource}, which the settings enable")
+
+
+@check(
+    "kind-without-managed-by",
+    Severity.ERROR,
+    "its own controller would run each job here, too, so the daemon rejects them",
+    "upgrade the operator of that kind to a version whose jobs have the field",
+)
+def kinds_without_managed_by(facts: Facts) -> Iterator[Spot]:
+    """The definition of a kind lacks the field that says who runs a job."""
+    for kind in facts.kinds:
+        path, definition = kind.delegation.path, facts.definitions.get(kind.resource.gvk)
+        if path is None or definition is None or kind.workload_only:
+            continue
+        if not _has_field(_schema(kind, definition), [str(part) for part in path]):
+            field = ".".join(str(part) for part in path)
+            where = f"CustomResourceDefinition {kind.resource.qualified}"
+            heeding = kind.delegation.heeding
+            told = f": {heeding.of_missing}" if heeding is not None else ""
+            yield Spot(where, f"its version {kind.resource.gvk.version} has no field {field}{told}")
+
+
+def _schema(kind: JobKind, definition: Json) -> Json:
+    versions: Iterable[Json] = dig(definition, "spec", "versions") or []
+    found = next((one for one in versions if one.get("name") == kind.resource.gvk.version), {})
+    return dig(found, "schema", "openAPIV3Schema") or {}
+
+
+def _has_field(schema: Any, path: list[str]) -> bool:
+    """Whether a schema may hold a field; where it leaves fields unknown, it may."""
+    for name in path:
+        if not isinstance(schema, dict) or not schema or schema.get("x-kubernetes-preserve-unknown-fields"):
+            return True
+        properties = schema.get("properties")
+        if properties is None:
+            return True
+        if name not in properties:
+            return False
+        schema = properties[name]
+    return True
+
+
+@check(
+    "starts-here",
+    Severity.ERROR,
+    "without Kueue's gate MultiKueue their pods run here as well",
+    "let them end, or delete them, before the gate is turned off (docs/migration.md)",
+)
+def starting_here(facts: Facts) -> Iterator[Spot]:
+    """Pods, or kinds made of them, run on a worker and have a check that is Ready."""
+    if facts.settings.pods.check == "Ready":
+        return
+    pods = {kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending}
+    for one in facts.objects.workloads:
+        behind, check = workloads.owner(one), facts.objects.check_of(one)
+        pod_backed = workloads.has_members(one) or (behind is not None and behind.gvk in pods)
+        if not pod_backed or check is None or workloads.is_finished(one) or not workloads.cluster_name(one):
+            continue
+        if workloads.check_state(one, check) == "Ready":
+            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            yield Spot(name, "it runs on a worker as pods, and its check is Ready")

@@ -1,0 +1,17 @@
+"""The table of all checks, in the order in which they look: what several find is told by the first of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multikueued.doctor.checks import access, configuration, jobs, kueue, webhooks, workers
+from multikueued.doctor.findings import Check, checks_of
+
+GROUPS: Final[dict[str, tuple[Check, ...]]] = {
+    "On the manager": (*checks_of(kueue), *checks_of(configuration), *checks_of(access)),
+    "The webhook's registration": checks_of(webhooks),
+    "On workers": checks_of(workers),
+    "What jobs tell": checks_of(jobs),
+}
+CHECKS: Final = tuple(check for group in GROUPS.values() for check in group)
+"""All rows."""

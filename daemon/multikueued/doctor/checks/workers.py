@@ -1,0 +1,237 @@
+"""Checks of workers, by what they answered: whether they have what the manager's queues and jobs need."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueued.doctor.checks.access import refused
+from multikueued.doctor.checks.configuration import spot_of
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.reports.jobs import WAITING_STATES, state_of
+from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.typenames import type_name
+from multikueued.workers.move_targets import quota_mismatch
+
+SKEW: Final = 10.0
+"""Seconds by which clocks may differ."""
+SLOW: Final = 1.0
+"""Seconds that a small request may take."""
+
+
+on_worker = partial(check, side="worker")
+
+
+@on_worker("worker-answers", Severity.ERROR, "it is offered no jobs")
+def silent(facts: Facts) -> Iterator[Spot]:
+    """A worker does not answer here, or refuses the credentials, and the daemon is not connected to it, either;
+    the id is the reason's, as for `worker-says`.
+    """
+    for worker in facts.workers.values():
+        if worker.error:
+            context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
+            yield spot_of(about_worker(worker.name, worker.error, context, connected=False))
+
+
+@on_worker(
+    "worker-permission-missing",
+    Severity.ERROR,
+    "the daemon cannot make, follow or remove copies there",
+    "grant it there: multikueue rbac worker prints all rules; multikueue worker add {worker} applies them",
+)
+def on_workers(facts: Facts) -> Iterator[Spot]:
+    """The user of a worker's kubeconfig lacks a verb there."""
+    for worker in facts.workers.values():
+        if lacking := refused(worker.permissions):
+            yield Spot(worker.name, f"the user of its kubeconfig may not {lacking}", {"worker": worker.name})
+
+
+@on_worker("worker-without-kueue", Severity.ERROR, "nobody there admits anything", "install Kueue 0.15 or later there")
+def without_kueue(facts: Facts) -> Iterator[Spot]:
+    """A worker does not serve Kueue's kinds in v1beta2."""
+    for worker in facts.workers.values():
+        if lacking := sorted(_words(gvk) for gvk in worker.lacking if gvk.group == KUEUE_GROUP):
+            yield Spot(worker.name, f"it does not serve {', '.join(lacking)}")
+
+
+@on_worker(
+    "worker-kueue-older",
+    Severity.WARNING,
+    "its API server drops such fields without a word",
+    "upgrade Kueue there; docs/versions.md says what each version lacks",
+)
+def older_kueue(facts: Facts) -> Iterator[Spot]:
+    """A worker's Kueue lacks what jobs may need: preemption gates, slices within slices, names over 63
+    characters.
+    """
+    for worker in facts.workers.values():
+        if worker.kueue is not None and worker.kueue.lacks:
+            yield Spot(worker.name, f"{worker.kueue.name} there lacks {'; '.join(worker.kueue.lacks)}")
+
+
+@on_worker(
+    "worker-without-kind",
+    Severity.WARNING,
+    "jobs of that kind cannot run there",
+    "install the CustomResourceDefinition and its operator there",
+)
+def without_kind(facts: Facts) -> Iterator[Spot]:
+    """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
+    waiting = {behind.gvk for one in _waiting(facts) if (behind := workloads.owner(one)) is not None}
+    for worker in facts.workers.values():
+        for kind in facts.kinds:
+            gvk = kind.resource.gvk
+            if gvk in worker.lacking and gvk not in facts.lacking and not kind.workload_only:
+                told = f"it does not serve {kind.resource}, which the manager serves"
+                severity = Severity.ERROR if gvk in waiting else Severity.WARNING
+                yield Spot(worker.name, told, severity=severity)
+
+
+@on_worker(
+    "worker-namespace-missing",
+    Severity.WARNING,
+    "jobs of that namespace cannot run there",
+    "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {namespace} "
+    "--context {worker}, which makes it with its LocalQueue",
+)
+def without_namespace(facts: Facts) -> Iterator[Spot]:
+    """A namespace with queues here does not exist on a worker."""
+    for worker in facts.workers.values():
+        for namespace in sorted({key.namespace for key in _queues_for(facts, worker.name)}):
+            if worker.namespaces is not None and namespace not in worker.namespaces:
+                told = f'namespace "{namespace}" does not exist there'
+                words = {"worker": worker.name, "namespace": namespace}
+                yield Spot(f"{worker.name}, Namespace {namespace}", told, words)
+
+
+@on_worker(
+    "worker-local-queue-missing",
+    Severity.WARNING,
+    "jobs of that queue cannot run there",
+    "make it there with the same name: multikueue queues mirror {queue} -n {namespace} --context {worker}",
+)
+def without_local_queue(facts: Facts) -> Iterator[Spot]:
+    """A LocalQueue has no twin on a worker; an error if it has none on any worker."""
+    missing = [
+        (key, worker.name)
+        for worker in facts.workers.values()
+        for key in _queues_for(facts, worker.name)
+        if worker.queues is not None and key not in worker.queues.local
+        if worker.namespaces is None or key.namespace in worker.namespaces
+    ]
+    checks = dict(facts.queues_with_check())
+    lacking: dict[ObjectKey, set[str]] = defaultdict(set)
+    for key, worker_name in missing:
+        lacking[key].add(worker_name)
+    for key, worker_name in missing:
+        nowhere = lacking[key] >= set(facts.objects.workers_of(checks[key]))
+        told = f'LocalQueue "{key}" does not exist there{", nor on any other worker" if nowhere else ""}'
+        words = {"worker": worker_name, "queue": key.name, "namespace": key.namespace}
+        severity = Severity.ERROR if nowhere else Severity.WARNING
+        yield Spot(f"{worker_name}, LocalQueue {key}", told, words, severity=severity)
+
+
+@on_worker(
+    "worker-cluster-queue",
+    Severity.WARNING,
+    "jobs of that queue wait there for ever",
+    "create that ClusterQueue there, or let it go on (spec.stopPolicy: None)",
+)
+def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
+    """A twin leads to a ClusterQueue that does not exist there, or is stopped."""
+    for worker in facts.workers.values():
+        for key in _queues_for(facts, worker.name):
+            queues = worker.queues
+            if queues is None or key not in queues.local:
+                continue
+            target = queues.local[key]
+            queue = queues.cluster.get(target)
+            if queue is None:
+                told = f'it leads to ClusterQueue "{target}", which does not exist there'
+            elif dig(queue, "spec", "stopPolicy") not in (None, "None"):
+                told = f'it leads to ClusterQueue "{name_of(queue)}", which is stopped there'
+            else:
+                continue
+            yield Spot(f"{worker.name}, LocalQueue {key}", told)
+
+
+@on_worker(
+    "never-fits",
+    Severity.ERROR,
+    "it waits for ever, and holds quota of the manager",
+    "raise nominalQuota on one of the workers, or request less",
+)
+def never_fitting(facts: Facts) -> Iterator[Spot]:
+    """A waiting job asks for more than any worker could ever give."""
+    for one in _waiting(facts):
+        check = facts.objects.check_of(one)
+        listed = facts.objects.workers_of(check) if check is not None else []
+        seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
+        reasons = {name: quota_mismatch(one, queues) for name, queues in seen.items() if queues is not None}
+        if not workloads.has_quota(one) or not reasons or len(reasons) < len(listed):
+            continue
+        if all("quota for" in why for why in reasons.values()):
+            told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
+            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            yield Spot(name, f"no worker could ever have quota for it: {told}")
+
+
+@on_worker(
+    "worker-clock",
+    Severity.WARNING,
+    "times of its jobs are wrong, and certificates may not be valid yet or any more",
+    "synchronise the clocks of {worker} and of the manager (NTP)",
+)
+def skewed(facts: Facts) -> Iterator[Spot]:
+    """The clock of a worker differs from the manager's by more than ten seconds."""
+    for worker in facts.workers.values():
+        if worker.clock is None or facts.clock is None:
+            continue
+        bound = worker.clock.ahead_of(facts.clock)
+        if abs(bound.at_least) > SKEW:
+            side = "ahead of" if bound.at_least > 0 else "behind"
+            told = f"its clock is at least {int(abs(bound.at_least))} s {side} the manager's"
+            yield Spot(worker.name, told, {"worker": worker.name})
+
+
+@check("own-clock", Severity.WARNING, "ages shown here are wrong, and so is what has expired", "synchronise it (NTP)")
+def this_machine_skewed(facts: Facts) -> Iterator[Spot]:
+    """The clock of this machine differs from the manager's by more than ten seconds."""
+    bound = facts.clock
+    if bound is not None and abs(bound.at_least) > SKEW:
+        side = "behind" if bound.at_least > 0 else "ahead of"
+        yield Spot("this machine", f"its clock is at least {int(abs(bound.at_least))} s {side} the manager's")
+
+
+@on_worker(
+    "worker-slow",
+    Severity.WARNING,
+    "jobs start and end later than they could",
+    "look at its API server and the network; from where the daemon runs it may be faster",
+)
+def slow(facts: Facts) -> Iterator[Spot]:
+    """A worker takes more than a second for a small request."""
+    for worker in facts.workers.values():
+        if worker.latency is not None and worker.latency > SLOW:
+            told = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
+            yield Spot(worker.name, told)
+
+
+def _waiting(facts: Facts) -> list[Json]:
+    return [one for one in facts.objects.dispatched if state_of(one, facts.objects) in WAITING_STATES]
+
+
+def _queues_for(facts: Facts, worker: str) -> list[ObjectKey]:
+    """The LocalQueues that lead to a worker."""
+    return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
+
+
+def _words(gvk: GVK) -> str:
+    return f"{gvk.kind} ({gvk.api_version})"

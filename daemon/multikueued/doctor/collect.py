@@ -1,0 +1,140 @@
+"""Collects the facts: the manager's, then those of all workers at once, and what the daemon saw of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+
+import anyio
+import attrs
+
+from multikueue.core.model.conditions import is_true, timestamp
+from multikueue.core.model.kinds import CONFIG_MAP
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import name_of
+from multikueue.core.model.worker_kueue import version_of
+from multikueue.errors import Forbidden, NotFound
+from multikueue.kube import ClusterConfig
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.checks.jobs import MOST, waiting
+from multikueued.doctor.checks.kueue import gate_is_on
+from multikueued.doctor.checks.table import CHECKS
+from multikueued.doctor.cluster_reader import MANAGER, Sight
+from multikueued.doctor.facts import Credentials, Facts, NotChecked
+from multikueued.doctor.findings import Diagnosis, diagnose
+from multikueued.doctor.installation import find_daemon
+from multikueued.doctor.manager_reader import read_manager
+from multikueued.doctor.probe import Measure, Probe, probe
+from multikueued.doctor.published import Published, published_in
+from multikueued.doctor.worker_reader import Connect, Rounds, connected
+
+
+@attrs.frozen
+class Request:
+    """What is to be examined."""
+
+    config: ClusterConfig
+    """The manager's."""
+    daemon_namespace: str
+    settings_file: Path | None = None
+    account: str = ""
+    """NAMESPACE/NAME of the daemon's service account; empty: that of its Deployment."""
+    connect: Connect = connected
+    measure: Measure = probe
+
+
+async def examine(client: ClusterClient, request: Request, now: datetime) -> Diagnosis:
+    """Read both sides and run all checks.
+
+    Raises:
+        ApiError: the manager does not answer, or does not accept the credentials.
+        SettingsError: the settings file cannot be used.
+    """
+    return diagnose(await gather(client, request, now), CHECKS)
+
+
+async def gather(client: ClusterClient, request: Request, now: datetime) -> Facts:
+    """Read both sides; see `examine`."""
+    sight = Sight(client, MANAGER, "ask somebody who may, or an administrator of the manager")
+    measured: list[Probe] = []
+
+    async def measure() -> None:
+        measured.append(await request.measure(request.config))
+
+    daemon = await find_daemon(sight, request.settings_file, request.account, request.daemon_namespace)
+    facts, held = await read_manager(sight, daemon, now)
+    active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
+    accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
+    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure, accounts)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(measure)
+        tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
+    facts = attrs.evolve(facts, workers=dict(sorted(rounds.found.items())), clock=measured[0].clock)
+    facts = attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked))
+    facts = completed(facts, await published(client, facts))
+    return attrs.evolve(facts, not_checked=(*facts.not_checked, *_untold(facts)))
+
+
+def _untold(facts: Facts) -> list[NotChecked]:
+    """What follows from what was read: that it is not enough to tell."""
+    found: list[NotChecked] = []
+    if gate_is_on(facts.kueue) is None:
+        why = "Kueue's Deployment and Configuration cannot both be read; only signs of it are looked for"
+        found.append(NotChecked("whether Kueue's own MultiKueue is off", why, "an administrator of the manager"))
+    if facts.kueue.image and version_of(facts.kueue.image) is None:
+        why = f"its image {facts.kueue.image} does not tell"
+        found.append(NotChecked("Kueue's version", why, "an administrator of the manager"))
+    if (more := len(waiting(facts)) - MOST) > 0:
+        told = f"only the {MOST} that have waited longest are looked at"
+        found.append(NotChecked(f"why {more} more jobs wait", told, "multikueue explain JOB tells it of one"))
+    if facts.clock is None:
+        found.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
+    return found
+
+
+async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]:
+    """What the daemon has published; nothing if it has not, or it may not be read.
+
+    Raises:
+        ApiError: the manager does not answer, or does not accept the credentials.
+    """
+    name = str(facts.settings.findings.config_map_name)
+    try:
+        return published_in(await client.get(CONFIG_MAP, ObjectKey(facts.daemon_namespace, name)))
+    except (NotFound, Forbidden):
+        return {}
+
+
+def completed(facts: Facts, known: dict[str, Published]) -> Facts:
+    """The facts with the workers that were not asked from here, as the daemon saw them."""
+    names = facts.objects.clusters_by_name.keys() & known.keys() - facts.workers.keys()
+    taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
+    workers = {**facts.workers, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
+    gaps = [gap for gap in facts.not_checked if gap.what.partition(" itself")[0] not in taken]
+    told = [gap for name, one in taken.items() for gap in _gaps(name, one, facts.not_checked)]
+    return attrs.evolve(
+        facts,
+        workers=dict(sorted(workers.items())),
+        credentials={**_credentials(taken), **facts.credentials},
+        seen_at={name: one.at for name, one in taken.items() if one.at is not None},
+        not_checked=(*gaps, *told),
+    )
+
+
+def _credentials(taken: Mapping[str, Published]) -> dict[str, Credentials]:
+    """When they expire; what the Secret holds that is not in use yet is not known."""
+    return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
+
+
+def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
+    """What the daemon could not see, and what only somebody with the credentials can."""
+    assert one.at is not None, "it was looked at"
+    seen = f"as the daemon saw it at {timestamp(one.at)}"
+    why = next((gap for gap in here if gap.what.startswith(f"{name} itself")), None)
+    own = (
+        []
+        if why is None
+        else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
+    )
+    return [*own, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

@@ -1,0 +1,99 @@
+"""What the doctor's checks look at: values that readers have filled in. None stands for "could not be seen"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+import attrs
+
+from multikueue import JobKind
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.reports.objects import ManagerObjects
+from multikueued.settings.config import Settings
+
+__all__ = [
+    "ClockBound",
+    "Credentials",
+    "Facts",
+    "KueueFacts",
+    "NotChecked",
+    "Permission",
+    "StatusWriter",
+    "WebhookFacts",
+    "WorkerFacts",
+]
+
+
+@attrs.frozen
+class KueueFacts:
+    """Kueue's own controller on the manager."""
+
+    image: str = ""
+    """Empty: not seen."""
+    arguments: tuple[str, ...] | None = None
+    configuration: Json | None = None
+
+
+@attrs.frozen
+class StatusWriter:
+    """Somebody who writes the status of MultiKueueClusters."""
+
+    manager: str
+    """The field manager: `kueue`, `multikueue`."""
+    at: datetime
+
+
+@attrs.frozen
+class WebhookFacts:
+    """Who is asked about new objects, in the order in which they are."""
+
+    configurations: Mapping[str, Json]
+    services: Mapping[ObjectKey, bool] = attrs.field(factory=dict)
+    """Whether the Services that they name exist, of those that could be asked for."""
+
+
+@attrs.frozen(slots=False)
+class Facts:
+    """All that was read."""
+
+    now: datetime
+    objects: ManagerObjects
+    daemon_namespace: str
+    settings: Settings
+    """The daemon's, or the defaults."""
+    settings_known: bool = False
+    """Whether they are the daemon's."""
+    kinds: tuple[JobKind, ...] = ()
+    """Those that the settings enable."""
+    lacking: frozenset[GVK] = frozenset()
+    """Kinds that the manager does not serve."""
+    jobs: Mapping[ObjectKey, Json] = attrs.field(factory=dict)
+    """The jobs behind some of the Workloads that were rejected, by the Workload."""
+    definitions: Mapping[GVK, Json] = attrs.field(factory=dict)
+    """The CustomResourceDefinitions of kinds, as far as they could be read."""
+    kueue: KueueFacts = attrs.field(factory=KueueFacts)
+    status_writers: Mapping[str, tuple[StatusWriter, ...]] = attrs.field(factory=dict)
+    """By MultiKueueCluster."""
+    webhooks: WebhookFacts | None = None
+    account: str = ""
+    """Whose permissions were asked for."""
+    permissions: tuple[Permission, ...] = ()
+    """The daemon's on the manager."""
+    credentials: Mapping[str, Credentials] = attrs.field(factory=dict)
+    """By worker: of those whose Secret could be read."""
+    workers: Mapping[str, WorkerFacts] = attrs.field(factory=dict)
+    """Those that answered, and those that only the daemon has seen."""
+    seen_at: Mapping[str, datetime] = attrs.field(factory=dict)
+    """When the daemon saw the latter."""
+    clock: ClockBound | None = None
+    """The manager's."""
+    not_checked: tuple[NotChecked, ...] = ()
+
+    def queues_with_check(self) -> Iterator[tuple[ObjectKey, str]]:
+        """The LocalQueues that lead to workers, and the check that each leads to."""
+        for key, local in sorted(self.objects.local_queues_by_key.items()):
+            queue = self.objects.queues_by_name.get(str((local.get("spec") or {}).get("clusterQueue") or ""))
+            if (check := self.objects.check_of_queue(queue or {})) is not None:
+                yield key, check

@@ -1,0 +1,157 @@
+"""Findings of the doctor, and the form of a check: a row of data with one pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from enum import StrEnum
+from types import ModuleType
+from typing import Final, Literal, TypeAlias
+
+import attrs
+
+from multikueue.core.model.objects import shortened
+from multikueue.core.model.outside_text import one_line
+from multikueued.doctor.facts import Facts, NotChecked, WorkerFacts
+from multikueued.reports.remedies import filled
+
+LONGEST: Final = 1_000
+"""Characters of what a finding says."""
+Side: TypeAlias = Literal["manager", "worker"]
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """Jobs are not dispatched, or go wrong: somebody has to act."""
+    WARNING = "warning"
+    """Some jobs or some workers are concerned, or it will become an error."""
+    INFO = "info"
+
+
+@attrs.frozen
+class DoctorFinding:
+    """Something that is not as it should be."""
+
+    id: str
+    severity: Severity
+    side: Side
+    """Which cluster is to be mended."""
+    where: str
+    what: str
+    why: str
+    """Why it matters."""
+    remedy: str
+    """How to mend it."""
+
+
+@attrs.frozen
+class Spot:
+    """What a check has found, in one place. What is empty is the row's."""
+
+    where: str
+    what: str
+    words: Mapping[str, str] = attrs.field(factory=dict)
+    """What the row's remedy fills in."""
+    severity: Severity | None = None
+    id: str = ""
+    remedy: str = ""
+
+
+Look: TypeAlias = Callable[[Facts], Iterable[Spot]]
+
+
+@attrs.frozen
+class Check:
+    """A row of the table."""
+
+    id: str
+    severity: Severity
+    side: Side
+    finds: str
+    """What it finds, for the documentation."""
+    why: str
+    """Why that matters."""
+    remedy: str
+    """How to mend it; `{name}` is filled in from the spot's words."""
+    look: Look
+
+    def findings(self, facts: Facts) -> Iterator[DoctorFinding]:
+        """What it finds."""
+        for spot in self.look(facts):
+            remedy = spot.remedy or filled(self.remedy, spot.words)
+            yield DoctorFinding(
+                spot.id or self.id, spot.severity or self.severity, self.side, spot.where, spot.what, self.why, remedy
+            )
+
+
+def check(id: str, severity: Severity, why: str, remedy: str = "", side: Side = "manager") -> Callable[[Look], Check]:
+    """Make a function a row of the table; its docstring says what it finds."""
+
+    def row(look: Look) -> Check:
+        return Check(id, severity, side, " ".join((look.__doc__ or "").split()).removesuffix("."), why, remedy, look)
+
+    return row
+
+
+def checks_of(module: ModuleType) -> tuple[Check, ...]:
+    """The rows that a module defines, in its order."""
+    return tuple(value for value in vars(module).values() if isinstance(value, Check))
+
+
+@attrs.frozen
+class Measured:
+    """What was measured of a worker."""
+
+    worker: str
+    latency: float | None
+    """Seconds of a small request, the median of three; None: not measured."""
+    clock_from: float | None
+    """Seconds by which its clock is ahead of this machine's at least; negative: behind; null: not measured."""
+    clock_to: float | None
+    """The same at most."""
+    kueue: str = ""
+    """The version of its Kueue, as its controller's image tells; empty: not known."""
+    seen_at: datetime | None = None
+    """When the daemon saw it, where it could not be asked from here; null: it was asked."""
+
+
+@attrs.frozen
+class Diagnosis:
+    """What `multikueue doctor` prints."""
+
+    findings: tuple[DoctorFinding, ...]
+    """The errors first."""
+    not_checked: tuple[NotChecked, ...]
+    """What may not be seen, or could not be: it is not known to be right."""
+    workers: tuple[Measured, ...]
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether somebody has to act."""
+        return any(one.severity is Severity.ERROR for one in self.findings)
+
+
+def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
+    """Run all checks. What two rows find in one place is told once, in the words of the earlier one."""
+    found: list[DoctorFinding] = []
+    for check in checks:
+        earlier = {(one.id, one.where.partition(",")[0]) for one in found}
+        found += [one for one in check.findings(facts) if (one.id, one.where) not in earlier]
+    order = list(Severity)
+    kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
+    told = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
+    gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
+    return Diagnosis(tuple(told), tuple(gaps), tuple(_measured(one, facts) for one in facts.workers.values()))
+
+
+def legible(text: str) -> str:
+    """Words of a worker as a terminal may have them: no control characters, and not without end."""
+    return shortened(one_line(text), LONGEST)
+
+
+def _measured(worker: WorkerFacts, facts: Facts) -> Measured:
+    low, high = (worker.clock.low, worker.clock.high) if worker.clock is not None else (None, None)
+    kueue = worker.kueue.number if worker.kueue is not None else ""
+    return Measured(worker.name, worker.latency, low, high, kueue, facts.seen_at.get(worker.name))

@@ -1,0 +1,90 @@
+"""How the daemon is installed: its settings and its service account, from the command line or from its Deployment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
+from multikueue.errors import Forbidden, SettingsError
+from multikueued.doctor.cluster_reader import Sight
+from multikueued.settings.config import Settings
+from multikueued.settings.loading import load_settings, parse_settings
+
+LABEL: Final = "app.kubernetes.io/name=multikueued"
+"""What the chart's Deployment carries."""
+_FIELD: Final = "settings.yaml"
+
+
+@attrs.frozen
+class Daemon:
+    """What is known of the daemon."""
+
+    settings: Settings
+    settings_known: bool
+    account: str
+    """`system:serviceaccount:NAMESPACE:NAME`; empty: not known."""
+
+
+async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: str) -> Daemon:
+    """Find the daemon's settings and account; what is not found is noted.
+
+    Args:
+        sight: of the manager.
+        file: the settings, if they are named.
+        account: NAMESPACE/NAME of the service account, if it is named.
+        namespace: of the Lease and the Secrets, for settings that name none.
+
+    Raises:
+        SettingsError: the file cannot be used.
+    """
+    deployment = None if file is not None and account else await _deployment(sight)
+    settings = load_settings(file).settings if file is not None else None
+    if settings is None and deployment is not None:
+        settings = await _settings_of(sight, deployment)
+    if settings is None:
+        why = "no Deployment of the chart was found that names them" if deployment is None else "they cannot be read"
+        sight.blind("settings: the defaults are assumed, kinds included", why, "name them with --config-file")
+    known = settings is not None
+    settings = settings or Settings()
+    if file is None and not settings.namespace:
+        settings = attrs.evolve(settings, namespace=namespace)
+    who = account or _account_of(deployment or {})
+    if not who:
+        told = "nobody knows its service account"
+        sight.blind("the daemon's permissions on the manager", told, "name it with --service-account NAMESPACE/NAME")
+    return Daemon(settings, known, f"system:serviceaccount:{who.replace('/', ':', 1)}" if who else "")
+
+
+async def _deployment(sight: Sight) -> Json | None:
+    """The daemon's; None: there is none, or it may not be seen. Of several the first."""
+    try:
+        found = (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
+    except Forbidden:
+        return None
+    return found[0] if found else None
+
+
+def _account_of(deployment: Json) -> str:
+    name = dig(deployment, "spec", "template", "spec", "serviceAccountName")
+    return f"{ObjectKey.of(deployment).namespace}/{name}" if name else ""
+
+
+async def _settings_of(sight: Sight, deployment: Json) -> Settings | None:
+    volumes: Iterable[Json] = dig(deployment, "spec", "template", "spec", "volumes") or []
+    names = [str(dig(one, "configMap", "name")) for one in volumes if dig(one, "configMap", "name")]
+    namespace = ObjectKey.of(deployment).namespace
+    for name in names:
+        try:
+            found = await sight.client.get(CONFIG_MAP, ObjectKey(namespace, name))
+            text = dig(found, "data", _FIELD)
+            if text is not None:
+                return parse_settings(str(text), source=f"ConfigMap {namespace}/{name}")
+        except (Forbidden, SettingsError) as error:
+            sight.blind("the daemon's settings", str(error), "name them with --config-file")
+    return None

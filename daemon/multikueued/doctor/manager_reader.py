@@ -1,0 +1,212 @@
+"""Reads the manager for the doctor: what may not be read is noted as not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from multikueue import JobKind
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    CONFIG_MAP,
+    CUSTOM_RESOURCE_DEFINITION,
+    DEPLOYMENT,
+    LEASE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    MUTATING_WEBHOOKS,
+    WORKLOAD,
+)
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, name_of
+from multikueue.errors import Forbidden, NotFound
+from multikueue.kube.bounded_yaml import BoundedLoader
+from multikueued.commands.reading import job_behind
+from multikueued.doctor.checks.jobs import rejected
+from multikueued.doctor.checks.webhooks import ours
+from multikueued.doctor.cluster_reader import Sight, needed, permissions
+from multikueued.doctor.credentials import Held, held_for
+from multikueued.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
+from multikueued.doctor.installation import Daemon
+from multikueued.doctor.worker_reader import lacking_of
+from multikueued.rbac.rules import in_namespace, on_manager
+from multikueued.reports.objects import ManagerObjects
+from multikueued.run.kinds import chosen_kinds
+from multikueued.settings.config import Settings
+
+SERVICE: Final = Resource(GVK("", "v1", "Service"), "services")
+KUEUES_DEPLOYMENT: Final = "kueue-controller-manager"
+KUEUES_CONFIG: Final = ("kueue-manager-config", "controller_manager_config.yaml")
+JOBS: Final = 50
+"""Rejected jobs that are read one by one; as a rule they have one reason."""
+STATUSES: Final = 20
+"""MultiKueueClusters that are read one by one, for who writes their status."""
+
+
+async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Facts, Mapping[str, Held]]:
+    """Read the manager.
+
+    Args:
+        sight: of the manager.
+        daemon: what is known of the daemon: its settings, and its account.
+        now: this machine's clock.
+
+    Returns:
+        The facts without the workers', and what the manager holds for each worker.
+
+    Raises:
+        ApiError: the manager does not answer, or does not accept the credentials.
+    """
+    kinds = tuple(chosen_kinds(daemon.settings))
+    namespace = str(daemon.settings.namespace)
+    objects = await _objects(sight, daemon.settings)
+    held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
+    known = {name: one for name, one in held.items() if one is not None}
+    lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
+    facts = Facts(
+        now=now,
+        objects=objects,
+        daemon_namespace=namespace,
+        settings=daemon.settings,
+        settings_known=daemon.settings_known,
+        kinds=kinds,
+        lacking=lacking,
+        jobs=await _jobs(sight, objects),
+        definitions=await _definitions(sight, kinds),
+        kueue=await _kueue(sight, namespace),
+        status_writers=await _status_writers(sight, objects),
+        account=daemon.account,
+        permissions=await _permissions(sight, daemon, kinds, lacking),
+        credentials={name: one.credentials for name, one in known.items()},
+    )
+    return attrs.evolve(facts, webhooks=await _webhooks(sight, facts)), known
+
+
+async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
+    found: dict[str, Any] = {}
+    for field, resource, what in (
+        ("checks", ADMISSION_CHECK, "AdmissionChecks"),
+        ("configs", MULTIKUEUE_CONFIG, "MultiKueueConfigs"),
+        ("clusters", MULTIKUEUE_CLUSTER, "workers"),
+        ("cluster_queues", CLUSTER_QUEUE, "ClusterQueues"),
+        ("local_queues", LOCAL_QUEUE, "LocalQueues"),
+        ("workloads", WORKLOAD, "why jobs wait"),
+    ):
+        found[field] = await sight.items(resource, what) or ()
+    election, what = settings.leader_election, "whether a daemon leads"
+    if election.enabled:
+        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), str(election.lease_name)), what)
+    else:
+        sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
+    return ManagerObjects(**found)
+
+
+async def _jobs(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, Json]:
+    """The jobs behind Workloads that were rejected: the reason stands nowhere else once the events are gone."""
+    found: dict[ObjectKey, Json] = {}
+    for workload in rejected(objects)[:JOBS]:
+        try:
+            job = await job_behind(sight.client, workload)
+        except Forbidden:
+            sight.blind("what rejected jobs say of themselves", "you may not get them")
+            break
+        if job is not None:
+            found[ObjectKey.of(workload)] = job
+    return found
+
+
+async def _definitions(sight: Sight, kinds: tuple[JobKind, ...]) -> dict[GVK, Json]:
+    """The definitions of kinds that are not Kubernetes' own. One that does not exist is no definition."""
+    found: dict[GVK, Json] = {}
+    for kind in kinds:
+        if "." not in kind.resource.gvk.group or kind.workload_only:
+            continue
+        try:
+            key = ObjectKey("", kind.resource.qualified)
+            found[kind.resource.gvk] = await sight.client.get(CUSTOM_RESOURCE_DEFINITION, key)
+        except NotFound:
+            continue
+        except Forbidden:
+            why = "you may not get customresourcedefinitions there"
+            sight.blind(f"whether jobs of {kind.resource} can say who runs them", why)
+    return found
+
+
+async def _kueue(sight: Sight, namespace: str) -> KueueFacts:
+    deployment = await sight.one(
+        DEPLOYMENT, ObjectKey(namespace, KUEUES_DEPLOYMENT), "Kueue's version and feature gates"
+    )
+    if deployment is None:
+        return KueueFacts()
+    containers = dig(deployment, "spec", "template", "spec", "containers") or [{}]
+    main = next((one for one in containers if one.get("name") == "manager"), containers[0])
+    arguments = tuple(str(one) for one in (*(main.get("command") or ()), *(main.get("args") or ())))
+    name, field = KUEUES_CONFIG
+    stored = await sight.one(CONFIG_MAP, ObjectKey(namespace, name), "feature gates in Kueue's Configuration")
+    configuration = _document(sight, stored, field) if stored is not None else None
+    return KueueFacts(str(main.get("image") or ""), arguments, configuration)
+
+
+def _document(sight: Sight, stored: Json, field: str) -> Json | None:
+    try:
+        found = yaml.load(str(dig(stored, "data", field) or ""), BoundedLoader)
+    except yaml.YAMLError:
+        found = ""
+    if found is None or isinstance(found, dict):
+        return found or {}
+    sight.blind("feature gates in Kueue's Configuration", f"ConfigMap {name_of(stored)} holds no YAML in {field}")
+    return None
+
+
+async def _status_writers(sight: Sight, objects: ManagerObjects) -> dict[str, tuple[StatusWriter, ...]]:
+    """Who wrote the status of workers: lists come without that, so some are read one by one."""
+    found: dict[str, tuple[StatusWriter, ...]] = {}
+    for cluster in objects.clusters[:STATUSES]:
+        name = name_of(cluster)
+        try:
+            read = await sight.client.get(MULTIKUEUE_CLUSTER, ObjectKey("", name))
+        except (NotFound, Forbidden):
+            continue
+        entries = [one for one in dig(read, "metadata", "managedFields") or [] if one.get("subresource") == "status"]
+        times = [(str(one.get("manager")), parse_timestamp(one.get("time"))) for one in entries]
+        found[name] = tuple(StatusWriter(manager, at) for manager, at in times if at is not None)
+    return found
+
+
+async def _permissions(
+    sight: Sight, daemon: Daemon, kinds: tuple[JobKind, ...], lacking: frozenset[GVK]
+) -> tuple[Permission, ...]:
+    if not daemon.account:
+        return ()
+    settings = daemon.settings
+    asked = [*permissions(on_manager(settings)), *permissions(in_namespace(settings), str(settings.namespace))]
+    asked = needed(asked, kinds, lacking)
+    return await sight.reviewed(asked, "the daemon's permissions on the manager", daemon.account)
+
+
+async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
+    listed = await sight.items(MUTATING_WEBHOOKS, "the webhook's registration")
+    if listed is None:
+        return None
+    found = WebhookFacts({name_of(one): one for one in listed})
+    services: dict[ObjectKey, bool] = {}
+    for entry in ours(attrs.evolve(facts, webhooks=found)).values():
+        service = dig(entry, "clientConfig", "service") or {}
+        key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
+        if not key.name:
+            continue
+        try:
+            await sight.client.get(SERVICE, key)
+            services[key] = True
+        except NotFound:
+            services[key] = False
+        except Forbidden:
+            sight.blind("the webhook's Service", f"you may not get services in namespace {key.namespace}")
+    return attrs.evolve(found, services=services)

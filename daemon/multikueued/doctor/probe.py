@@ -1,0 +1,78 @@
+"""How long a server takes to answer, and how far its clock is from this machine's: three small requests.
+
+They carry no credentials: the header Date is on a refusal, too.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+import aiohttp
+import anyio
+import attrs
+
+from multikueue.errors import KubeconfigError
+from multikueue.kube import ClusterConfig
+from multikueue.kube.transport import ssl_context
+from multikueued.commands.options import utc_now
+from multikueued.doctor.facts import ClockBound
+
+TIMES: Final = 3
+DEADLINE: Final = 10.0
+"""Seconds for all of them."""
+_MOST: Final = 64 << 10
+"""Bytes that are read of an answer: a version has a few hundred."""
+
+
+@attrs.frozen
+class Probe:
+    """What was measured."""
+
+    latency: float | None = None
+    """Seconds, the median; None: no answer."""
+    clock: ClockBound | None = None
+    error: str = ""
+
+
+Measure: TypeAlias = Callable[[ClusterConfig], Awaitable[Probe]]
+"""How a server is measured."""
+
+
+async def probe(config: ClusterConfig) -> Probe:
+    """Measure a server. It raises nothing: what goes wrong is in the answer."""
+    taken: list[float] = []
+    clocks: list[ClockBound] = []
+    try:
+        with anyio.fail_after(DEADLINE):
+            connector = aiohttp.TCPConnector(ssl=ssl_context(config), limit=1)
+            async with aiohttp.ClientSession(
+                connector=connector, proxy=config.proxy or None, auto_decompress=False
+            ) as session:
+                for _ in range(TIMES):
+                    began, sent = time.monotonic(), utc_now().timestamp()
+                    clock = await _date(session, config, sent)
+                    taken.append(time.monotonic() - began)
+                    clocks += [clock] if clock is not None else []
+    except (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError) as error:
+        return Probe(error=str(error) or f"no answer within {DEADLINE:g} s")
+    known = clocks[0] if clocks else None
+    for one in clocks[1:]:
+        known = known.narrowed(one) if known is not None else one
+    return Probe(statistics.median(taken), known)
+
+
+async def _date(session: aiohttp.ClientSession, config: ClusterConfig, sent: float) -> ClockBound | None:
+    """What one answer says of the clock; None: nothing."""
+    named = config.tls_server_name or None
+    async with session.get(f"{config.server}/version", server_hostname=named, allow_redirects=False) as response:
+        received = utc_now().timestamp()
+        await response.content.read(_MOST)  # a worker may answer without an end; what is left closes the connection
+        try:
+            told = email.utils.parsedate_to_datetime(response.headers.get("Date", ""))
+        except (ValueError, OverflowError):
+            return None
+    return ClockBound.of(told.timestamp(), sent, received)

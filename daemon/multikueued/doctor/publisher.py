@@ -1,0 +1,251 @@
+"""The leader looks at its workers, as `multikueue doctor` does, and publishes what it sees.
+
+It looks at a worker after each connection and every `interval`, by connections of its own, at a few workers at a time
+and at each for 20 s at most. Every 30 s it reads quotas, by two lists through the connection in use. It writes one
+ConfigMap, when something has changed and every 30 s at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Final, TypeAlias
+
+import anyio
+import attrs
+import structlog
+
+from multikueue import JobKind
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.loop import loop_time
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.cluster_reader import MANAGER, Sight
+from multikueued.doctor.credentials import certificate_expires, token_expires
+from multikueued.doctor.probe import Measure, probe
+from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
+from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
+from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
+from multikueued.settings.config import Settings
+from multikueued.tokens.bound import bound_in
+from multikueued.workers.move_targets import Queues
+from multikueued.workers.objects import location
+
+
+@attrs.frozen
+class Reached:
+    """A worker that the daemon is connected to."""
+
+    name: str
+    config: ClusterConfig
+    client: ApiClient
+    """In use for everything else, too."""
+    cluster: Json
+
+
+TICK: Final = 5.0
+"""Seconds between two looks at which workers are connected: reads memory only."""
+EVERY: Final = 30.0
+"""Seconds between two reads of quotas, and between two writes."""
+SOON: Final = 60.0
+"""Seconds until a worker is looked at again that did not answer to a look."""
+AT_ONCE: Final = 5
+QUOTA_DEADLINE: Final = 10.0
+"""Seconds for both lists of one worker."""
+MOST_QUEUES: Final = 2_000
+"""LocalQueues of one worker that are read every 30 s; of one that has more no quota is told."""
+FIELD_MANAGER: Final = "multikueue"
+_SILENT: Final = "it did not answer by another connection than the one that the daemon has"
+_MANY: Final = f"there are more than {MOST_QUEUES} queues"
+
+log = structlog.get_logger(__name__)
+
+
+Reach: TypeAlias = Callable[[], Iterable[Reached]]
+
+
+@attrs.define
+class Known:
+    """What is known of one worker."""
+
+    probed: float | None = None
+    """When it was looked at, on the loop's clock; None: not since it was connected."""
+    published: Published | None = None
+    forbidden: bool = False
+    """Whether its queues may not be read: that is tried again with the next look."""
+
+
+@attrs.define(eq=False)
+class Watcher:
+    """Looks at the workers of one manager, and publishes what it sees."""
+
+    settings: Settings
+    kinds: tuple[JobKind, ...]
+    client: ClusterClient
+    """The manager's."""
+    config: ClusterConfig
+    """The manager's, to compare clocks."""
+    reach: Reach
+    secret: Callable[[ObjectKey], Json | None]
+    clock: Callable[[], datetime]
+    connect: Connect = connected
+    measure: Measure = probe
+    _known: dict[str, Known] = attrs.field(factory=dict, init=False)
+    _look_due: float = attrs.field(default=0.0, init=False)
+    _quotas_due: float = attrs.field(default=0.0, init=False)
+    _write_due: float = attrs.field(default=0.0, init=False)
+    _changed: bool = attrs.field(default=False, init=False)
+    """Whether something was read since the ConfigMap was compared."""
+    _told: dict[str, Published] = attrs.field(factory=dict, init=False)
+    """What the ConfigMap has."""
+    _error: str = attrs.field(default="", init=False)
+
+    async def run(self) -> None:
+        """Look and publish until cancelled."""
+        while True:
+            await self.turn()
+            await anyio.sleep(TICK)
+
+    async def turn(self) -> None:
+        """Do what is due."""
+        reached = {one.name: one for one in self.reach()}
+        self._known = {name: self._known.get(name, Known()) for name in reached}
+        now, interval = loop_time(), self.settings.findings.interval.total_seconds()
+        due = [
+            one
+            for name, one in reached.items()
+            if (probed := self._known[name].probed) is None or now >= probed + interval
+        ]
+        if due and now >= self._look_due:
+            self._look_due = now + TICK if await self._look(due) else now + SOON
+        if loop_time() >= self._quotas_due:
+            self._quotas_due = loop_time() + EVERY
+            await self._read_quotas([one for name, one in reached.items() if not self._known[name].forbidden])
+            self._changed = True
+        gone = self._told.keys() - self._known.keys()
+        if (self._changed or gone) and loop_time() >= self._write_due:
+            await self._publish()
+
+    async def _look(self, due: list[Reached]) -> bool:
+        """Look at workers, a few at a time; return whether the manager said what it serves, which comes first."""
+        manager = (await self.measure(self.config)).clock
+        try:
+            sight = Sight(self.client, MANAGER, "")
+            lacking = await lacking_of(sight, [kind.resource.gvk for kind in self.kinds if not kind.workload_only])
+        except ApiError as error:
+            log.info("the manager does not say which kinds it serves", error=str(error))
+            return False
+        held = {one.name: self._credentials(one) for one in due}
+        accounts = {name: one.bound.account for name, one in held.items() if one.bound is not None}
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+
+        async def visit(one: Reached) -> None:
+            here = frozenset({one.name})
+            rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts)
+            async with limiter:
+                try:
+                    await rounds.visit({one.name: one.config})
+                except Exception as error:  # of one worker: the others are looked at all the same
+                    log.error("unexpected exception", cluster=one.name, exc_info=error)
+            self._note(one.name, rounds.found.get(one.name), rounds.not_checked, manager, held[one.name])
+
+        async with anyio.create_task_group() as tasks:
+            for one in due:
+                tasks.start_soon(visit, one)
+        self._changed = True
+        return True
+
+    def _credentials(self, one: Reached) -> Credentials:
+        """When the credentials in use expire, and what their Secret says of that."""
+        name = location(one.cluster)
+        secret = self.secret(ObjectKey(str(self.settings.namespace), name)) or {}
+        dates = token_expires(one.config.token), certificate_expires(one.config.client_cert_pem)
+        return Credentials(name, "", *dates, bound_in(secret))
+
+    def _note(
+        self,
+        name: str,
+        facts: WorkerFacts | None,
+        gaps: Iterable[NotChecked],
+        manager: ClockBound | None,
+        held: Credentials,
+    ) -> None:
+        """Keep what was seen of a worker; None: it did not answer, though the daemon is connected to it."""
+        known, now = self._known[name], self.clock()
+        known.probed = loop_time()
+        if facts is None:
+            known.probed += SOON - self.settings.findings.interval.total_seconds()
+            if known.published is not None:
+                return  # what was seen before stays, with its time
+            facts, gaps = WorkerFacts(name), [NotChecked(f"{name} itself", _SILENT, "it is looked at again")]
+        queues = slim(facts.queues) if facts.queues is not None else None
+        told = attrs.evolve(seen(facts, manager), queues=queues)
+        known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
+        known.forbidden = queues is None
+
+    async def _read_quotas(self, workers: list[Reached]) -> None:
+        limiter = anyio.CapacityLimiter(AT_ONCE)
+        async with anyio.create_task_group() as tasks:
+            for one in workers:
+                tasks.start_soon(self._read_quota, one, limiter)
+
+    async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
+        """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
+        known = self._known[one.name]
+        if known.published is None or known.published.facts.queues is None:
+            return
+        try:
+            async with limiter:
+                with anyio.fail_after(QUOTA_DEADLINE):
+                    local = (await one.client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
+                    cluster = (await one.client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
+        except (Forbidden, NotFound) as error:
+            self._blind(known, str(error))
+        except (ApiError, TimeoutError) as error:
+            log.debug("quotas not read", cluster=one.name, error=str(error))
+        else:
+            if max(len(local), len(cluster)) > MOST_QUEUES:
+                self._blind(known, _MANY)
+                return
+            leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
+            queues = slim(Queues(leads, {name_of(queue): queue for queue in cluster}))
+            facts = attrs.evolve(known.published.facts, queues=queues)
+            known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
+
+    def _blind(self, known: Known, why: str) -> None:
+        """Its queues may not be read any more, or are too many."""
+        assert known.published is not None, "only what was read is read again"
+        facts, known.forbidden = attrs.evolve(known.published.facts, queues=None), True
+        gap = NotChecked(f"quotas of {facts.name}", why, f"{DIAGNOSE} {facts.name}")
+        gaps = (*known.published.not_checked, gap)
+        known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=None)
+
+    async def _publish(self) -> None:
+        """Write the ConfigMap if something has changed, or if a look has confirmed what it has."""
+        self._changed = False
+        wanted = {name: one.published for name, one in self._known.items() if one.published is not None}
+        if _said(wanted) == _said(self._told) or (not wanted and not self._told):
+            return
+        settings = self.settings
+        limit = min(MOST, TOGETHER // max(1, len(wanted)))
+        documents = {name: written(one, limit) for name, one in wanted.items()}
+        made = config_map(str(settings.namespace), str(settings.findings.config_map_name), documents)
+        self._write_due = loop_time() + EVERY
+        try:
+            await self.client.apply(CONFIG_MAP, made, field_manager=FIELD_MANAGER)
+        except ApiError as error:
+            if str(error) != self._error:
+                advice = "grant create and patch of that ConfigMap (multikueue rbac manager), or set findings.enabled"
+                log.warning("what is seen of workers is not published", error=str(error), advice=advice)
+            self._error, self._changed = str(error), True
+            return
+        self._told, self._error = dict(wanted), ""
+
+
+def _said(published: Mapping[str, Published]) -> dict[str, Published]:
+    """What is worth a write: a quota that was read again and is the same is none."""
+    return {name: attrs.evolve(one, quota_at=None) for name, one in published.items()}

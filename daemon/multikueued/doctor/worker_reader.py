@@ -1,0 +1,157 @@
+"""Asks all workers at once, with the credentials that the manager holds. A dead one costs its own deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeAlias
+
+import anyio
+import attrs
+
+from multikueue import JobKind
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.names import GVK, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.errors import ApiError, KubeconfigError, Unreachable
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.cluster_reader import Sight, needed, permissions
+from multikueued.doctor.facts import NotChecked, WorkerFacts
+from multikueued.doctor.probe import Measure, probe
+from multikueued.rbac.objects import Account
+from multikueued.rbac.rules import on_worker, own_token_rules
+from multikueued.settings.config import Settings
+from multikueued.workers.move_targets import Queues
+
+DEADLINE: Final = 20.0
+"""Seconds for one worker, whatever it is asked."""
+OPTIONS: Final = ClientOptions(deadline=8.0, connection_wait=8.0, connect_deadline=4.0, connections=8)
+DIAGNOSE: Final = "grant it (multikueue rbac worker --diagnose), or ask an administrator of"
+
+Connect: TypeAlias = Callable[[str, ClusterConfig], AbstractAsyncContextManager[ClusterClient]]
+
+
+def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:
+    """A worker over HTTP."""
+    return KubeClient(config, name=name, options=OPTIONS)
+
+
+@attrs.define(eq=False)
+class Rounds:
+    """One look at all workers."""
+
+    settings: Settings
+    kinds: tuple[JobKind, ...]
+    lacking: frozenset[GVK]
+    """Kinds that the manager does not serve: nobody needs them anywhere."""
+    connected_by_daemon: frozenset[str]
+    """Those that the daemon says it is connected to."""
+    connect: Connect = connected
+    measure: Measure = probe
+    accounts: Mapping[str, Account] = attrs.field(factory=dict)
+    """By worker: who must be able to ask for tokens of itself, because they are bound."""
+    found: dict[str, WorkerFacts] = attrs.field(factory=dict)
+    not_checked: list[NotChecked] = attrs.field(factory=list)
+
+    async def visit(self, configs: Mapping[str, ClusterConfig]) -> None:
+        """Ask all workers."""
+        async with anyio.create_task_group() as tasks:
+            for name, config in configs.items():
+                tasks.start_soon(self._bounded, name, config)
+
+    async def _bounded(self, name: str, config: ClusterConfig) -> None:
+        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, self.accounts.get(name))
+        with anyio.move_on_after(DEADLINE) as scope:
+            try:
+                async with self.connect(name, config) as client:
+                    await visit.run(client, config)
+            except (ApiError, KubeconfigError) as error:
+                self._failed(visit, str(error), silent=isinstance(error, Unreachable))
+                return
+        if scope.cancelled_caught and not visit.answered:
+            self._failed(visit, f"no answer in time ({DEADLINE:g} s)", silent=True)
+            return
+        if scope.cancelled_caught:
+            told = f"it answers, but not all within {DEADLINE:g} s"
+            self.not_checked.append(NotChecked(f"the rest of {name}", told, "try again, or from where the daemon runs"))
+        self.found[name] = visit.facts
+        self.not_checked += visit.not_checked
+
+    def _failed(self, visit: Visit, error: str, *, silent: bool) -> None:
+        """A worker that does not answer from here, though it does answer the daemon, says nothing about itself."""
+        name, elsewhere = visit.name, silent and visit.name in self.connected_by_daemon
+        told = f"it cannot be reached from here, and the daemon can: {error}" if elsewhere else error
+        who = "run multikueue doctor where the daemon runs" if elsewhere else "once it answers, multikueue doctor can"
+        self.not_checked.append(NotChecked(f"{name} itself", told, who))
+        if not elsewhere:
+            self.found[name] = WorkerFacts(name, error=error)
+
+
+@attrs.define(eq=False)
+class Visit:
+    """One look at one worker."""
+
+    name: str
+    settings: Settings
+    kinds: tuple[JobKind, ...]
+    lacking: frozenset[GVK]
+    measure: Measure
+    account: Account | None = None
+    """Whose tokens are bound."""
+    facts: WorkerFacts = attrs.field(init=False)
+    not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
+    answered: bool = attrs.field(default=False, init=False)
+    """Whether its API server took the credentials and answered something."""
+
+    @facts.default
+    def _unknown(self) -> WorkerFacts:
+        return WorkerFacts(self.name)
+
+    async def run(self, client: ClusterClient, config: ClusterConfig) -> None:
+        """Ask.
+
+        Raises:
+            ApiError: it does not answer, or does not accept the credentials.
+        """
+        sight = Sight(client, self.name, f"{DIAGNOSE} {self.name}", self.not_checked)
+        measured = await self.measure(config)
+        if measured.error:
+            here = "run multikueue doctor where the daemon runs"
+            sight.blind(f"clock and latency of {self.name}", measured.error, here)
+        self.facts = attrs.evolve(self.facts, latency=measured.latency, clock=measured.clock)
+        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues):
+            await step(sight)
+
+    async def _permissions(self, sight: Sight) -> None:
+        unneeded = self.lacking | self.facts.lacking
+        asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
+        if self.account is not None:
+            asked += permissions(own_token_rules(self.account.name), self.account.namespace)
+        found = await sight.reviewed(asked, f"permissions on {self.name}")
+        self.facts = attrs.evolve(self.facts, permissions=found)
+
+    async def _kinds(self, sight: Sight) -> None:
+        lacking = await lacking_of(sight, [WORKLOAD.gvk, *(kind.resource.gvk for kind in self.kinds)])
+        self.facts, self.answered = attrs.evolve(self.facts, lacking=lacking), True
+
+    async def _kueue(self, sight: Sight) -> None:
+        self.facts = attrs.evolve(self.facts, kueue=await sight.kueue(f"what Kueue of {self.name} lacks"))
+
+    async def _namespaces(self, sight: Sight) -> None:
+        found = await sight.items(NAMESPACE, f"namespaces of {self.name}")
+        if found is not None:
+            self.facts = attrs.evolve(self.facts, namespaces=frozenset(map(name_of, found)))
+
+    async def _queues(self, sight: Sight) -> None:
+        local = await sight.items(LOCAL_QUEUE, f"LocalQueues of {self.name}")
+        cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
+        if local is not None and cluster is not None:
+            leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
+            self.facts = attrs.evolve(self.facts, queues=Queues(leads, {name_of(one): one for one in cluster}))
+
+
+async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:
+    """Those of the kinds that a server does not serve."""
+    asked = dict.fromkeys(kinds)
+    return frozenset({gvk for gvk in asked if await sight.lacks(gvk, f"whether {sight.whose} serves {gvk.kind}")})

@@ -1,0 +1,181 @@
+"""The types of settings that are more than a text, a number or a duration: each says which values it takes."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from datetime import timedelta
+from typing import Annotated, Any, Final
+
+from multikueue.core.model.quantities import exact
+from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
+from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
+from multikueued.settings.frameworks import UNSUPPORTED, framework_names
+from multikueued.settings.values import Rule, advice, at_least, checked, duration, shown
+
+_CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_KEY: Final = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
+_REQUIREMENT: Final = (
+    rf" *(!? *{_LABEL_KEY}|{_LABEL_KEY} *(==?|!=) *[-_.A-Za-z0-9]*|{_LABEL_KEY} +(not)?in *\([^()]*\)) *"
+)
+_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(,{_REQUIREMENT})*")
+_SERVER_URL: Final = re.compile(
+    r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
+)
+_KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
+
+
+MIN_SIZE: Final = 1 << 20
+"""Bytes. With less even plain pages of a list would have to be asked for in pieces."""
+
+
+def _text(form: re.Pattern[str], error: str) -> Rule:
+    return checked(lambda value: isinstance(value, str) and form.fullmatch(value) is not None, error)
+
+
+def _is_server_url(value: Any) -> bool:
+    found = _SERVER_URL.fullmatch(value) if isinstance(value, str) else None
+    if found is None or int(found["port"] or 443) > 65_535:
+        return False
+    try:
+        return found["ipv6"] is None or bool(ipaddress.IPv6Address(found["ipv6"]))
+    except ValueError:
+        return False
+
+
+def _byte_size(value: Any) -> int:
+    try:
+        size = exact(str(value).strip())[0]
+    except ValueError:
+        raise ValueError(f"{shown(value)} is not a size: write it like 16Mi") from None
+    if size < MIN_SIZE:
+        raise ValueError(f"{shown(value)} is too small: use {MIN_SIZE >> 20}Mi or more")
+    return int(size)
+
+
+def _token_validity(value: Any) -> timedelta:
+    length = duration(value)
+    if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
+        raise ValueError(f"{shown(value)} is not between 24h and 168h: a token must outlive a night, and no more")
+    return length
+
+
+def _dispatcher_name(value: Any) -> Any:
+    known = (*BUILT_IN, *installed_dispatchers())
+    if value in known:
+        return value
+    if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
+        brought = ", ".join(known[len(BUILT_IN) :]) or "none"
+        raise ValueError(
+            f"{shown(value)} cannot be a dispatcher's name: use {' or '.join(BUILT_IN)}, one that an installed package "
+            f"brings ({brought}), or for another controller its domain and a path, as example.com/dispatcher, of at "
+            "most 63 characters"
+        )
+    if value.startswith(_KUEUES_DOMAIN):
+        hint = advice(value, known, f"there are {' and '.join(known)}")
+        raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
+    return value
+
+
+def _kueues_dispatcher_name(value: Any) -> Any:
+    """As in Kueue any text names another controller; but not what is almost, or a part of, a dispatcher's name."""
+    known = (*BUILT_IN, *installed_dispatchers())
+    text = isinstance(value, str) and "/" not in value
+    if text and not any(value in name for name in known) and not difflib.get_close_matches(value, known, n=1):
+        return value
+    return _dispatcher_name(value)
+
+
+def _framework_name(value: Any) -> Any:
+    known = framework_names()
+    if value not in known and value not in UNSUPPORTED:
+        hint = advice(value, known, f"there are {', '.join(known)}", most=2)
+        raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
+    return value
+
+
+ControllerName = Annotated[
+    str,
+    _text(
+        _CONTROLLER_NAME,
+        "cannot be a controller's name: use a domain and a path, as example.com/multikueue, of at most 63 characters",
+    ),
+]
+"""A domain and a path, `example.com/dispatcher`: what Kubernetes accepts in a job's `managedBy`."""
+LabelValue = Annotated[
+    str,
+    _text(
+        _LABEL_VALUE,
+        "cannot be a label's value: use at most 63 letters, digits, '-', '_' and '.', beginning and ending with a "
+        "letter or digit",
+    ),
+]
+"""A text that Kubernetes accepts as a label's value."""
+ObjectName = Annotated[
+    str,
+    _text(
+        _OBJECT_NAME,
+        "cannot be a name: use at most 63 lower-case letters, digits and '-', beginning and ending with a letter or "
+        "digit",
+    ),
+]
+"""A text that Kubernetes accepts as the name of a namespace, a Lease, a Secret."""
+AccountName = Annotated[
+    str,
+    _text(_OBJECT_NAME, "cannot be the name of a ServiceAccount: use at most 63 lower-case letters, digits and '-'"),
+]
+"""The same for a ServiceAccount."""
+ConfigName = Annotated[
+    str,
+    _text(
+        _OBJECT_NAME,
+        "cannot be the name of a MultiKueueConfig that a check refers to: use at most 63 lower-case letters, digits "
+        "and '-', beginning and ending with a letter or digit",
+    ),
+]
+"""The same for a MultiKueueConfig that an AdmissionCheck can name."""
+Selector = Annotated[
+    str,
+    _text(
+        _SELECTOR,
+        "is not a label selector: write it as for kubectl get -l, like accelerator=nvidia-tesla-t4,region in (eu,us)",
+    ),
+]
+"""A label selector as kubectl takes it."""
+Port = Annotated[
+    int,
+    checked(
+        lambda value: type(value) is int and 0 <= value <= 65_535,
+        "is not a port: use 1 to 65535, or 0 for any free one",
+    ),
+]
+"""A TCP port; 0 for any free one."""
+ServerUrl = Annotated[
+    str, checked(_is_server_url, "cannot be a server's address: write it like https://host.example.com:9443")
+]
+"""`https://HOST:PORT`."""
+ByteSize = Annotated[int, Rule(_byte_size)]
+"""Bytes, written as Kubernetes writes quantities: `16Mi`."""
+Count = Annotated[int, checked(lambda value: type(value) is int and value >= 1, "is not a number: use 1 or more")]
+"""How many; at least 1."""
+StepSize = Annotated[
+    int, checked(lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more")
+]
+"""How many workers; at least 1."""
+RoundLength = Annotated[timedelta, at_least(timedelta(seconds=1), "is too short for a round: use 1s or more")]
+"""How long a round lasts; at least a second."""
+ProbeInterval = Annotated[
+    timedelta, at_least(timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more")
+]
+"""How long between two looks at a worker; at least a minute."""
+TokenValidity = Annotated[timedelta, Rule(_token_validity)]
+"""From a day to a week."""
+DispatcherName = Annotated[str, Rule(_dispatcher_name)]
+"""One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
+KueuesDispatcherName = Annotated[str, Rule(_kueues_dispatcher_name)]
+"""The same as Kueue takes it: another controller's name needs no domain."""
+FrameworkName = Annotated[str, Rule(_framework_name)]
+"""Kueue's name of a kind that is built into it: `batch/job`."""

@@ -1,0 +1,110 @@
+"""Where a job has run before, kept on its Workload: the last five placements, from when to when, and why they ended.
+
+The worker that had it last is kept, too, while it is out of sight and may still run it.
+
+The placement that lasts is not among them: `status.clusterName` and the conditions tell it. So a job that is never
+moved costs no write, and each end of a placement costs one, which may carry another annotation of ours as well.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.workloads import cluster_name, noted_worker
+from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Placement, Worker
+from multikueue.core.workload.words import plain
+
+KEPT: Final = 5
+"""How many placements stay on the Workload."""
+_FIELDS: Final = ("worker", "since", "until", "why", "fault")
+_AGAIN: Final = "Previously: "
+"""How Kueue begins the message of an eviction that is over."""
+
+
+def placement_of(workload: Json) -> Placement | None:
+    """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
+    worker = cluster_name(workload)
+    if worker is None:
+        return None
+    kind = "Admitted" if is_true(workload, "Admitted") else "QuotaReserved"
+    return Placement(worker, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
+
+
+def placements(workload: Json) -> list[Json]:
+    """The placements that are over, the last one at the end; none if the annotation cannot be read."""
+    try:
+        noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
+    except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
+        return []
+    return [_shortened(entry) for entry in noted if isinstance(entry, dict)][-KEPT:] if isinstance(noted, list) else []
+
+
+def _shortened(entry: Json) -> Json:
+    """The fields of an entry that are texts, in few printable characters: it is written again."""
+    return {name: plain(entry[name]) for name in _FIELDS if isinstance(entry.get(name), str)}
+
+
+def last_place(workload: Json) -> ClusterName | None:
+    """The worker of the placement that ended last."""
+    known = placements(workload)
+    worker = dig(known[-1], "worker") if known else None
+    return ClusterName(worker) if isinstance(worker, str) else None
+
+
+def new_placements(situation: Situation) -> str | None:
+    """The annotation to write, because a placement has ended; None: it says so, or none has."""
+    ended = situation.snapshot.placement
+    if ended is None or situation.assigned_to is not None:
+        return None
+    known = placements(situation.workload)
+    if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
+        return None
+    evicted = condition(situation.workload, "Evicted") or {}
+    lasts = evicted.get("status") == "True"
+    entry = {
+        "worker": ended.worker,
+        "since": ended.since,
+        "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
+        "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
+    }
+    return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
+
+
+def note_last_worker(situation: Situation) -> Iterator[Effect]:
+    """Keep the last recorded worker on the Workload while it is out of sight, so that a restart does not forget it.
+
+    The same write notes a placement that has ended.
+    """
+    annotations: dict[str, str | None] = {}
+    wanted = _in_doubt(situation)
+    if noted_worker(situation.workload) != wanted:
+        annotations[LAST_WORKER_ANNOTATION] = wanted
+    if (ended := new_placements(situation)) is not None:
+        annotations[PLACEMENTS_ANNOTATION] = ended
+    if annotations:
+        yield _annotated(situation, annotations)
+
+
+def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
+    if noted_worker(situation.workload) != worker.name:
+        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
+
+
+def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
+    metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
+    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+
+
+def _in_doubt(situation: Situation) -> ClusterName | None:
+    """The worker that had it last, if it may still run it and nobody is recorded."""
+    last = situation.last_worker if situation.assigned_to is None else None
+    return last if last in {run.worker for run in situation.possible_runs} else None
