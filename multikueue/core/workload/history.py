@@ -24,7 +24,7 @@ from multikueue.core.workload.words import plain
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
-_FIELDS: Final = ("worker", "since", "until", "why")
+_FIELDS: Final = ("worker", "since", "until", "why", "fault")
 _AGAIN: Final = "Previously: "
 """How Kueue begins the message of an eviction that is over."""
 

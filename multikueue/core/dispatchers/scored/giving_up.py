@@ -39,4 +39,5 @@ def give_up(workload: Json, candidates: Candidates, profile: Profile, now: datet
 
 def requeue_wait(retries: int) -> timedelta:
     """How long Kueue waits before it gives it quota again: without it, it would at once."""
-    return min(FIRST_WAIT * (1 << min(max(0, retries), 10)), LONGEST_WAIT)
+    doubled: int = 2 ** min(max(0, retries), 10)
+    return min(FIRST_WAIT * doubled, LONGEST_WAIT)

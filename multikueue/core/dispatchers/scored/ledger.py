@@ -154,7 +154,7 @@ class Ledger:
             one.priority == entry.priority for other, one in self._offers.get(place, {}).items() if other != key
         ):
             return False
-        for kind in self._kinds.get(place, {}):
+        for kind in self._kinds.get(place, {}) if place not in entry.offered else ():
             ranked = self._held[kind].ranked
             at = bisect.bisect_left(ranked, (-entry.priority,))
             if at < len(ranked) and ranked[at].lower == -entry.priority and ranked[at][1:3] < entry.rank[1:3]:

@@ -85,10 +85,7 @@ def queue_facts(
         nominal=worker.nominal(name),
         known=Known.TOO_MANY if many and known is Known.YES else known,
         active=is_true(cluster_queue, "Active"),
-        has_checks=bool(
-            dig(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks")
-            or dig(cluster_queue, "spec", "admissionChecks")
-        ),
+        has_checks=_has_checks(cluster_queue),
         others_pending=others,
         others_since=since,
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
@@ -168,6 +165,11 @@ def _reserved(queue: Json) -> dict[Flavored, int]:
         for flavor in dig(queue, "status", "flavorsReservation") or []
         for one in flavor.get("resources") or []
     }
+
+
+def _has_checks(queue: Json) -> bool:
+    listed = dig(queue, "spec", "admissionChecksStrategy", "admissionChecks") or dig(queue, "spec", "admissionChecks")
+    return bool(listed)
 
 
 def _limit(value: Any) -> int | None:

@@ -39,6 +39,19 @@ class Node:
 _NONE: Final = Quota()
 
 
+def _without_circles(cohorts: Mapping[str, Node]) -> Mapping[str, Node]:
+    """A cohort above itself has no parent here. Kueue lets nothing in below one."""
+    found = dict(cohorts)
+    for name in cohorts:
+        seen, above = {name}, found[name].parent
+        while above in found and above not in seen:
+            seen.add(above)
+            above = found[above].parent
+        if above in seen:
+            found[name] = attrs.evolve(found[name], parent=None)
+    return found
+
+
 @attrs.frozen
 class Sums:
     """What a node and those below it have, and use of it, of one flavor's resource."""
@@ -66,7 +79,7 @@ class Tree:
     """The ClusterQueues of a worker, and the cohorts above them."""
 
     queues: Mapping[str, Node]
-    cohorts: Mapping[str, Node] = attrs.field(factory=dict)
+    cohorts: Mapping[str, Node] = attrs.field(factory=dict, converter=_without_circles)
     """Those that are only named by their members may be missing."""
     readable: bool = True
     """Whether cohorts can be read. If not, a queue in one has only its nominal quota that is not lendable."""
@@ -114,7 +127,6 @@ class Tree:
     def _cohort(self, name: str, key: Flavored) -> Sums:
         found = self._cohort_sums.get((name, key))
         if found is None:
-            self._cohort_sums[name, key] = Sums()  # a circle of cohorts ends here: Kueue lets nothing in there either
             members = [_sums(self.queues[one], key, ()) for one in self._members[0].get(name, ())]
             members += [self._cohort(one, key) for one in self._members[1].get(name, ())]
             found = self._cohort_sums[name, key] = _sums(self.cohorts.get(name, Node()), key, members)

@@ -64,7 +64,7 @@ class Scored:
         names = (*firm, *choice.names)[:MAX_NOMINATIONS]
         after = self._after(state, names, choice, now)
         why = {name: reason for name, reason in _reasons(seen, choice, candidates).items() if name not in names}
-        times = (choice.look_again, self._expiry(candidates, firm, profile, state, now), *_lapses(state, now))
+        times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, now))
         times = (*times, remaining(workload, profile, now))
         again = [max(1.0, seconds) for seconds in times if seconds is not None]
         ignored = ", ".join(seen.narrowing.ignored)
@@ -103,15 +103,15 @@ class Scored:
         return max(patience, self.preemption_timeout) if copies.preempts(worker) else patience
 
     def _expiry(
-        self, candidates: Candidates, firm: Sequence[str], profile: Profile, state: State, now: datetime
+        self, candidates: Candidates, names: tuple[str, ...], profile: Profile, state: State, now: datetime
     ) -> float | None:
-        """Seconds until the first of the offers is taken back, or looked at again."""
+        """Seconds until the first of the offers may be taken back."""
         ends = [
             state.since + self._patience(worker, profile, state)
             for worker in candidates.workers
-            if worker.name in firm and not copies.has_quota(worker)
+            if worker.name in names and not copies.has_quota(worker)
         ]
-        return min(((end - now).total_seconds() for end in ends), default=None)
+        return min(((end - now).total_seconds() for end in ends if end > now), default=None)
 
     def _choose(
         self, seen: View, profile: Profile, state: State, firm: Sequence[str], expired: Sequence[str], now: datetime
