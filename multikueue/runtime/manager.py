@@ -15,7 +15,6 @@ import attrs
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.spokes.settings import SpokeSettings
@@ -49,7 +48,7 @@ from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
-from multikueue.runtime.worker_rooms import WorkerRooms
+from multikueue.runtime.worker_rooms import WorkerRooms, followed_rooms
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -156,7 +155,7 @@ class Manager:
         )
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
-        self._rooms = self._figures(work)
+        self._rooms = followed_rooms(self.dispatcher, cluster, workers, work.workloads.enqueue, self.clock)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
@@ -179,15 +178,6 @@ class Manager:
             namespace=self.settings.namespace,
             fraction=self.fraction,
         )
-
-    def _figures(self, work: WorkQueues) -> WorkerRooms | None:
-        """What workers have room for, if the dispatcher asks."""
-        if not isinstance(self.dispatcher, Scored):
-            return None
-        rooms = WorkerRooms(self.cluster, self.workers, work.workloads.enqueue, self.clock)
-        self.workers.follow_figures(rooms.changed)
-        self.cluster.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
-        return rooms
 
     def _worker_pool(self, handlers: WorkerHandlers) -> WorkerPool:
         informers = WorkerSettings(

@@ -18,7 +18,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.workloads import Owner, has_quota, is_elastic, is_finished, owner
+from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
 from multikueue.kube.informer import Informer
@@ -28,23 +28,17 @@ from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
-from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.worker_probe import WorkerProbe
+from multikueue.runtime.workload_indexes import QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
 begins, so a worker whose token was revoked may count as connected for as long. It costs one request per worker."""
-
-
-PENDING: Final = "pending"
-"""Index of our copies without quota, by LocalQueue. There is one where figures are looked at."""
-HOLDING: Final = "holding"
-"""Index of our copies with quota, likewise."""
 
 
 @attrs.frozen
@@ -75,7 +69,7 @@ class WorkerInformers(Target):
     """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
-    probe: WorkerProbe = attrs.field(factory=WorkerProbe)
+    probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -97,8 +91,7 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe = WorkerProbe()
-        informer = _limited(client := HeardClient(client, probe.heard), settings, report)
+        probe, informer = WorkerProbe(client), _limited(client, settings, report)
         kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,
@@ -108,7 +101,7 @@ class WorkerInformers(Target):
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
-            indexes={PENDING: _pending, HOLDING: _holding} if settings.on_figures is not None else {},
+            indexes=QUOTA_INDEXES if settings.on_figures is not None else {},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         return cls(
@@ -127,7 +120,7 @@ class WorkerInformers(Target):
         """Keep the caches until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.workloads.informer.run)
-            tasks.start_soon(self.probe.run, self.client, self.workloads.informer)
+            tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)
@@ -277,32 +270,15 @@ def _jobs(
     return MutationCache(followed, kind.copy_entries)
 
 
-def _queues(
-    name: ClusterName, client: ApiClient, settings: WorkerSettings, report: Callable[[], None]
-) -> QueueInformers:
-    on_figures = settings.on_figures
+def _queues(name: ClusterName, client: ApiClient, to: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
     return QueueInformers.build(
         client,
-        settings.on_queue,
+        to.on_queue,
         on_status=lambda _: report(),
-        fraction=settings.fraction,
-        on_figures=partial(on_figures, name) if on_figures is not None else None,
-        limits=settings.limits,
+        fraction=to.fraction,
+        on_figures=partial(to.on_figures, name) if to.on_figures is not None else None,
+        limits=to.limits,
     )
-
-
-def _pending(copy: Json) -> Iterator[str]:
-    if not has_quota(copy) and not is_finished(copy):
-        yield from _local_queue(copy)
-
-
-def _holding(copy: Json) -> Iterator[str]:
-    if has_quota(copy) and not is_finished(copy):
-        yield from _local_queue(copy)
-
-
-def _local_queue(copy: Json) -> Iterator[str]:
-    yield str(ObjectKey(copy["metadata"].get("namespace", ""), dig(copy, "spec", "queueName") or ""))
 
 
 def _is_ours(origin: str, copy: Json) -> bool:

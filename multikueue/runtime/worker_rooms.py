@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.dispatchers.scored import narrowing, reading
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
@@ -25,6 +26,7 @@ from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import cluster_name, has_quota
@@ -33,8 +35,9 @@ from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.worker_informers import HOLDING, PENDING, WorkerInformers
+from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.workload_indexes import HOLDING, PENDING
 
 BATCH: Final = 0.2
 """Seconds for which changes of figures are collected: Kueue itself writes a queue's status once a second at most."""
@@ -187,6 +190,22 @@ class WorkerRooms:
     def _penalized_until(self, worker: ClusterName) -> datetime | None:
         cluster = self.manager.clusters.get(ObjectKey("", worker))
         return Failures.parse(annotations_of(cluster or {}).get(FAILURES_ANNOTATION)).until
+
+
+def followed_rooms(
+    dispatcher: Dispatcher,
+    manager: ManagerCluster,
+    workers: WorkerPool,
+    enqueue: Callable[[ObjectKey], object],
+    clock: Callable[[], datetime],
+) -> WorkerRooms | None:
+    """Rooms that follow the workers' queues, if the dispatcher looks at them; before anything runs."""
+    if not isinstance(dispatcher, Scored):
+        return None
+    rooms = WorkerRooms(manager, workers, enqueue, clock)
+    workers.follow_figures(rooms.changed)
+    manager.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
+    return rooms
 
 
 def _known(queues: QueueInformers) -> Known:
