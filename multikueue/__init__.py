@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
     AdapterError,
@@ -88,8 +88,8 @@ if TYPE_CHECKING:  # the names of `_LAZY`
     from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect, health_of
     from multikueue.runtime.controller import Controller, KeyQueue
     from multikueue.runtime.election import Elector
+    from multikueue.runtime.inventory.service import Inventory, PlacementController, PlacementOptions
     from multikueue.runtime.manager import Manager, ManagerSettings
-    from multikueue.runtime.placement.service import Inventory, PlacementController, PlacementOptions
 
     __version__: str
 
@@ -213,7 +213,7 @@ _LAZY = {
     "multikueue.runtime.controller": ("Controller", "KeyQueue"),
     "multikueue.runtime.election": ("Elector",),
     "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
-    "multikueue.runtime.placement.service": ("Inventory", "PlacementController", "PlacementOptions"),
+    "multikueue.runtime.inventory.service": ("Inventory", "PlacementController", "PlacementOptions"),
 }
 """The names that are imported when they are first used, by module."""
 

@@ -12,10 +12,10 @@ from typing import Literal, Protocol, TypeVar
 
 import attrs
 
+from multikueue.core.effects import ConfigStatistics
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.placement.figures import Figures
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -264,7 +264,7 @@ class ManagerHook(Protocol):
 class PlacementHook(Protocol):
     """Observes configs that are filled from an inventory, for metrics. Called in the loop: not to wait or raise."""
 
-    def filled(self, config: str, figures: Figures) -> None:
+    def filled(self, config: str, figures: ConfigStatistics) -> None:
         """A MultiKueueConfig was looked at."""
         ...
 

@@ -25,8 +25,8 @@ from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
+from multikueue.kube.list_pages import UNDECODABLE, ListPages, PageSizes
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
-from multikueue.kube.paging import UNDECODABLE, ListPages, PageSizes
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.requester import Requester, open_requester
 from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
@@ -183,7 +183,7 @@ class KubeClient:
         Args:
             key: the pod.
             query: what to read.
-            on_line: told of each line.
+            on_line: called with each line.
             on_open: called once the server has accepted the request, before any line.
             pause: awaited after each line: no more is shown or read before it returns.
             resource: what has the log: a pod, or an object that an aggregated API serves.

@@ -250,8 +250,8 @@ def cluster_info(config: ClusterConfig, extension: object = None) -> str:
         "disable-compression": config.disable_compression,
     }
     settings = json.dumps(extension, sort_keys=True, separators=(",", ":"))
-    told = json.dumps({name: value for name, value in info.items() if value}, separators=(",", ":"))
-    return f'{told[:-1]},"config":{settings}}}'
+    encoded = json.dumps({name: value for name, value in info.items() if value}, separators=(",", ":"))
+    return f'{encoded[:-1]},"config":{settings}}}'
 
 
 def _content(section: Json, field: str) -> str:

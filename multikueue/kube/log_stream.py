@@ -74,9 +74,9 @@ class LineCutter:
 
 def split_time(text: str) -> LogLine:
     """Take the time off a line, if it begins with one."""
-    time, space, told = text.partition(" ")
+    time, space, line = text.partition(" ")
     if space and time[:4].isdecimal() and parse_timestamp(time) is not None:
-        return LogLine(told, time)
+        return LogLine(line, time)
     return LogLine(text)
 
 
@@ -95,7 +95,7 @@ async def read_log(
     Args:
         response: the stream.
         mapped: turns what fails into our errors.
-        on_line: told of each line.
+        on_line: called with each line.
         pause: awaited after each line: a slow reader of the lines slows the stream down.
 
     Raises:

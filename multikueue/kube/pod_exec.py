@@ -93,8 +93,8 @@ def _exit_code(status: bytes, begin: str) -> int:
     try:
         return int(WsApiClient.parse_error_data(status))
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        told = one_line(str((decoded(status) or {}).get("message") or "")[:MAX_MESSAGE])
-        raise Invalid(f"{begin}: {told or 'it could not be started'}") from None
+        message = one_line(str((decoded(status) or {}).get("message") or "")[:MAX_MESSAGE])
+        raise Invalid(f"{begin}: {message or 'it could not be started'}") from None
 
 
 @attrs.frozen(eq=False)

@@ -38,11 +38,11 @@ def profile_config(access: Access, settings: ProfileSettings, token: str = "") -
 
 def _plugin(command: PluginCommand, access: Access, config: ClusterConfig) -> ExecPlugin:
     try:
-        told = cluster_info(config, access.config) if command.provide_cluster_info else ""
+        info = cluster_info(config, access.config) if command.provide_cluster_info else ""
     except RecursionError:  # the profile's extension has up to 1,024 levels
         raise ClusterProfileError(BAD_PROFILE, f"the extension {EXEC_EXTENSION} is nested too deeply") from None
     own = ExecPlugin(
-        command.command, command.args, command.env, command.api_version, told, inherit_env=command.inherit_env
+        command.command, command.args, command.env, command.api_version, info, inherit_env=command.inherit_env
     )
     replace = access.provider.env_policy == "Replace"
     return own.extended(access.more_args, dict(access.more_env), replace=replace)

@@ -160,8 +160,8 @@ class Requester:
         begin = where(self.name, request)
         if time.sent:
             raise DeadlineExceeded(f"{begin}: no answer within {self.options.deadline:g} s")
-        told = f"{begin}: not sent: no connection was free within {self.options.connection_wait:g} s"
-        raise NotSent(told) if failed is None else Unreachable(told)
+        message = f"{begin}: not sent: no connection was free within {self.options.connection_wait:g} s"
+        raise NotSent(message) if failed is None else Unreachable(message)
 
     async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
         begin = where(self.name, request)
@@ -253,8 +253,8 @@ class Requester:
             # cancelled then, and the error would end its task group.
             task = asyncio.current_task()
             if session.closed and task is not None and not task.cancelling():
-                told = f"{where(self.name, request)}: the connection was given up"
-                raise (Unreachable(told) if time is None or time.sent else NotSent(told)) from None
+                message = f"{where(self.name, request)}: the connection was given up"
+                raise (Unreachable(message) if time is None or time.sent else NotSent(message)) from None
             raise
         finally:
             if self.hook is not None:

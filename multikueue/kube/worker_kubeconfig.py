@@ -44,8 +44,8 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
 
 def credentials_digest(config: ClusterConfig) -> str:
     """Tells one address and its credentials from another. It gives nothing away: tokens are long and random."""
-    told = attrs.asdict(config, filter=lambda field, _: field.name not in _NO_CREDENTIALS)
-    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+    fields = attrs.asdict(config, filter=lambda field, _: field.name not in _NO_CREDENTIALS)
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:_DIGITS]
 
 
 def _check_file(document: Document) -> None:

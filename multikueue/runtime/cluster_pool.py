@@ -76,7 +76,7 @@ class Cluster(Generic[S]):
     times: SteadyClock
     known: S | None = None
     """What is known of it. The connection it was read through may be closed by now."""
-    told: str = attrs.field(default="", init=False)
+    logged_error: str = attrs.field(default="", init=False)
     """Why it is not connected, as the log has it."""
     _open: dict[int, _OpenLink[S]] = attrs.field(factory=dict, init=False)
 
@@ -183,13 +183,13 @@ class ClusterPool(Generic[S]):
         """Log that a cluster is connected, or that it is not and why: again when the reason changes."""
         connection = cluster.connection
         if connection.connected:
-            cluster.told = ""
+            cluster.logged_error = ""
             if not before.connected:
                 log.info("connected", cluster=cluster.name)
         elif self._clusters.get(cluster.name) is not cluster:
             log.info("removed", cluster=cluster.name)
-        elif connection.error != cluster.told:
-            cluster.told, due = connection.error, connection.next_attempt
+        elif connection.error != cluster.logged_error:
+            cluster.logged_error, due = connection.error, connection.next_attempt
             again = {"tried_again_in": round((due - self.clock()).total_seconds(), 1)} if due is not None else {}
             log.warning(connection.word, cluster=cluster.name, error=connection.error, **again)
 

@@ -10,7 +10,8 @@ import attrs
 import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
-from multikueue.core.machinery.queue import QueueStatistics, WorkQueue
+from multikueue.core.machinery.charged_queue import ChargedQueue
+from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.protocols import ControllerHook, Reconciler
@@ -26,9 +27,9 @@ log = get_logger(__name__)
 
 @attrs.define(eq=False, repr=False)
 class KeyQueue(Generic[K]):
-    """A `WorkQueue` on the loop's clock. Anybody may add keys; one controller takes them out."""
+    """A `ChargedQueue` on the loop's clock. Anybody may add keys; one controller takes them out."""
 
-    _keys: WorkQueue[K] = attrs.field(factory=WorkQueue)
+    _keys: ChargedQueue[K] = attrs.field(factory=ChargedQueue)
     _wakeup: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def __repr__(self) -> str:
@@ -45,10 +46,13 @@ class KeyQueue(Generic[K]):
         Returns:
             Whether it is here now; False beyond the queue's limit for one cause.
         """
-        added = self._keys.add(key, loop_time() + after, cause)
-        if added:
-            self.wake()
-        return added
+        at = loop_time() + after
+        if cause is None:
+            self._keys.add(key, at)
+        elif not self._keys.charge(key, at, cause):
+            return False
+        self.wake()
+        return True
 
     def again(self, key: K, after: float) -> None:
         """As `enqueue`, by the holder of the key: whoever has caused it still has."""

@@ -54,8 +54,8 @@ class CRDCheck:
         unknown = declaration.unknown_paths(found, gvk.version)
         missing = [(field, path) for field, path in unknown if field.startswith(_NEEDED)]
         self._certain = not missing
-        told = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
-        self.flaw = f"its CustomResourceDefinition has no field {told} in version {gvk.version}" if missing else ""
+        fields = ", ".join(f"{path} ({self.kind.source}.{field})" for field, path in missing)
+        self.flaw = f"its CustomResourceDefinition has no field {fields} in version {gvk.version}" if missing else ""
         if self.flaw != before:
             self.on_change()
 

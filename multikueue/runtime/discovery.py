@@ -142,18 +142,18 @@ async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: boo
 
 def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[Finding]:
     if said.plural is not None and said.plural != found.plural:
-        told = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
-        yield Finding(f"{kind.source}.plural", told)
+        message = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
+        yield Finding(f"{kind.source}.plural", message)
     if said.status_subresource is not None and said.status_subresource != ("status" in found.subresources):
         served = "does not serve" if said.status_subresource else "serves"
-        told = f"the manager {served} /status for {kind.resource}: the status is written accordingly"
-        yield Finding(f"{kind.source}.statusSubresource", told)
+        message = f"the manager {served} /status for {kind.resource}: the status is written accordingly"
+        yield Finding(f"{kind.source}.statusSubresource", message)
 
 
 def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
     for field, text in said.unknown_paths(definition, version):
-        told = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
+        message = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
         if field == "managedByPath":
-            told += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
-        yield Finding(f"{kind.source}.{field}", told)
+            message += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
+        yield Finding(f"{kind.source}.{field}", message)

@@ -73,8 +73,8 @@ class EffectExecutor:
         for effect in part:
             match effect:
                 case effects.Announce():
-                    told = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
-                    for one in filter(None, told):
+                    about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                    for one in filter(None, about):
                         self._emit(one, effect.type, effect.note)
                 case effects.CountAdmitted():
                     if self.hook is not None:
@@ -126,8 +126,8 @@ class EffectExecutor:
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
         target.stored(effect.object, created)
-        if told := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
-            self._emit(workload, "Warning", told)
+        if note := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
+            self._emit(workload, "Warning", note)
         target.workloads.wrote(created)
 
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
@@ -143,8 +143,8 @@ class EffectExecutor:
                 self.memory.unanswered(*where)
             raise
         self.memory.created(*where, attempt(workload))
-        if told := told_dropped(effect.cluster, effect.resource, effect.object, created):
-            self._emit(workload, "Warning", told)
+        if note := told_dropped(effect.cluster, effect.resource, effect.object, created):
+            self._emit(workload, "Warning", note)
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
             cache.wrote(created)
 

@@ -13,7 +13,7 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
-from multikueue.core.machinery.queue import WorkQueue
+from multikueue.core.machinery.charged_queue import ChargedQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -24,7 +24,7 @@ from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_executor import PartBackoffs
+from multikueue.runtime.worker_executor import WorkerBackoffs
 from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_indexes import looking
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -51,7 +51,7 @@ def _namespace(key: ObjectKey) -> str:
 class WorkQueues:
     """One queue of keys per controller."""
 
-    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(WorkQueue(flow_of=_namespace, limit=CAUSED)))
+    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(ChargedQueue(flow_of=_namespace, limit=CAUSED)))
     """Namespaces take turns, and so does each worker with the Workloads that the manager does not have."""
     clusters: _Keys = attrs.field(factory=KeyQueue)
     checks: _Keys = attrs.field(factory=KeyQueue)
@@ -169,7 +169,7 @@ class WorkerHandlers:
     manager: ManagerCluster
     work: WorkQueues
     memory: WorkloadMemory
-    backoffs: PartBackoffs
+    backoffs: WorkerBackoffs
     recompute_quotas: Callable[[], None]
     """Called when the sums of the workers' quotas may have changed."""
     hook: ManagerHook | None

@@ -42,7 +42,7 @@ class Series:
     count: int = attrs.field(default=1, init=False)
     last: str = attrs.field(default="", init=False)
     """When it was said last, as the API writes it."""
-    told: int = attrs.field(default=0, init=False)
+    written: int = attrs.field(default=0, init=False)
     """The count that the API server knows; 0 before the Event is there."""
     patched_at: float | None = attrs.field(default=None, init=False)
     """When repeats were last written, or tried."""
@@ -63,7 +63,7 @@ class Series:
 
     def due(self, now: float, interval: float = INTERVAL) -> bool:
         """Whether repeats are to be written now."""
-        if self.queued or not 1 <= self.told < self.count:
+        if self.queued or not 1 <= self.written < self.count:
             return False
         return self.patched_at is None or self.patched_at + interval <= now
 

@@ -198,18 +198,18 @@ class EventRecorder:
                     return
                 await anyio.sleep(max(2.0**attempt, getattr(error, "retry_after", None) or 0.0))
                 continue
-            series.told, series.queued = count, False
+            series.written, series.queued = count, False
             self._sent += 1
             return
 
     async def _write(self, series: Series) -> None:
-        if series.told:
+        if series.written:
             series.patched_at = loop_time()
             try:
                 await self.client.merge_patch(EVENT, ObjectKey.of(series.event), series.patch)
                 return
             except NotFound:
-                series.told = 0  # API servers keep Events for an hour
+                series.written = 0  # API servers keep Events for an hour
         with suppress(AlreadyExists):  # an earlier try succeeded, and its answer was lost
             await self.client.create(EVENT, {**series.event, **series.patch})
 
@@ -217,6 +217,6 @@ class EventRecorder:
         self._dropped += 1
         series.queued = False
         # Without the permission to patch, a series is a new Event now and then.
-        if not series.told or series.began_at <= loop_time() - SERIES_ENDS:
+        if not series.written or series.began_at <= loop_time() - SERIES_ENDS:
             self._said.forget(series)
         log.info("event dropped", error=why, note=series.event["note"], dropped=self._dropped)

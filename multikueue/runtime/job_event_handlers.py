@@ -21,8 +21,8 @@ log = get_logger(__name__)
 
 def log_problems(problems: Problems) -> None:
     """Log which rules of job kinds have failed since the last call, with the object."""
-    for key, told in problems.unlogged():
-        log.warning("rule of a job kind failed", object=str(key), error=told)
+    for key, error in problems.unlogged():
+        log.warning("rule of a job kind failed", object=str(key), error=error)
 
 
 def handled(kind: SafeAdapter, old: Json | None, new: Json | None) -> None:

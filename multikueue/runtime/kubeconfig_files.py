@@ -124,13 +124,13 @@ def read_kubeconfig(path: str, prefix: str = KUBECONFIG_PREFIX) -> bytes:
     try:
         real = os.path.realpath(clean, strict=True)
     except (OSError, ValueError) as error:  # a ValueError for a NUL
-        raise KubeconfigError(_REASON, f"cannot resolve kubeconfig path symlinks: {_told(clean, error)}") from None
+        raise KubeconfigError(_REASON, f"cannot resolve kubeconfig path symlinks: {_why(clean, error)}") from None
     if not real.startswith(real_prefix.rstrip("/") + "/"):
         raise KubeconfigError(_REASON, f'{_OUTSIDE}"{real}" is not under "{real_prefix}"')
     try:
         return _read_regular(real, clean)
     except OSError as error:
-        raise KubeconfigError(_REASON, f"cannot read kubeconfig: {_told(clean, error)}") from None
+        raise KubeconfigError(_REASON, f"cannot read kubeconfig: {_why(clean, error)}") from None
 
 
 def _cleaned(path: str) -> str:
@@ -160,7 +160,7 @@ def _read_regular(real: str, path: str) -> bytes:
     return content
 
 
-def _told(path: str, error: OSError | ValueError) -> str:
+def _why(path: str, error: OSError | ValueError) -> str:
     if isinstance(error, ValueError):  # Python's own words differ between its versions
         return f"{path!r}: it has a character that no path can have"
     return f"{error.filename or path}: {(error.strerror or type(error).__name__).lower()}"

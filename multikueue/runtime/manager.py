@@ -15,9 +15,9 @@ import attrs
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
+from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.spokes.settings import SpokeSettings
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import KubeClient
@@ -32,20 +32,20 @@ from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
+from multikueue.runtime.inventory.selection import Selection
+from multikueue.runtime.inventory.service import PlacementOptions
+from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
 from multikueue.runtime.part import Part, Process
-from multikueue.runtime.placement.service import PlacementOptions
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
-from multikueue.runtime.spokes.selection import Selection
-from multikueue.runtime.spokes.spokes import Spokes
 from multikueue.runtime.transition_log import TransitionLog
-from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.worker_rooms import WorkerRooms, followed_rooms
@@ -144,7 +144,7 @@ class Manager:
         )
         # They run with quota automation only: without it no queue is known, and `recompute` enqueues nothing.
         recompute = partial(enqueue_all, work.quotas, queues)
-        backoffs = PartBackoffs(fraction=self.fraction)
+        backoffs = WorkerBackoffs(fraction=self.fraction)
         from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(from_workers)
         cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
@@ -279,7 +279,7 @@ class Manager:
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
 
-def _ask_again(workers: WorkerPool, backoffs: PartBackoffs, key: ObjectKey) -> None:
+def _ask_again(workers: WorkerPool, backoffs: WorkerBackoffs, key: ObjectKey) -> None:
     """Forget why a Workload is not tried on workers: its user asks for that."""
     backoffs.forget(key)
     for worker in workers:

@@ -12,6 +12,7 @@ import attrs
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
+from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
@@ -19,12 +20,11 @@ from multikueue.core.model.objects import dig, identity, labels_of, name_of, res
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
-from multikueue.core.spokes.ownership import OWNER_LABEL
 from multikueue.errors import NotFound
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.initial_list import InitialList
-from multikueue.kube.starting_informers import start_informers
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.effect_executor import Target

@@ -86,7 +86,7 @@ class MutationCache:
             return shown
         return wanted in write.entries
 
-    def told_unreadable(self, key: ObjectKey) -> str:
+    def unreadable_note(self, key: ObjectKey) -> str:
         """Which object cannot be read, and why, for people: nobody may go by what `get` shows of it. Empty: it can be,
         or there is none."""
         why = self.informer.unreadable.why(key)

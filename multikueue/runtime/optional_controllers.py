@@ -6,14 +6,14 @@ from functools import partial
 
 import attrs
 
-from multikueue.core.spokes.settings import SpokeSettings
+from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.protocols import ApiClient, PlacementHook
+from multikueue.runtime.inventory.caches import HubCaches
+from multikueue.runtime.inventory.selection import PlacementSelection, Selection
+from multikueue.runtime.inventory.service import PlacementController, PlacementOptions
+from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.part import Part, Process
-from multikueue.runtime.placement.caches import HubCaches
-from multikueue.runtime.placement.service import PlacementController, PlacementOptions
-from multikueue.runtime.spokes.selection import PlacementSelection, Selection
-from multikueue.runtime.spokes.spokes import Spokes
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
 
 
@@ -59,13 +59,9 @@ def inventory(
         options.permissions or cluster.client,
         hub,
         cluster.secrets,
-        occupied,
         selection,
         options.spokes,
-        process.instance,
-        process.clock,
-        fraction=process.fraction,
-        hook=process.hook,
+        process,
     )
     return Part((*part.controllers, spokes.controller), (*part.services, spokes.run)), spokes
 

@@ -14,9 +14,9 @@ from multikueue.core.model.objects import dig, identity
 from multikueue.core.model.shape import queue_flaw
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
-from multikueue.kube.starting_informers import start_informers
 from multikueue.protocols import ApiClient
 
 

@@ -18,7 +18,7 @@ from multikueue.protocols import ObjectList, Reader
 
 
 @attrs.frozen
-class Draining:
+class RunningKinds:
     """The rows to work with, and how many Workloads that a worker has are of kinds that would not be followed."""
 
     adapters: AdapterRegistry
@@ -28,7 +28,7 @@ class Draining:
     """The Workloads as they were read for this; see `Manager.before`."""
 
 
-async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
+async def with_running_kinds(adapters: AdapterRegistry, manager: Reader) -> RunningKinds:
     """Add the built-in rows of kinds of which a worker may still run a job, and watch those that the manager lacks.
 
     Jobs of added kinds are followed to their end; new Workloads of them are rejected as those of any unknown kind. Of a
@@ -53,7 +53,7 @@ async def with_draining(adapters: AdapterRegistry, manager: Reader) -> Draining:
     drained = [attrs.evolve(kind, draining=True) for kind in lacking]
     rows = (adapter.row for adapter in adapters)
     kept = [attrs.evolve(row, unserved=False) if row.resource.gvk in waiting else row for row in rows]
-    return Draining(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting, before)
+    return RunningKinds(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting, before)
 
 
 def _assigned_kinds(listed: ObjectList, adapters: AdapterRegistry) -> Iterable[GVK]:

@@ -30,7 +30,7 @@ from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
 
-Part: TypeAlias = tuple[ClusterName, ObjectKey]
+WorkerPlan: TypeAlias = tuple[ClusterName, ObjectKey]
 """The part of a plan for one Workload that is executed on one worker."""
 
 ABANDONED_AFTER: Final = 600.0
@@ -61,7 +61,7 @@ class _Failed:
 
 
 @attrs.define(eq=False)
-class PartBackoffs:
+class WorkerBackoffs:
     """The back-off of each part that has failed."""
 
     backoff: Backoff = ITEM_BACKOFF
@@ -73,12 +73,12 @@ class PartBackoffs:
     def __len__(self) -> int:
         return sum(map(len, self._failed.values()))
 
-    def left(self, part: Part) -> float:
+    def left(self, part: WorkerPlan) -> float:
         """Seconds until a part may be retried; 0 or less if it may be now."""
         failed = self._failed.get(part[0], {}).get(part[1])
         return failed.until - loop_time() if failed is not None else 0.0
 
-    def failed(self, part: Part, error: Exception) -> float:
+    def failed(self, part: WorkerPlan, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
         of_worker = self._failed.setdefault(part[0], {})
         before = of_worker.pop(part[1], None)
@@ -95,7 +95,7 @@ class PartBackoffs:
         self._forget_abandoned()
         return delay
 
-    def succeeded(self, part: Part) -> None:
+    def succeeded(self, part: WorkerPlan) -> None:
         """Forget the failures of a part."""
         of_worker = self._failed.get(part[0], {})
         of_worker.pop(part[1], None)
@@ -136,10 +136,10 @@ class WorkerExecutor:
     effects: EffectExecutor
     enqueue: Callable[[ClusterName, ObjectKey, float], bool]
     """Has a Workload planned again after some seconds, because of this worker; False if too many wait because of it."""
-    backoffs: PartBackoffs
+    backoffs: WorkerBackoffs
     _tasks: BackgroundTasks = attrs.field(factory=BackgroundTasks, init=False)
-    _under_way: dict[Part, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
-    _wanted: set[Part] = attrs.field(factory=set, init=False)
+    _under_way: dict[WorkerPlan, tuple[Effect, ...]] = attrs.field(factory=dict, init=False)
+    _wanted: set[WorkerPlan] = attrs.field(factory=set, init=False)
     """Parts that were planned again while they were under way."""
     _places: dict[ClusterName, KeySlots[ObjectKey]] = attrs.field(factory=dict, init=False)
     """Of the workers on which something is under way."""
@@ -207,7 +207,7 @@ class WorkerExecutor:
         while self._under_way:
             await self._idle.wait()
 
-    def _start(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+    def _start(self, part: WorkerPlan, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         cluster, key = part
         places = self._places.get(cluster) or self._places.setdefault(cluster, KeySlots(PLACES, _share))
         if part in self._under_way:
@@ -231,7 +231,7 @@ class WorkerExecutor:
         if not places.inside and not places.waiting:
             del self._places[cluster]
 
-    async def _execute(self, part: Part, workload: Json | None, effects: tuple[Effect, ...]) -> None:
+    async def _execute(self, part: WorkerPlan, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         cluster, key = part
         try:
             with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):

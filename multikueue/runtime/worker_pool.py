@@ -110,7 +110,7 @@ class WorkerPool:
     on_status: Callable[[WorkerCluster], None]
     """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
-    _told: dict[str, object] = attrs.field(factory=dict, init=False)
+    _reported: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
     """Since when the workers are lost that the manager does not know any more, in the order in which they went; by
@@ -181,10 +181,10 @@ class WorkerPool:
         reach = (connection.connected, connection.unheard, connection.unreadable, connection.lost_since)
         facts = (*reach, known, worker.usable)
         shown = worker.known.shown if worker.known is not None else ()
-        told, now = self._told.pop(worker.name, None), (*facts, worker.known, *shown)
+        before, now = self._reported.pop(worker.name, None), (*facts, worker.known, *shown)
         if known:
-            self._told[worker.name] = now
-        if told == now:
+            self._reported[worker.name] = now
+        if before == now:
             self.on_status(worker)
         else:
             self.on_cluster(worker, known)

@@ -9,10 +9,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from multikueue.core.inventory.ocm_workers.objects import permission_spec
+from multikueue.core.inventory.settings import Adopt, ConnectionSource
 from multikueue.core.model.names import Json
-from multikueue.core.placement.settings import Adopt
-from multikueue.core.spokes.objects import permission_spec
-from multikueue.core.spokes.settings import Source
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
@@ -46,7 +45,7 @@ class TestSettings:
     def test_with_the_check_selected_clusters_become_workers_by_their_profiles(self) -> None:
         made = spoke_settings(parse_settings("{namespace: kueue, origin: west, ocm: {enabled: true}}"))
         assert made is not None
-        assert (made.source, made.namespace, made.owner) == (Source.CLUSTER_PROFILE, "kueue", "west")
+        assert (made.source, made.namespace, made.owner) == (ConnectionSource.CLUSTER_PROFILE, "kueue", "west")
         assert (made.accounts, made.validity, made.rules, made.adopt) == (True, timedelta(days=7), None, Adopt.NONE)
 
     def test_the_rules_are_those_of_the_workers(self) -> None:

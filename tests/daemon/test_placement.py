@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import anyio
 import pytest
 
+from multikueue.core.effects import ConfigStatistics
+from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.placement.figures import Figures
-from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
 from multikueue.errors import SettingsError
-from multikueue.runtime.placement.service import Inventory
+from multikueue.runtime.inventory.service import Inventory
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager
@@ -21,7 +21,7 @@ from multikueued.settings.config import Settings
 from multikueued.settings.loading import parse, parse_settings
 from tests.integration.permissions import NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import until
-from tests.runtime.placing import PLACED, Hub
+from tests.runtime.inventory.placing import PLACED, Hub
 
 BOTH = """
 ocm: {enabled: true, policy: Evict, adopt: 2024}
@@ -134,7 +134,7 @@ def served(metrics: Metrics) -> dict[str, float]:
 def test_the_metrics_of_a_config() -> None:
     """W15."""
     metrics = Metrics("leader")
-    metrics.filled("p", Figures(3, 2, 1, SINCE))
+    metrics.filled("p", ConfigStatistics(3, 2, 1, SINCE))
     metrics.put_off("p")
     assert served(metrics) == {
         "selected_clusters": 3,
@@ -143,7 +143,7 @@ def test_the_metrics_of_a_config() -> None:
         "decision_timestamp_seconds": SINCE.timestamp(),
         "skipped_writes_total": 1,
     }
-    metrics.filled("p", Figures(2, 2, 0, SINCE + timedelta(seconds=5)))
+    metrics.filled("p", ConfigStatistics(2, 2, 0, SINCE + timedelta(seconds=5)))
     assert served(metrics)["selected_clusters"] == 2
     metrics.ended()
     assert served(metrics) == {"skipped_writes_total": 1}

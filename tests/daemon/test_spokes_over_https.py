@@ -7,6 +7,7 @@ from contextlib import suppress
 import anyio
 import pytest
 
+from multikueue.core.inventory.names import CLUSTER_PERMISSION
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -17,7 +18,6 @@ from multikueue.core.model.kinds import (
     SECRET,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.spokes.names import CLUSTER_PERMISSION
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient

@@ -13,12 +13,11 @@ import attrs
 import pytest
 import trustme
 
+from multikueue.core.inventory.names import ADDON_FINALIZER, FINALIZER, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.placement.names import ADDON_FINALIZER, FINALIZER
-from multikueue.core.spokes.names import MANAGED_SERVICE_ACCOUNT
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.apiserver.serving.server import ServerTls

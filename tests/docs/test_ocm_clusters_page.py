@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from multikueue.core.spokes.ownership import OWNER_LABEL, SPOKE_ANNOTATION, UID_ANNOTATION
-from multikueue.core.spokes.settings import DEFAULT_VALIDITY
-from multikueue.runtime.spokes.reading import LINGER
+from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL, SPOKE_ANNOTATION, UID_ANNOTATION
+from multikueue.core.inventory.settings import DEFAULT_VALIDITY
+from multikueue.runtime.inventory.spoke_reader import LINGER
 from multikueued.settings.loading import parse_settings
 
 WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()

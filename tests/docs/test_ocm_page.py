@@ -8,14 +8,14 @@ from pathlib import Path
 
 import yaml
 
-import multikueue.core.placement
-import multikueue.runtime.placement
-from multikueue.core.placement.parameters import placement_name
-from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
+import multikueue.core.inventory
+import multikueue.runtime.inventory
+from multikueue.core.inventory.ownership import placement_name
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueued.settings.loading import parse_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()
-FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.placement, multikueue.runtime.placement)]
+FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.inventory, multikueue.runtime.inventory)]
 SOURCE = "".join(file.read_text() for folder in FOLDERS for file in sorted(folder.glob("*.py")))
 YAML = [re.sub(r"(?m)^   ", "", text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
 

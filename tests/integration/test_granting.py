@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from multikueue.core.inventory.names import CLUSTER_PERMISSION
+from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.spokes.names import CLUSTER_PERMISSION
-from multikueue.core.spokes.objects import permission_spec
 from multikueue.errors import Forbidden, Invalid, NotFound
 from multikueue.kube import ClientOptions, KubeClient
 from multikueue.sandbox.crds import load_ocm_crds

@@ -5,14 +5,10 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.workloads import check
-from multikueue.sandbox.setting_up import CHECK
-from tests.integration.fleet import fleet, job
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import JOB
+from tests.integration.fleet import fleet
 from tests.integration.planes import Planes
-from tests.integration.view import NAMESPACE
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
@@ -77,47 +73,3 @@ async def test_deleting_a_running_job_on_the_manager_stops_it_on_its_worker(plan
             otherwise="it is still on the manager",
         )
         assert real.ran_on("deleted") == [worker]
-
-
-async def test_somebody_elses_job_of_the_same_name_stays_and_ours_runs_on_the_other_worker(planes: Planes) -> None:
-    """Workers are shared: what does not carry our mark is not ours to replace, change or delete."""
-    async with fleet(planes) as real:
-        await real.hold("worker2", on=True)
-        foreign = await real.workers["worker1"].client.create(JOB, job("taken", managed_by=None, queue=None))
-        await real.submit("taken")
-        await real.changes.until(
-            lambda: [copy for copy in real.workers["worker1"].all(WORKLOAD) if is_true(copy, "Admitted")] or None,
-            otherwise="worker1 does not admit it",
-        )
-        await real.hold("worker2", on=False)
-        assert await real.running("taken") == "worker2"
-        real.kubelet.end("taken", "Succeeded")
-        await real.ended("taken")
-        await real.cleaned()
-
-        left = await real.workers["worker1"].client.get(JOB, ObjectKey(NAMESPACE, "taken"))
-        assert (left["metadata"]["uid"], left["spec"]) == (foreign["metadata"]["uid"], foreign["spec"])
-        assert left["metadata"].get("labels") == foreign["metadata"].get("labels")
-        assert sorted(real.ran_on("taken")) == ["worker1", "worker2"]  # its own pod, and ours
-
-
-async def test_a_job_without_managed_by_is_rejected_with_what_to_set_and_runs_nowhere(planes: Planes) -> None:
-    """The manager's own controller would run it as well, so it may not start anywhere."""
-    async with fleet(planes) as real:
-        await real.submit("undelegated", managed_by=None)
-
-        def message() -> str | None:
-            entry = check(real.manager.workload_of("undelegated") or {}, CHECK) or {}
-            return entry.get("message") if "managedBy" in (entry.get("message") or "") else None
-
-        told = await real.changes.until(message, otherwise=lambda: f"no reason: {real.story('undelegated')}")
-        assert 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""' in told
-
-        # Another Job goes all its way meanwhile: long enough for this one to start, if it ever would.
-        await real.submit("delegated")
-        await real.running("delegated")
-        real.kubelet.end("delegated", "Succeeded")
-        await real.ended("delegated")
-        await real.cleaned()
-        assert (real.manager.get(JOB, "undelegated") or {})["spec"]["suspend"] is True
-        assert real.ran_on("undelegated") == []

@@ -24,10 +24,10 @@ from tests.controlplane.crds import establish
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, connection
-from tests.kinds import journeys
 from tests.kinds.cases import Case, cases, definitions
 from tests.kinds.ground import Cluster, Ground
 from tests.kinds.journeys import Journey
+from tests.kinds.ways import WAYS
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
@@ -107,20 +107,19 @@ async def _connect(ground: Ground, planes: Planes) -> None:
     await connect_workers(ground.manager.client, planes.worker_kubeconfigs())
 
 
-async def _all(ground: Ground, rows: Sequence[Case], *ways: Journey) -> dict[str, str]:
-    """Have every kind go these ways at the same time; what went wrong, by kind and way."""
+async def _all(ground: Ground, rows: Sequence[Case], way: Journey) -> dict[str, str]:
+    """Have these kinds go a way at the same time; what went wrong, by kind and way."""
     wrong: dict[str, str] = {}
 
-    async def go(way: Journey, case: Case) -> None:
+    async def go(case: Case) -> None:
         try:
             await way(ground, case)
         except Exception as error:  # the other kinds go on: all that is wrong is told
             wrong[f"{case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
 
     async with anyio.create_task_group() as tasks:
-        for way in ways:
-            for case in rows:
-                tasks.start_soon(go, way, case)
+        for case in rows:
+            tasks.start_soon(go, case)
     return wrong
 
 
@@ -129,22 +128,10 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
 
     And made from what was shown of one that had been started.
     """
-    rows = _cases()
-    ending = [case for case in rows if case.kind.course.ends]
-    copied = [case for case in rows if case.adapter.resource == case.kind.resource]
-    elastic = [case for case in rows if case.adapter.sync.resized is not None]
-    sets = [case for case in rows if case.name == "leaderworkerset"]
-    followed = [case for case in rows if case.adapter.sync.forwarded]
-    pasted = [case for case in rows if case.name in journeys.TEMPLATES]
-    fixed = [case for case in rows if case.name in journeys.FIXED]
+    rows, wrong = _cases(), dict[str, str]()
     async with real_ground(planes, rows) as ground:
-        wrong = await _all(ground, rows, journeys.finishes)
-        wrong |= await _all(ground, ending, journeys.fails)
-        wrong |= await _all(ground, copied, journeys.leaves_foreign_jobs_alone)
-        wrong |= await _all(ground, followed, journeys.follows)
-        wrong |= await _all(ground, elastic, journeys.scales)
-        wrong |= await _all(ground, sets, journeys.shrinks)
-        wrong |= await _all(ground, pasted, journeys.pasted)
-        wrong |= await _all(ground, fixed, journeys.keeps_its_size)
+        for way in WAYS:
+            if way.on_servers:
+                wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
 
     assert wrong == {}

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueue.core.model.conditions import condition, new_condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -21,7 +22,6 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check_state, cluster_name
-from multikueue.core.placement.settings import PLACEMENT_CONTROLLER
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueue.runtime.manager import utc_now
@@ -34,7 +34,7 @@ from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.permissions import chart_objects
 from tests.integration.planes import Planes
-from tests.runtime.placing import PLACED, bare, decide, set_up
+from tests.runtime.inventory.placing import PLACED, bare, decide, set_up
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 

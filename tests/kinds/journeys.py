@@ -60,7 +60,10 @@ async def finishes(ground: Ground, case: Case) -> None:
 
 
 async def pasted(ground: Ground, case: Case) -> None:
-    """One that was created from what `kubectl get -o yaml` showed of a job that had been started runs as any other."""
+    """One that was created from what `kubectl get -o yaml` showed of a job that had been started runs as any other.
+
+    It once waited for ever, with quota held on the manager and a worker.
+    """
     kind, name = case.kind, f"{case.name}-pasted"
     await ground.submit(kind, name, started=True)
     await ground.ended(kind, name, "Succeeded")
@@ -216,7 +219,10 @@ async def scales(ground: Ground, case: Case) -> None:
 
 
 async def keeps_its_size(ground: Ground, case: Case) -> None:
-    """One of a kind that cannot grow runs on as it is, though it says that it is elastic, and ends as any other."""
+    """One of a kind that cannot grow runs on as it is, though it says that it is elastic, and ends as any other.
+
+    KubeRay passes no changed size on: quota for it would be held for nothing.
+    """
     kind, name = case.kind, f"{case.name}-fixed"
     jobs = await ground.submit(kind, name, duration="30s", annotations={ELASTIC_ANNOTATION: "true"})
     worker = await ground.running(kind, name)

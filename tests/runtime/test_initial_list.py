@@ -15,7 +15,7 @@ from multikueue.core.model.workloads import check_state
 from multikueue.kube.initial_list import InitialList
 from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.unregistered_kinds import with_draining
+from multikueue.runtime.unregistered_kinds import with_running_kinds
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 
@@ -38,7 +38,7 @@ async def begun(fleet: Fleet) -> tuple[Lister, Manager]:
     """What a daemon reads before it has a manager, and its manager."""
     client = Lister(fleet.manager, user="multikueue")
     client.lists = Counter()
-    found = await with_draining(AdapterRegistry(BUILTIN), client)
+    found = await with_running_kinds(AdapterRegistry(BUILTIN), client)
     return client, attrs.evolve(fleet.build(client=client), before=found.before)
 
 

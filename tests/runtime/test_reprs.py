@@ -19,7 +19,7 @@ from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.worker_executor import PartBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.testing import InMemoryCluster, job, until
 from tests.runtime.fleet import Fleet
 from tests.runtime.stage import Stage
@@ -84,7 +84,7 @@ class Failing(EffectExecutor):
 
 
 async def test_an_executor() -> None:
-    executor = WorkerExecutor(Failing(), lambda _cluster, _key, _after: True, PartBackoffs())
+    executor = WorkerExecutor(Failing(), lambda _cluster, _key, _after: True, WorkerBackoffs())
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))

@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOA
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, check_state, cluster_name, is_finished
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.unregistered_kinds import with_draining
+from multikueue.runtime.unregistered_kinds import with_running_kinds
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -49,7 +49,7 @@ async def manager_without_jobs(fleet: Fleet, *, draining: bool) -> Manager:
     manager = fleet.build()
     adapters = AdapterRegistry([])
     if draining:
-        adapters = (await with_draining(adapters, fleet.admin)).adapters
+        adapters = (await with_running_kinds(adapters, fleet.admin)).adapters
     return Manager(manager.client, adapters, manager.settings, fleet.client, clock=now)
 
 
@@ -110,11 +110,11 @@ async def test_a_job_of_a_kind_that_left_the_settings_is_stopped_from_the_manage
 
 async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
     async with one_job_runs() as fleet:
-        found = await with_draining(AdapterRegistry([]), fleet.admin)
+        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
         assert {str(gvk): count for gvk, count in found.waiting.items()} == {"batch/v1, Kind=Job": 1}
         assert [(str(kind.resource), kind.traits.draining) for kind in found.adapters] == [("jobs.batch", True)]
         same = AdapterRegistry(BUILTIN)
-        assert (await with_draining(same, fleet.admin)).adapters is same
+        assert (await with_running_kinds(same, fleet.admin)).adapters is same
 
 
 async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_is_recorded_any_more() -> None:
@@ -122,7 +122,7 @@ async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_i
     async with one_job_runs() as fleet:
         await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
         assert cluster_name(await fleet.workload()) is None
-        found = await with_draining(AdapterRegistry([]), fleet.admin)
+        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
         assert found.waiting == {JOB.gvk: 1}
         assert await fleet.running_on()
 
@@ -131,11 +131,11 @@ async def test_a_kind_that_the_manager_does_not_serve_is_followed_while_a_worker
     """Its definition may be gone for a moment; what runs is never taken, and nothing of it is rejected."""
     unserved = AdapterRegistry([attrs.evolve(kind, unserved=True) for kind in BUILTIN])
     async with one_job_runs() as fleet:
-        found = await with_draining(unserved, fleet.admin)
+        found = await with_running_kinds(unserved, fleet.admin)
         assert (found.waiting, unserved.followed) == ({JOB.gvk: 1}, ())
         (adapter,) = found.adapters.followed
         assert not adapter.traits.draining
-    assert (await with_draining(unserved, Fleet.of("worker1").admin)).adapters is unserved
+    assert (await with_running_kinds(unserved, Fleet.of("worker1").admin)).adapters is unserved
 
 
 async def test_a_removed_worker_is_kept_with_its_credentials_until_its_jobs_have_ended() -> None:

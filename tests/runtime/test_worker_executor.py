@@ -25,7 +25,7 @@ from multikueue.core.workload.snapshot import Creating, Idle, Removing, WritingS
 from multikueue.errors import Forbidden, ServerFault
 from multikueue.runtime import worker_executor
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.worker_executor import PLACES, SHARE, UNKNOWN_SHARE, PartBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
 
 pytestmark = pytest.mark.looptime
 
@@ -61,7 +61,7 @@ class World:
             self.again.append((anyio.current_time(), key, after))
             return True
 
-        return WorkerExecutor(self.effects, enqueue, PartBackoffs(Backoff(base=1, cap=60)))
+        return WorkerExecutor(self.effects, enqueue, WorkerBackoffs(Backoff(base=1, cap=60)))
 
 
 async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() -> None:
@@ -291,7 +291,7 @@ async def test_whoever_found_no_place_is_planned_again_when_there_is_one() -> No
 
 async def test_whoever_cannot_be_planned_again_keeps_no_place() -> None:
     """So many wait at that worker's expense already; the collection of garbage finds the rest."""
-    executor = WorkerExecutor(FakeEffects(lambda _: 30.0), lambda *_: False, PartBackoffs())
+    executor = WorkerExecutor(FakeEffects(lambda _: 30.0), lambda *_: False, WorkerBackoffs())
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         for key in keys("invented", 3 * UNKNOWN_SHARE):
@@ -304,7 +304,7 @@ async def test_whoever_cannot_be_planned_again_keeps_no_place() -> None:
 async def test_of_the_failures_on_one_worker_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that refuses whatever is done for ever new names."""
     monkeypatch.setattr(worker_executor, "FAILED", 3)
-    backoffs = PartBackoffs(Backoff(base=1, cap=60))
+    backoffs = WorkerBackoffs(Backoff(base=1, cap=60))
     backoffs.failed((W2, KEY), ServerFault("down", status=500))
     for key in keys("invented", 10):
         backoffs.failed((W1, key), ServerFault("down", status=500))

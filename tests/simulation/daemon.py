@@ -16,8 +16,8 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.adapters import AdapterRegistry, JobKind
+from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.placement.settings import PlacementSettings
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
@@ -25,9 +25,9 @@ from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
 from multikueue.runtime.election import Elector
+from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.runtime.placement.service import PlacementOptions
-from multikueue.runtime.unregistered_kinds import Draining, with_draining
+from multikueue.runtime.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
 from tests.simulation.inventory import PROFILES
@@ -239,12 +239,12 @@ class Daemon:
         config = ClusterConfig(f"https://{link.name}.example.com:6443", token=link.token)
         return self.net.client("", config, link.name, life, ClientOptions(limits=LISTS_UNLIMITED))
 
-    async def _kinds(self, home: ApiClient) -> Draining:
+    async def _kinds(self, home: ApiClient) -> RunningKinds:
         """The kinds of the settings, and those that still run: as `multikueued` finds them before it starts."""
         chosen = AdapterRegistry(self.adapters)
         while True:
             try:
-                return await with_draining(chosen, home)
+                return await with_running_kinds(chosen, home)
             except ApiError:
                 await anyio.sleep(1.0)
 
@@ -256,7 +256,7 @@ class Daemon:
         self,
         home: ApiClient,
         life: Life,
-        kinds: Draining,
+        kinds: RunningKinds,
         clock: Callable[[], datetime],
         led_until: datetime | None,
     ) -> Manager:

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from typing import Any, Final
 from unittest import mock
 
-from multikueue.core.placement import belief, decisions, filling
-from multikueue.core.placement.members import Members, members
-from multikueue.core.placement.ranking import Scores
-from multikueue.core.placement.settings import Policy
+from multikueue.core.inventory import selection, target
+from multikueue.core.inventory.members import Members, members
+from multikueue.core.inventory.ranking import Scores
+from multikueue.core.inventory.settings import Policy
 
 
 def busy_clusters_are_dropped_beside_another_controller() -> AbstractContextManager[Any]:
@@ -23,7 +23,7 @@ def busy_clusters_are_dropped_beside_another_controller() -> AbstractContextMana
         del policy
         return members(ranked, listed, running, beside=beside, policy=Policy.IMMEDIATE)
 
-    return mock.patch.object(filling, "members", dropped)
+    return mock.patch.object(target, "members", dropped)
 
 
 def orders_have_no_hysteresis() -> AbstractContextManager[Any]:
@@ -34,22 +34,22 @@ def orders_have_no_hysteresis() -> AbstractContextManager[Any]:
         points = [scores.points.get(name, float("-inf")) for name in order]
         return points != sorted(points, reverse=True)
 
-    return mock.patch.object(filling, "has_turned", turned)
+    return mock.patch.object(target, "has_turned", turned)
 
 
 def orders_are_written_at_once() -> AbstractContextManager[Any]:
     """W10: the order is rewritten with each change of the scores, every minute."""
-    return mock.patch.object(filling, "due_in", return_value=0.0)
+    return mock.patch.object(target, "due_in", return_value=0.0)
 
 
 def decisions_are_believed_at_once() -> AbstractContextManager[Any]:
     """W5: most clusters are dropped for a decision that holds for a moment."""
-    return mock.patch.object(belief, "is_doubtful", return_value=False)
+    return mock.patch.object(selection, "is_doubtful", return_value=False)
 
 
 def parts_of_decisions_are_believed() -> AbstractContextManager[Any]:
     """W5: what is between two writes of the scheduler counts as its decision."""
-    return mock.patch.object(decisions, "_problems", return_value=iter(()))
+    return mock.patch.object(selection, "_problems", return_value=iter(()))
 
 
 PLACEMENT_MUTATIONS: Final[Mapping[str, Callable[[], AbstractContextManager[Any]]]] = MappingProxyType(

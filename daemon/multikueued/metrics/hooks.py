@@ -15,8 +15,8 @@ from typing import Final, Literal
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
+from multikueue.core.effects import ConfigStatistics
 from multikueue.core.model.names import ClusterName
-from multikueue.core.placement.figures import Figures
 from multikueued.metrics.bounded import OTHER, Children, M
 from multikueued.metrics.collectors import (
     Counts,
@@ -120,7 +120,7 @@ class Metrics:
         """See `ManagerHook`."""
         self._admitted.of(cluster_queue, self._named(cluster)).inc()
 
-    def filled(self, config: str, figures: Figures) -> None:
+    def filled(self, config: str, figures: ConfigStatistics) -> None:
         """See `PlacementHook`."""
         self._placements.filled(config, figures)
 

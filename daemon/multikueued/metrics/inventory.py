@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import Counter, Gauge
 
-from multikueue.core.placement.figures import Figures
+from multikueue.core.effects import ConfigStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,7 +35,7 @@ class PlacementMetrics:
         about = "Better orders of a config that were not written."
         self._put_off: Children[Counter] = new(Counter, "placement_skipped_writes", about, ("config",), MAX_CONFIGS)
 
-    def filled(self, config: str, figures: Figures) -> None:
+    def filled(self, config: str, figures: ConfigStatistics) -> None:
         """See `PlacementHook`."""
         since = figures.since.timestamp() if figures.since is not None else None
         values = (

@@ -7,8 +7,8 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.spokes.objects import permission_spec
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.policies import policy_objects

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from multikueue.core.inventory.names import BASE_NAME, CLUSTER_PERMISSION
 from multikueue.core.model.names import Json
-from multikueue.core.spokes.names import BASE_NAME, CLUSTER_PERMISSION
 
 _ROLE: Final = "has(object.spec.clusterRole)"
 _BINDING: Final = "has(object.spec.clusterRoleBinding)"

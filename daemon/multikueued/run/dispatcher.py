@@ -8,7 +8,7 @@ from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispa
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
 from multikueue.core.dispatchers.scored.profile import SCORED, parse_profiles
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.runtime.placement.service import Inventory, PlacementOptions
+from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
 from multikueued.settings.kueue_configuration import Remark

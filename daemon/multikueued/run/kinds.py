@@ -16,7 +16,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.protocols import Reader
 from multikueue.runtime.discovery import Discoverer, newly_served, resolve
 from multikueue.runtime.plugins import installed_kinds
-from multikueue.runtime.unregistered_kinds import Draining, with_draining
+from multikueue.runtime.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueued.settings.config import Settings
 from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
 from multikueued.settings.kueue_configuration import Remark
@@ -142,14 +142,14 @@ async def until_more_served(adapters: AdapterRegistry, manager: Discoverer) -> N
             return
 
 
-async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> Draining:
+async def with_assigned_kinds(adapters: AdapterRegistry, manager: Reader) -> RunningKinds:
     """These rows, and those of kinds of which a worker still runs jobs; it logs which setting lacks each.
 
     It waits for the manager's answer.
     """
     while True:
         try:
-            found = await with_draining(adapters, manager)
+            found = await with_running_kinds(adapters, manager)
             break
         except ApiError as error:
             log.warning("the manager does not give its Workloads", error=str(error), retry_in=RETRY)

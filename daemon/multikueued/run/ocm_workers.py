@@ -7,9 +7,8 @@ from typing import Final
 
 from multikueue import ApiClient, ClientOptions, ClusterConfig, KubeClient
 from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
-from multikueue.core.placement.settings import Adopt
-from multikueue.core.spokes.names import BASE_NAME, CLUSTER_MANAGER
-from multikueue.core.spokes.settings import Source, SpokeSettings
+from multikueue.core.inventory.names import BASE_NAME, CLUSTER_MANAGER
+from multikueue.core.inventory.settings import Adopt, ConnectionSource, SpokeSettings
 from multikueue.protocols import RequestHook
 from multikueued.rbac.objects import granting_account
 from multikueued.rbac.rules import on_worker
@@ -25,7 +24,7 @@ def spoke_settings(settings: Settings) -> SpokeSettings | None:
         return None
     ocm, clusters = settings.ocm, settings.ocm.clusters
     return SpokeSettings(
-        Source(clusters.source),
+        ConnectionSource(clusters.source),
         settings.namespace,
         settings.origin,
         accounts=clusters.credentials == "managedServiceAccount",

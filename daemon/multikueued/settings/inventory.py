@@ -8,8 +8,7 @@ from typing import Literal
 
 import attrs
 
-from multikueue.core.placement.settings import Adopt, PlacementSettings, Policy
-from multikueue.core.spokes.settings import DEFAULT_VALIDITY
+from multikueue.core.inventory.settings import DEFAULT_VALIDITY, Adopt, PlacementSettings, Policy
 from multikueued.settings.value_types import AccountName, ConfigName, Selector, TokenValidity
 
 
@@ -47,7 +46,7 @@ class OcmSettings:
     enabled: bool = False
     """On: AdmissionChecks of `open-cluster-management.io/placement` are ours: a MultiKueueConfig named as the Placement
     gets its clusters, and the check becomes Ready on Workloads. It takes the place of OCM's kueue-addon; see
-    `multikueue.core.placement`."""
+    `multikueue.core.inventory`."""
     policy: Literal["Drain", "Evict", "Immediate"] = "Drain"
     """What becomes of the jobs on a cluster that is not selected any more. `Drain`: they run to their end there.
     `Evict`: they are sent back, and run elsewhere. `Immediate`: the cluster leaves the config whatever runs there, as

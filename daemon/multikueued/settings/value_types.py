@@ -11,8 +11,8 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
+from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
-from multikueue.core.spokes.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import Rule, advice, at_least, checked, duration, shown

@@ -221,9 +221,9 @@ def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None
         now: the manager's wall clock.
     """
     by_profile = dig(cluster, "spec", "clusterSource", "clusterProfileRef")
-    told = f"{PROFILE_TOLD if by_profile else CREDENTIALS_TOLD}{digest}"
+    message = f"{PROFILE_TOLD if by_profile else CREDENTIALS_TOLD}{digest}"
     wanted = new_condition(
-        CREDENTIALS, True, "Connected", told, now=now, generation=dig(cluster, "metadata", "generation")
+        CREDENTIALS, True, "Connected", message, now=now, generation=dig(cluster, "metadata", "generation")
     )
     return None if says_the_same(condition(cluster, CREDENTIALS), wanted) else wanted
 

@@ -4,16 +4,13 @@
 due time. In client-go a key that was added with a delay and again without one is processed twice, now and after the
 delay. Here the later time is forgotten, so a reconciler says after each reconcile when it wants to look again.
 
-And it is fair: keys belong to flows, which take turns once they are due. A key that only somebody else's doing brought
-here is at their expense instead: it waits in their flow, and of such keys there is a limit.
+And it is fair: keys belong to flows, which take turns once they are due.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-import sys
-from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
@@ -37,13 +34,6 @@ class QueueStatistics:
     """Keys that `take` returned and nobody has released."""
 
 
-@attrs.frozen
-class _Of:
-    """The flow of keys that somebody caused."""
-
-    cause: Hashable
-
-
 @attrs.define(eq=False)
 class WorkQueue(Generic[K]):
     """A deduplicating, delaying, fair queue of keys.
@@ -54,13 +44,10 @@ class WorkQueue(Generic[K]):
     * `take` returns due keys of all flows in turn; those of one flow in the order of their times, and of equal times in
       the order they were added, or released if they were added while they were held. A time before the last `take`
       counts as the time of that: nobody jumps the queue. With n flows, a flow's first key is returned within n takes.
-    * A key is at the expense of the first who caused it, until it is released for good or is added without a cause.
     """
 
     flow_of: Callable[[K], Hashable] = attrs.field(default=lambda _: None, kw_only=True)
-    """The flow of a key that is at nobody's expense; by default there is one."""
-    limit: int = attrs.field(default=sys.maxsize, kw_only=True)
-    """How many keys may be here at the expense of one who caused them. Beyond it they are not added."""
+    """By default there is one flow."""
     _delayed: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
     """The waiting keys that were not due at the last `take`: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
@@ -74,38 +61,13 @@ class WorkQueue(Generic[K]):
     """client-go's `processing` set."""
     _readded: dict[K, float] = attrs.field(factory=dict, init=False)
     """The held keys that were added meanwhile, with the earliest time asked for. In client-go: both sets have them."""
-    _causes: dict[K, Hashable] = attrs.field(factory=dict, init=False)
-    """Who caused the keys, waiting or held, that are at somebody's expense."""
-    _charged: Counter[Hashable] = attrs.field(factory=Counter, init=False)
-    """How many these are."""
     _order: int = attrs.field(default=0, init=False)
 
     def __repr__(self) -> str:
         return f"<WorkQueue: {len(self)} waiting, {self.held} held>"
 
-    def add(self, key: K, at: float, cause: Hashable = None) -> bool:
-        """Make `key` due at time `at`, or at the earlier time it already waits for.
-
-        Args:
-            key: what is to be looked at.
-            at: when.
-            cause: at whose expense, if it is not here yet.
-
-        Returns:
-            Whether it is here now; False beyond the limit of a cause.
-        """
-        if cause is None:
-            self._take_over(key)
-        elif not self._knows(key):
-            if self._charged[cause] >= self.limit:
-                return False
-            self._causes[key] = cause
-            self._charged[cause] += 1
-        self.again(key, at)
-        return True
-
-    def again(self, key: K, at: float) -> None:
-        """As `add`, by the holder of the key: whoever has caused it still has."""
+    def add(self, key: K, at: float) -> None:
+        """Make `key` due at time `at`, or at the earlier time it already waits for."""
         at = max(at, self._ready_at)
         if key in self._held:
             self._readded[key] = min(at, self._readded.get(key, at))
@@ -132,8 +94,6 @@ class WorkQueue(Generic[K]):
         at = self._readded.pop(key, None)
         if at is not None:
             self._push(key, at)
-        else:
-            self._discharge(key)
 
     def next_due(self) -> float | None:
         """The earliest time a waiting key is due, or some time since that; None if no key waits."""
@@ -141,6 +101,10 @@ class WorkQueue(Generic[K]):
 
     def __len__(self) -> int:
         return len(self._delayed) + len(self._ready) + len(self._readded)
+
+    def __contains__(self, key: K) -> bool:
+        """Whether it waits or is held."""
+        return key in self._held or key in self._delayed or key in self._ready
 
     @property
     def held(self) -> int:
@@ -156,25 +120,8 @@ class WorkQueue(Generic[K]):
         """A snapshot for metrics."""
         return QueueStatistics(len(self), len(self._held))
 
-    def _knows(self, key: K) -> bool:
-        return key in self._held or key in self._delayed or key in self._ready
-
     def _flow(self, key: K) -> Hashable:
-        return _Of(self._causes[key]) if key in self._causes else self.flow_of(key)
-
-    def _take_over(self, key: K) -> None:
-        """Let a key be at nobody's expense."""
-        if key in self._causes:
-            self._discharge(key)
-            if key in self._ready:
-                self._ready.add(key, self._flow(key))
-
-    def _discharge(self, key: K) -> None:
-        if key in self._causes:
-            cause = self._causes.pop(key)
-            self._charged[cause] -= 1
-            if not self._charged[cause]:
-                del self._charged[cause]
+        return self.flow_of(key)
 
     def _next_delayed(self) -> float | None:
         while self._heap and self._delayed.get(self._heap[0][2]) != self._heap[0][:2]:

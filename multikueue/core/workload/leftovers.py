@@ -24,7 +24,7 @@ from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.cordons import leaves
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 from multikueue.core.workload.text import plain
@@ -68,7 +68,7 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         return
     jobs, unproven = _of_no_attempt(situation, worker), False
     for job in jobs:
-        if _is_of_earlier_attempt(situation, worker, job.object) and not has_stopped(situation, worker, job.object):
+        if _is_of_earlier_attempt(situation, worker, job.object) and may_go_on(situation, worker, job.object):
             ending = is_terminating(job.object)
             yield _leftover(worker, job, f"of an earlier attempt {'is still ending' if ending else 'may still run'}")
         elif worker.configured and situation.proof(worker, job.object) is Proof.NONE:

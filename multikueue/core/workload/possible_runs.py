@@ -18,6 +18,7 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
+    is_active,
     is_admitted,
     is_elastic,
     is_evicted,
@@ -161,7 +162,7 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
-    if isinstance(worker.creation, Unanswered) or not all(has_stopped(situation, worker, job) for job in known):
+    if isinstance(worker.creation, Unanswered) or any(may_go_on(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
@@ -202,3 +203,16 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
     goes = is_terminating(job) or worker.workload is None or is_stopping(worker.workload)
     return showed_it and goes
+
+
+def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether the job may run there, or be started: a Kueue starts what lies beside a copy that gets quota."""
+    if situation.adapter.outcome(job) is not None:
+        return False
+    return not has_stopped(situation, worker, job) or _waits_for_quota(worker.workload)
+
+
+def _waits_for_quota(copy: Json | None) -> bool:
+    if copy is None or not is_active(copy) or is_terminating(copy):
+        return False
+    return not (is_admitted(copy) or is_evicted(copy) or is_finished(copy))

@@ -1,4 +1,4 @@
-"""What an exec plugin is told, and what it answers: texts in and values out (client.authentication.k8s.io)."""
+"""What an exec plugin gets, and what it answers: texts in and values out (client.authentication.k8s.io)."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def read_answer(printed: bytes, api_version: str) -> Credential:
         _bad("exec plugin returned only certificate or key, not both")
     if not is_token(token):
         _bad("decoding stdout: status.token is not one word of plain characters")
-    told = _text(status, "expirationTimestamp")
-    expires = parse_timestamp(told)
-    if told and expires is None:
+    expiry = _text(status, "expirationTimestamp")
+    expires = parse_timestamp(expiry)
+    if expiry and expires is None:
         _bad("decoding stdout: status.expirationTimestamp is not a time of RFC 3339")
     return Credential(token, KeyPair(certificate, key) if certificate else None, expires)
 
@@ -69,8 +69,8 @@ def why_unusable(error: OSError | ValueError) -> str:
         error: what `transport.load_key_pair` raised.
     """
     if isinstance(error, ssl.SSLError):
-        told = (error.reason or "not PEM").replace("_", " ").lower()
-        return f"failed parsing client key/certificate: {told}"
+        why = (error.reason or "not PEM").replace("_", " ").lower()
+        return f"failed parsing client key/certificate: {why}"
     if isinstance(error, OSError):
         return f"client key/certificate cannot be loaded: the temporary file: {error.strerror}"
     return "failed parsing client key/certificate: not PEM"

@@ -96,9 +96,9 @@ async def output_of(plugin: ExecPlugin) -> bytes:
     if code:
         said = one_line(complaint.decode(errors="replace"))
         log.warning("credential plugin failed", command=plugin.command, code=code, stderr=said)
-        told = f"exec: executable {plugin.command} failed with exit code {code}"
+        failure = f"exec: executable {plugin.command} failed with exit code {code}"
         lacks = "" if plugin.inherit_env else "; it gets few variables unless env or inheritEnv gives it more"
-        raise BadAnswer(f"{told}: the daemon's log has what it wrote to standard error{lacks}")
+        raise BadAnswer(f"{failure}: the daemon's log has what it wrote to standard error{lacks}")
     return printed
 
 

@@ -78,14 +78,14 @@ class AdmissionCheckReconciler:
 
     manager: ManagerCluster
     clock: Callable[[], datetime]
-    _told: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
+    _logged: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
     """By check, its status and message as the log has them."""
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
         check = self.manager.checks.get(key)
         if check is None or not self.manager.is_ours(check):
-            self._told.pop(key.name, None)
+            self._logged.pop(key.name, None)
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
         wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
@@ -95,10 +95,10 @@ class AdmissionCheckReconciler:
         return Action.done()
 
     def _log(self, name: str, status: str, message: str) -> None:
-        told, self._told[name] = self._told.get(name), (status, message)
-        if status == "False" and told != (status, message):
+        before, self._logged[name] = self._logged.get(name), (status, message)
+        if status == "False" and before != (status, message):
             log.warning("admission check inactive", check=name, why=message)
-        elif status == "True" and told is not None and told[0] == "False":
+        elif status == "True" and before is not None and before[0] == "False":
             log.info("admission check active", check=name)
 
 
@@ -222,10 +222,10 @@ class ClusterReconciler:
         changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue) if one is not None]
         if not changed:
             return
-        told = conditions(cluster)
+        written = conditions(cluster)
         for one in changed:
-            told = replaced(told, one)
-        if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, told):
+            written = replaced(written, one)
+        if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, written):
             return  # deleted: its event enqueues it
         happened = notice(condition(cluster, "Active"), wanted, facts) if wanted is not None else None
         if happened is not None:

@@ -25,7 +25,7 @@ def unreadable_workload(manager: ManagerCluster, key: ObjectKey, owned_by: Owner
         return ""
     job = ObjectKey(key.namespace, owned_by.name) if owned_by is not None else None
     names = [key, *(manager.owned(owned_by.gvk, job) if owned_by is not None and job is not None else ())]
-    return next(filter(None, map(manager.workloads.told_unreadable, names)), "")
+    return next(filter(None, map(manager.workloads.unreadable_note, names)), "")
 
 
 def unreadable_job(manager: ManagerCluster, key: ObjectKey, workload: Json, owned_by: Owner) -> str:
@@ -37,7 +37,7 @@ def unreadable_job(manager: ManagerCluster, key: ObjectKey, workload: Json, owne
     if has_members(workload):
         names = [ObjectKey(key.namespace, name) for name in owner_names(workload, owned_by.gvk)]
         names += sorted(cache.unreadable_of(key))
-    return next(filter(None, map(cache.told_unreadable, names)), "")
+    return next(filter(None, map(cache.unreadable_note, names)), "")
 
 
 def without_unreadable(
@@ -59,7 +59,7 @@ def without_unreadable(
         names: of its jobs on the manager: it may be all that can be told of a copy.
         workload_only: whether its jobs need not be seen.
     """
-    if why := informers.workloads.told_unreadable(key):
+    if why := informers.workloads.unreadable_note(key):
         return hidden(worker, why)
     if workload_only:
         return worker
@@ -77,5 +77,5 @@ def _unreadable_copy(informers: WorkerInformers, key: ObjectKey, owned_by: Owner
         for one in sorted(found):
             outline = cache.informer.unreadable.outlines.get(one)
             if outline is not None and not is_child(outline, informers.jobs):
-                return cache.told_unreadable(one)
+                return cache.unreadable_note(one)
     return ""

@@ -22,7 +22,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, digest, is_terminating, uid
 from multikueue.errors import AlreadyExists
 from multikueue.kube.informer import Informer
-from multikueue.kube.starting_informers import start_informers
+from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION

@@ -14,7 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.kube.informer import Informer
-from multikueue.kube.starting_informers import start_informers
+from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate

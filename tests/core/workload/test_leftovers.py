@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import Announce, ApplyStatus
 from multikueue.core.workload.leftovers import MAX_DELAY
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
     CHECK,
@@ -68,6 +68,17 @@ class TestWaiting:
     def test_what_has_stopped_holds_up_nobody(self, status: Json) -> None:
         """A finalizer may hold it for ever."""
         assert recorded(beside(left(deleting=True, status=status)))
+
+    @pytest.mark.parametrize("attempt", ["", EARLIER])
+    def test_what_a_copy_without_quota_may_start_again_is_waited_for(self, attempt: str) -> None:
+        """Its Kueue had stopped the job for want of quota, admitted the copy and started the job (seed 0)."""
+        stopped = left(status={"active": 0})
+        waits = copy_of(AGAIN, attempt=attempt) if attempt else copy_of(AGAIN)
+        assert not recorded(beside(attrs.evolve(stopped, workload=waits)))
+        assert recorded(beside(attrs.evolve(stopped, workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))))
+        assert not recorded(beside(attrs.evolve(stopped, workload=waits, reach=Lost(NOW))))
+        deactivated = with_value(waits, ("spec", "active"), False)
+        assert recorded(beside(attrs.evolve(stopped, workload=deactivated)))
 
     def test_it_is_told_with_its_name_and_uid(self) -> None:
         (note,) = notes(beside(left()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
+from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.objects import dig, labels_of, name_of
-from multikueue.core.placement.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
-from multikueue.core.placement.parameters import is_placement_check
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
 from multikueued.reports import remedies

@@ -1,0 +1,1 @@
+"""Inventories: which clusters a MultiKueueConfig lists, chosen by OCM's Placements or by labels of ClusterProfiles."""

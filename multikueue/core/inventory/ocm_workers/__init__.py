@@ -1,0 +1,1 @@
+"""The MultiKueueClusters and credentials of the ManagedClusters that OCM's Placements select."""

@@ -1,1 +1,0 @@
-"""Spokes: the MultiKueueClusters and credentials of the ManagedClusters that OCM's Placements select."""

@@ -1,1 +1,0 @@
-"""Spokes at work: caches of OCM's kinds, and the reconciler of the workers made for selected ManagedClusters."""
