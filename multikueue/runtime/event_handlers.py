@@ -12,6 +12,7 @@ from multikueue.adapters import SafeAdapter
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
+from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.machinery.charged_queue import ChargedQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
@@ -122,7 +123,7 @@ class ManagerHandlers:
 
     def _config_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self.recompute_quotas()
-        if old is not None and new is not None and clusters(old) == clusters(new):
+        if old is not None and new is not None and _config_meaning(old) == _config_meaning(new):
             return
         for check in self.cluster.checks_using(key.name):
             self.work.checks.enqueue(ObjectKey("", check))
@@ -240,6 +241,11 @@ def _runs(workload: Json | None) -> bool:
     if workload is None or is_finished(workload) or is_evicted(workload):
         return False
     return cluster_name(workload) is not None
+
+
+def _config_meaning(config: Json) -> object:
+    """What a decision reads of a MultiKueueConfig: its workers, and how to choose one."""
+    return clusters(config), annotations_of(config).get(PROFILE_ANNOTATION)
 
 
 def _spec_of(cluster: Json | None) -> object:

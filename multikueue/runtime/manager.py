@@ -48,6 +48,7 @@ from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.worker_rooms import WorkerRooms, followed_rooms
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -127,6 +128,7 @@ class Manager:
     workers: WorkerPool = attrs.field(init=False)
     _from_workers: WorkerHandlers = attrs.field(init=False)
     _executor: WorkerExecutor = attrs.field(init=False)
+    _rooms: WorkerRooms | None = attrs.field(init=False)
     _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
     _services: tuple[Task, ...] = attrs.field(init=False)
@@ -153,11 +155,13 @@ class Manager:
         )
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
+        self._rooms = followed_rooms(self.dispatcher, cluster, workers, work.workloads.enqueue, self.clock)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
         parts = [
             Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
+            Part((), (self._rooms.run,) if self._rooms is not None else ()),
             self._clusters(process, work, handlers),
             self._quotas(process, work, queues),
             made,
@@ -189,7 +193,7 @@ class Manager:
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
-        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory)
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms)
         reconciler = WorkloadReconciler(
             reader, self._executor, self.settings.plan, self.dispatcher, self.clock, self.hook
         )

@@ -22,11 +22,12 @@ import attrs
 from multikueue.adapters import JobKind
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, Dispatcher
 from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.errors import AdapterError, MultiKueueError, SettingsError
 
 KIND_GROUP: Final = "multikueue.adapters"
 DISPATCHER_GROUP: Final = "multikueue.dispatchers"
-BUILT_IN: Final = (ALL_AT_ONCE, INCREMENTAL)
+BUILT_IN: Final = (ALL_AT_ONCE, INCREMENTAL, SCORED)
 """Names of dispatchers that no package may take."""
 
 _T = TypeVar("_T")

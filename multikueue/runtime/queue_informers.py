@@ -1,4 +1,4 @@
-"""The ClusterQueues and LocalQueues of one cluster, for quota automation."""
+"""The queues of one cluster: for quota automation, and for a dispatcher that looks at their figures."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 import anyio.abc
 import attrs
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
+from multikueue.core.model.kinds import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity
 from multikueue.core.model.shape import queue_flaw
@@ -26,6 +26,8 @@ class QueueInformers:
 
     cluster_queues: Informer
     local_queues: Informer
+    cohorts: Informer | None = None
+    """Followed with the figures. Nothing waits for them: a cluster may not serve or not give them."""
 
     @classmethod
     def build(
@@ -36,6 +38,7 @@ class QueueInformers:
         on_status: Callable[[InformerStatus], None] = lambda _: None,
         fraction: Callable[[], float] = lambda: 0.0,
         slim: bool = True,
+        on_figures: Callable[[], None] | None = None,
         limits: AnswerLimits = LISTS_UNLIMITED,
     ) -> QueueInformers:
         """Build the informers; `run` fills them.
@@ -47,6 +50,8 @@ class QueueInformers:
             on_status: called when the status of an informer changes.
             fraction: the source of jitter.
             slim: keep only what sums need. Statuses change with every admission, so this saves most of the work.
+            on_figures: called with each change of a queue or a cohort, their statuses included; None: nobody looks at
+                those.
             limits: how much of either is kept.
         """
 
@@ -58,12 +63,22 @@ class QueueInformers:
 
         informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction, limits=limits)
         informer = partial(informer, flaw=queue_flaw)
-        kept = only_spec("resourceGroups") if slim else drop_managed_fields
-        return cls(informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue")))
+        kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
+        queues = cls(
+            informer(CLUSTER_QUEUE, transform=kept), informer(LOCAL_QUEUE, transform=only_spec("clusterQueue"))
+        )
+        if on_figures is None:
+            return queues
+        cohorts = Informer(client, COHORT, on_status=lambda _: on_figures(), fraction=fraction, limits=limits)
+        for one in (*queues.both, cohorts):
+            one.subscribe(lambda _key, _old, _new: on_figures())
+        return attrs.evolve(queues, cohorts=cohorts)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled; ready once all are known."""
         async with anyio.create_task_group() as tasks:
+            if self.cohorts is not None:
+                tasks.start_soon(self.cohorts.run)
             await start_informers(self.both, tasks)
             task_status.started()
 

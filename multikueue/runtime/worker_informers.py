@@ -34,6 +34,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.worker_probe import WorkerProbe
+from multikueue.runtime.workload_indexes import QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
@@ -54,6 +55,8 @@ class WorkerSettings:
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """The source of jitter: numbers in [0, 1)."""
+    on_figures: Callable[[ClusterName], None] | None = None
+    """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
 
@@ -98,6 +101,7 @@ class WorkerInformers(Target):
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
+            indexes=QUOTA_INDEXES if settings.on_figures is not None else {},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         return cls(
@@ -105,7 +109,7 @@ class WorkerInformers(Target):
             MutationCache(workloads),
             {kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed},
             name,
-            _queues(client, settings, report),
+            _queues(name, client, settings, report),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
@@ -266,13 +270,14 @@ def _jobs(
     return MutationCache(followed, kind.copy_entries)
 
 
-def _queues(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
+def _queues(name: ClusterName, client: ApiClient, to: WorkerSettings, report: Callable[[], None]) -> QueueInformers:
     return QueueInformers.build(
         client,
-        settings.on_queue,
+        to.on_queue,
         on_status=lambda _: report(),
-        fraction=settings.fraction,
-        limits=settings.limits,
+        fraction=to.fraction,
+        on_figures=partial(to.on_figures, name) if to.on_figures is not None else None,
+        limits=to.limits,
     )
 
 

@@ -151,6 +151,14 @@ class WorkerPool:
         since = self._removed.get(name) if name in self._removed else latest
         return None if since is None else since + times.step()
 
+    def follow_figures(self, changed: Callable[[ClusterName], None]) -> None:
+        """Keep the queues of all workers, with their figures; before `run`.
+
+        Args:
+            changed: called when a queue of a worker, or a cohort, changes.
+        """
+        self.settings = attrs.evolve(self.settings, on_figures=changed)
+
     def follow_queues(self, name: str) -> None:
         """Keep the queues of a worker, too, now and under later configurations."""
         self._with_queues.add(name)
@@ -162,7 +170,7 @@ class WorkerPool:
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
         informers = WorkerInformers.build(name, client, self.settings, report, earlier)
-        if name in self._with_queues:
+        if name in self._with_queues or self.settings.on_figures is not None:
             informers.follow_queues()
         return informers
 

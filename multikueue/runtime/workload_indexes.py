@@ -1,9 +1,9 @@
-"""The indexes of the manager's Workloads: by job, by admission check, by quota, and by worker."""
+"""The indexes of the manager's Workloads: by job, by admission check, by quota, and by worker; and of copies."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Final
 
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
@@ -104,3 +104,27 @@ INDEXES: Final = {
 def looking(workloads: Indexer) -> Set[ObjectKey]:
     """The Workloads that have quota and no worker, or shall leave theirs: any worker may be the one they get."""
     return workloads.keys_by("worker", UNPLACED) | workloads.keys_by("worker", MOVING)
+
+
+PENDING: Final = "pending"
+"""Index of copies without quota, by LocalQueue."""
+HOLDING: Final = "holding"
+"""Index of copies with quota, likewise."""
+
+
+def _pending(copy: Json) -> Iterator[str]:
+    if not has_quota(copy) and not is_finished(copy):
+        yield _local_queue(copy)
+
+
+def _holding(copy: Json) -> Iterator[str]:
+    if has_quota(copy) and not is_finished(copy):
+        yield _local_queue(copy)
+
+
+def _local_queue(copy: Json) -> str:
+    return str(ObjectKey(copy["metadata"].get("namespace", ""), dig(copy, "spec", "queueName") or ""))
+
+
+QUOTA_INDEXES: Final = {PENDING: _pending, HOLDING: _holding}
+"""Of the copies on a worker, where figures are looked at."""

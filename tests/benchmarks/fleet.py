@@ -12,11 +12,14 @@ import anyio
 import anyio.abc
 import attrs
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import CLUSTER_QUEUE
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient
-from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from multikueue.protocols import ApiClient
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from tests.benchmarks import planes, usage
-from tests.benchmarks.acting import client
+from tests.benchmarks.acting import client, now
 from tests.benchmarks.children import START_SECONDS, Child, child
 from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USER, WORKER_SIMULATOR, Requests
 from tests.benchmarks.observer import Observer
@@ -76,6 +79,9 @@ async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> 
         }
         proxy, kubeconfigs = await _proxied(stack, scenario, workers)
         await set_up_queues(observing[manager.name], _QUOTA, [CHECK])
+        for plane in workers:
+            await set_up_queues(observing[plane.name], _QUOTA)
+            await _activate(observing[plane.name])
         await connect_workers(observing[manager.name], kubeconfigs)
         user = await stack.enter_async_context(client(manager.name, manager.kubeconfig(USER), connections=32))
         if scenario.preloaded:
@@ -88,6 +94,13 @@ async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> 
         observer = Observer(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
         await observer.start(tasks)
         yield Fleet(manager, workers, user, observer, proxy, children, tasks)
+
+
+async def _activate(worker: ApiClient) -> None:
+    """Say that its ClusterQueue admits, as its Kueue would: a dispatcher may ask."""
+    active = new_condition("Active", status=True, reason="Ready", message="Can admit new workloads", now=now())
+    patch = {"status": {"conditions": [active]}}
+    await worker.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch, subresource="status")
 
 
 async def _simulators(

@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import Incremental, Order
+from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
@@ -42,6 +44,11 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
             f"dispatcherName: {INCREMENTAL}\ndispatcher: {{incremental: {{round: 10m}}}}",
             Incremental(round=timedelta(minutes=10)),
         ),
+        (f"dispatcher: {{name: {SCORED}}}", Scored()),
+        (
+            f"dispatcher: {{name: {SCORED}, profiles: {{gangs: {{hold: never}}}}}}\npreemption: {{timeout: 1m}}",
+            Scored({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
+        ),
         ("dispatcher: {name: example.com/cheapest-first}", External()),
         ("dispatcherName: example.com/cheapest-first", External()),
     ],
@@ -54,6 +61,14 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
 @pytest.mark.parametrize(
     ("text", "told"),
     [
+        (
+            "dispatcher: {profiles: {}}",
+            f"dispatcher.profiles: {ALL_AT_ONCE} does not use them: remove them, or set dispatcher.name to {SCORED}",
+        ),
+        (
+            f"dispatcher: {{name: {SCORED}, profiles: {{default: {{offer: {{retry: 5s}}}}}}}}",
+            "dispatcher.profiles: profiles.default.offer.retry is 5s: at least 15s",
+        ),
         (
             "dispatcher: {incremental: {stepSize: 2}}",
             f"dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
@@ -191,7 +206,7 @@ class TestOfAnInstalledPackage:
 
         assert str(caught.value).startswith(
             f'config.yaml: dispatcherName: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
-            f"{INCREMENTAL}, one that an installed package brings "
+            f"{INCREMENTAL} or {SCORED}, one that an installed package brings "
             "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
         )
 

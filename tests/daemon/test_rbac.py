@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from multikueue import AVAILABLE
+from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
 from multikueued.rbac.chart import blocks, written
@@ -119,6 +120,8 @@ class TestWhatIsGranted:
         assert webhook["admissionregistration.k8s.io", "mutatingwebhookconfigurations"] == {"patch", "create"}
         assert quota[KUEUE, "clusterqueues/status"] == {"patch"}
         assert granted(on_worker(parse_settings("quotaAutomation: true")))[KUEUE, "clusterqueues"] == {"list", "watch"}
+        scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
+        assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
 
     def test_merging_grants_neither_more_nor_less(self) -> None:
         found = [rule for rules in framework_rules().values() for rule in rules]

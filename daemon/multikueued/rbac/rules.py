@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
+from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.kueue_check import CONTROLLER
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.making import merged, rule
 from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
+from multikueued.run.dispatcher import dispatcher_name
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 
@@ -161,6 +163,11 @@ def worker_quota_rules() -> list[Json]:
     return [rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"])]
 
 
+def worker_figure_rules() -> list[Json]:
+    """In a whole worker cluster, for the scored dispatcher. Without `cohorts` it reckons with a queue's own quota."""
+    return [rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"])]
+
+
 def diagnosis_rules() -> list[Json]:
     """In a whole worker cluster, for those who ask why: queues and their quotas, namespaces, definitions, and Kueue's
     version.
@@ -234,7 +241,9 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         exec: with what `multikueue exec` does there: whoever has it may do what any pod of the cluster may.
     """
     rules = worker_rules()
-    if settings.quota_automation:
+    if dispatcher_name(settings) == SCORED:
+        rules += worker_figure_rules()
+    elif settings.quota_automation:
         rules += worker_quota_rules()
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
+from multikueue.core.dispatchers.scored.profile import SCORED, parse_profiles
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
@@ -39,6 +41,8 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
     if name == INCREMENTAL:
         how = settings.dispatcher.incremental or settings.incremental_dispatcher_config or IncrementalSettings()
         return Incremental(step=how.step_size, order=Order(how.order), round=how.round)
+    if name == SCORED:
+        return Scored(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
     return load_dispatcher(installed[name]) if name in installed else External()
 
 
@@ -63,5 +67,7 @@ def dispatcher_contradictions(settings: Settings) -> Iterator[str]:
         where = "incrementalDispatcherConfig" if own.incremental is None else "dispatcher.incremental"
         setting = "dispatcher.name" if kueues_name is None else "dispatcherName"
         yield f"{where}: {name} does not use it: remove it, or set {setting} to {INCREMENTAL}"
+    if own.profiles is not None and name != SCORED:
+        yield f"dispatcher.profiles: {name} does not use them: remove them, or set dispatcher.name to {SCORED}"
     if own.incremental is not None and kueues is not None:
         yield "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two"

@@ -21,6 +21,7 @@ from multikueued.settings.value_types import (
     ControllerName,
     Count,
     DispatcherName,
+    DispatchProfiles,
     FrameworkName,
     KueuesDispatcherName,
     LabelValue,
@@ -53,10 +54,14 @@ class DispatcherSettings:
     """Which workers a job is offered to."""
 
     name: DispatcherName | None = None
-    """One of Kueue's, by default the one that offers a job to all workers at once; or one of an installed package, see
-    `multikueue.runtime.plugins`. Any other name means that another controller writes `status.nominatedClusterNames`."""
+    """One of Kueue's, by default the one that offers a job to all workers at once; `multikueue.dev/scored`, which asks
+    the best worker that has room; or one of an installed package, see `multikueue.runtime.plugins`. Any other name
+    means that another controller writes `status.nominatedClusterNames`."""
     incremental: IncrementalSettings | None = None
     """Only for the incremental dispatcher."""
+    profiles: DispatchProfiles | None = None
+    """Only for `multikueue.dev/scored`: ways to choose, by name; a MultiKueueConfig names its own in the annotation
+    `multikueue.dev/dispatch-profile`, and the others have the one called `default`. See docs/dispatch.md."""
 
 
 @attrs.frozen

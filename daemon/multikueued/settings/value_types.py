@@ -5,9 +5,12 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
+from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any, Final
 
+from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
@@ -173,8 +176,10 @@ ProbeInterval = Annotated[
 """How long between two looks at a worker; at least a minute."""
 TokenValidity = Annotated[timedelta, Rule(_token_validity)]
 """From a day to a week."""
+DispatchProfiles = Annotated[Mapping[str, Profile], Rule(partial(parse_profiles, path="profiles"))]
+"""Ways in which the scored dispatcher chooses, by name."""
 DispatcherName = Annotated[str, Rule(_dispatcher_name)]
-"""One of Kueue's two dispatchers, a dispatcher of an installed package, or another controller's domain and path."""
+"""One of Kueue's two dispatchers, ours, one of an installed package, or another controller's domain and path."""
 KueuesDispatcherName = Annotated[str, Rule(_kueues_dispatcher_name)]
 """The same as Kueue takes it: another controller's name needs no domain."""
 FrameworkName = Annotated[str, Rule(_framework_name)]

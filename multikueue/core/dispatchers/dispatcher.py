@@ -7,12 +7,15 @@ choice to another controller. `incremental.py` offers to a few workers at a time
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Protocol
 
 import attrs
 
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, JobFacts, QueueFacts
+from multikueue.core.dispatchers.scored.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
@@ -40,6 +43,16 @@ class Candidate:
     is nominated and answered last a minute ago at most."""
     conditions: tuple[Json, ...] = ()
     """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
+    leads: bool = False
+    """Whether it may be offered there to see whether the worker preempts for it (`scored.ledger.Ledger.leads`)."""
+    gate_open: bool = False
+    """Whether the copy's preemption gate is open."""
+    obstacle: Reason | None = None
+    """Why it cannot get the Workload, as far as the caches tell; None: nothing is known to be in the way."""
+    queue: QueueFacts | None = None
+    """The ClusterQueue there that the Workload's LocalQueue leads to; None: it is not known."""
+    net: FlavorAmounts | None = None
+    """Free there for this Workload, net of the claims ahead of it (`scored.ledger`); None: what the queue says."""
 
 
 @attrs.frozen
@@ -53,6 +66,8 @@ class Candidates:
     message: str = ""
     """What our check on the Workload says: the `Nomination.message` written last, unless somebody has reset it. What
     workers say stands behind it in the check, and is not in it."""
+    job: JobFacts = attrs.field(factory=JobFacts)
+    """What is known of the Workload beside its own object."""
 
     @cached_property
     def configured(self) -> tuple[ClusterName, ...]:
@@ -80,6 +95,16 @@ class Candidates:
 
 
 @attrs.frozen
+class GiveUp:
+    """No worker took the Workload in time: our check becomes Retry or Rejected."""
+
+    message: str
+    """What the check says."""
+    requeue_after: timedelta | None = None
+    """Retry, and Kueue waits for so long; None: Rejected, which deactivates the Workload."""
+
+
+@attrs.frozen
 class Nomination:
     """Whom to offer a Workload to now."""
 
@@ -93,6 +118,12 @@ class Nomination:
     """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""
     """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
+    claim: Entry | None = None
+    """What the Workload waits for, to be counted before those behind it; None: the dispatcher counts nothing."""
+    give_up: GiveUp | None = None
+    """The Workload shall give its quota back on the manager; then the names say nothing."""
+    reasons: Mapping[ClusterName, Reason] = attrs.field(factory=dict)
+    """For `explain` and metrics: why each worker that is not nominated is not."""
 
 
 class Dispatcher(Protocol):

@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 
 MANAGER = ClusterName("")
@@ -166,5 +167,7 @@ class Plan:
     telling: tuple[Effect, ...] = ()
     """What only changes words, and may wait: see `core.machinery.pacing`. Nothing in `effects` writes the same. With an
     event it is urgent."""
+    claim: Entry | None = None
+    """What it waits for, if its dispatcher counts that."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""

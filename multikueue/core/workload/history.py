@@ -25,7 +25,7 @@ from multikueue.core.workload.text import plain
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
-_FIELDS: Final = ("worker", "since", "until", "why", "cause")
+_FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 _AGAIN: Final = "Previously: "
 """How Kueue begins the message of an eviction that is over."""
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch, is_spent
@@ -14,7 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
-from multikueue.core.workload.check_updates import admit, nominate, record, say
+from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
@@ -35,10 +36,10 @@ from multikueue.core.workload.possible_runs import (
     blocking,
     left_of_short_loss,
 )
-from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
+from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Worker
+from multikueue.core.workload.snapshot import Removing, Served, Worker
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -59,6 +60,8 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
+    if nomination.give_up is not None and chosen is None:
+        return Plan((_give_up(situation, nomination.give_up), *stale))
     told = tuple(_tell_held_up(situation, runs, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
@@ -71,7 +74,14 @@ def dispatch(situation: Situation) -> Plan:
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
-    return Plan(effects, look_again=min(again, default=None), problems=problems)
+    return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
+
+
+def _give_up(situation: Situation, given_up: GiveUp) -> Effect:
+    """Give the quota back: nobody has taken it in time."""
+    if given_up.requeue_after is None:
+        return reject(situation, given_up.message)
+    return retry(situation, given_up.message, given_up.requeue_after)
 
 
 def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
@@ -141,11 +151,27 @@ def _candidates(situation: Situation) -> Candidates:
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             conditions=tuple(conditions(situation.current(worker) or {})),
+            leads=worker.room.leads,
+            gate_open=is_open(situation, worker),
+            obstacle=_obstacle(situation, worker),
+            queue=worker.room.queue,
+            net=worker.room.net,
         )
         for worker in situation.workers
         if worker.configured
     )
-    return Candidates(workers, names, situation.head)
+    return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+
+
+def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
+    """Why a worker cannot get the Workload, as far as is known here."""
+    if worker.reachable and not isinstance(worker.kind, Served):
+        return Reason(Why.KIND_NOT_SERVED)
+    if not _is_open(situation, worker):
+        return Reason(Why.CORDONED)
+    if worker.refusal is not None:
+        return Reason(Why.REFUSED, worker.refusal.why)
+    return worker.room.obstacle
 
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
@@ -209,7 +235,8 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
     waits, head = offered(situation, nomination.names), nomination.message
-    if head is None or (waits == NOBODY_TAKES_IT and not nomination.binding):
+    nobody = waits == NOBODY_TAKES_IT and not nomination.binding and bool(nomination.names)
+    if head is None or nobody:
         head = waits
     if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))

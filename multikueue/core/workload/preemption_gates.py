@@ -39,6 +39,12 @@ def awaits_turn(situation: Situation, worker: Worker) -> bool:
     return takes_turns(situation) and worker.kueue.drops_gates and worker.is_empty
 
 
+def is_open(situation: Situation, worker: Worker) -> bool:
+    """Whether the worker may preempt for the Workload by a gate of ours that was opened."""
+    copy = situation.current(worker)
+    return copy is not None and _has_gate(copy) and _opened_at(copy) is not None
+
+
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """Open the gate of the first nominated worker that must preempt for the Workload; of the next one after a while.
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.facts import JobFacts, Room
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
@@ -74,8 +75,7 @@ class Lost:
 class Unreadable:
     """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost.
 
-    Whoever may create objects on a worker can bring this about, so no time runs out meanwhile: what it runs stays with
-    it. It gets nothing new.
+    Whoever may create objects there can bring this about, so no time runs out: it keeps what it runs, and gets no more.
     """
 
     seen: bool = True
@@ -133,8 +133,7 @@ class Removing:
 
 @attrs.frozen
 class WritingStatus:
-    """The status of the Workload copy is being written, or one without a gate created: it may preempt before that
-    shows."""
+    """Its copy's status is being written, or one without a gate created: it may preempt before that shows."""
 
 
 InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
@@ -197,7 +196,6 @@ class Worker:
     configured: bool = True
     """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
     labels: Mapping[str, str] = attrs.field(factory=dict)
-    """Of its MultiKueueCluster, for dispatchers."""
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     reach: Reach = Connected()
     kind: Kind = Served()
@@ -215,6 +213,7 @@ class Worker:
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
     kueue: WorkerKueue = attrs.field(factory=WorkerKueue)
+    room: Room = attrs.field(factory=Room)
 
     @property
     def cordon(self) -> str:
@@ -289,9 +288,10 @@ class Snapshot:
     running_for: timedelta = timedelta.max
     """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)
-    """How long nothing of it has changed, here or on a worker, as far as this process has seen."""
+    """How long nothing of it has changed, here or on a worker."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
+    job_facts: JobFacts = attrs.field(factory=JobFacts)
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

@@ -26,6 +26,7 @@ from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
+from multikueue.runtime.worker_rooms import WorkerRooms
 from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
@@ -41,6 +42,8 @@ class SnapshotReader:
     adapters: AdapterRegistry
     executor: WorkerExecutor
     memory: WorkloadMemory
+    rooms: WorkerRooms | None = None
+    """Where a dispatcher looks at figures."""
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
@@ -55,7 +58,8 @@ class SnapshotReader:
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
         jobs = self.manager.jobs_of(key, workload, owned_by) if owned_by is not None and not unreadable else {}
-        return Snapshot(
+        config = self.manager.config_of(check)
+        seen = Snapshot(
             key,
             workload,
             check=check,
@@ -70,8 +74,9 @@ class SnapshotReader:
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             siblings=siblings,
-            workers=tuple(self._workers(key, workload, self.manager.config_of(check), owned_by, jobs)),
+            workers=tuple(self._workers(key, workload, config, owned_by, jobs)),
         )
+        return seen if self.rooms is None else self.rooms.shown(seen, config)
 
     def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
         cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
@@ -164,6 +169,8 @@ class WorkloadReconciler:
             raise
         decision = guarded.plan
         self._log_left_out(key, guarded)
+        if self.reader.rooms is not None:
+            self.reader.rooms.planned(key, decision.claim)
         log_problems(self.reader.adapters.problems)
         effects, look_again = self._paced(key, decision)
         if effects:

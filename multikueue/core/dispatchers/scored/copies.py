@@ -1,0 +1,30 @@
+"""What a worker's Kueue says of the copy that it was offered."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.model.conditions import find
+
+REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"})
+"""Reasons of QuotaReserved that only a change of the queue ends. Kueue before 0.19 has none of them."""
+PREEMPTING: Final = "WaitingForPreemptedWorkloads"
+BLOCKED: Final = "BlockedOnPreemptionGates"
+
+
+def refuses(worker: Candidate) -> bool:
+    """Whether it will not take the Workload."""
+    quota = find(worker.conditions, "QuotaReserved")
+    return quota is not None and quota.get("status") != "True" and quota.get("reason") in REFUSALS
+
+
+def has_quota(worker: Candidate) -> bool:
+    """Whether it has taken it."""
+    return (find(worker.conditions, "QuotaReserved") or {}).get("status") == "True"
+
+
+def preempts(worker: Candidate) -> bool:
+    """Whether it has victims for it: it preempts, or would if its gate were open."""
+    quota, blocked = find(worker.conditions, "QuotaReserved") or {}, find(worker.conditions, BLOCKED) or {}
+    return worker.gate_open or quota.get("reason") == PREEMPTING or blocked.get("status") == "True"

@@ -1,0 +1,67 @@
+"""Workloads with quota on the manager and no worker yet, and the order among them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import attrs
+
+from multikueue.core.dispatchers.scored.facts import Place, Request
+from multikueue.core.model.names import ObjectKey
+
+Age: TypeAlias = tuple[datetime, str, ObjectKey]
+
+
+class Rank(NamedTuple):
+    """The order inside a manager's ClusterQueue."""
+
+    lower: int
+    queued: datetime
+    uid: str
+    key: ObjectKey
+
+
+class Kind(NamedTuple):
+    """Held Workloads that fit at the same places at the same time."""
+
+    queue: str
+    shape: tuple[tuple[tuple[str, int], ...], ...]
+    places: tuple[Place, ...]
+
+
+@attrs.frozen
+class Entry:
+    """A Workload with quota on the manager and no worker yet."""
+
+    key: ObjectKey
+    uid: str
+    queue: str
+    """Its ClusterQueue on the manager."""
+    priority: int
+    """Effective."""
+    queued: datetime
+    """Kueue's queue timestamp."""
+    reserved: datetime
+    """When it got its quota."""
+    request: Request
+    places: tuple[Place, ...]
+    """Where it could go: what passes the filter, best first."""
+    offered: tuple[Place, ...] = ()
+    """Where it has, or is about to have, a copy without quota. Empty: it is held."""
+
+    @property
+    def rank(self) -> Rank:
+        """Its place among those of its ClusterQueue."""
+        return Rank(-self.priority, self.queued, self.uid, self.key)
+
+    @property
+    def age(self) -> Age:
+        """The smallest has been held for the longest time."""
+        return self.reserved, self.uid, self.key
+
+    @cached_property
+    def kind(self) -> Kind:
+        """With which others it is counted."""
+        return Kind(self.queue, self.request.shape, tuple(sorted(self.places)))

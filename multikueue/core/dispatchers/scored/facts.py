@@ -1,0 +1,168 @@
+"""What the scored dispatcher knows of workers' queues and of the Workload it chooses for. Values only.
+
+Amounts are in thousandths of a unit (`core.model.quantities`), `pods` included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, TypeAlias
+
+import attrs
+
+from multikueue.core.dispatchers.scored.reasons import Reason
+from multikueue.core.model.names import ClusterName
+
+Flavored: TypeAlias = tuple[str, str]
+"""A flavor and a resource."""
+Amounts: TypeAlias = Mapping[str, int]
+"""By resource."""
+FlavorAmounts: TypeAlias = Mapping[Flavored, int]
+"""By flavor and resource."""
+Place: TypeAlias = tuple[ClusterName, str]
+"""A worker and one of its ClusterQueues."""
+
+SILENT_AFTER: Final = timedelta(seconds=90)
+"""A watch that says nothing for longer, bookmarks included, is no source of figures."""
+
+OTHERS_FIRST: Final = timedelta(minutes=10)
+"""For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
+
+
+class Known(StrEnum):
+    """Whether a queue's figures can be used."""
+
+    YES = "Known"
+    FORBIDDEN = "Forbidden"
+    """The worker does not let us read its ClusterQueues."""
+    TOO_MANY = "TooMany"
+    """More flavors than a status can list (64)."""
+    SILENT = "Silent"
+    """The watch has said nothing for `SILENT_AFTER`."""
+
+
+@attrs.frozen
+class Group:
+    """A resource group of a ClusterQueue: a pod set gets one flavor of it."""
+
+    resources: frozenset[str]
+    flavors: tuple[str, ...]
+    """In the order in which Kueue tries them."""
+
+
+@attrs.frozen
+class Running:
+    """A copy of ours that has quota on a worker."""
+
+    priority: int
+    amounts: FlavorAmounts
+
+
+@attrs.frozen
+class QueueFacts:
+    """One ClusterQueue of one worker. The same value serves all Workloads that go there."""
+
+    name: str
+    groups: tuple[Group, ...] = ()
+    free: FlavorAmounts = attrs.field(factory=dict)
+    """Kueue's `available()` (`room.Tree.available`)."""
+    ceiling: FlavorAmounts = attrs.field(factory=dict)
+    """What it could hold if nobody else ran (`room.Tree.ceiling`)."""
+    nominal: FlavorAmounts = attrs.field(factory=dict)
+    known: Known = Known.YES
+    active: bool = True
+    """Whether its condition Active is True."""
+    has_checks: bool = False
+    """Whether it has admission checks of its own: then quota is not capacity."""
+    others_pending: int = 0
+    """`status.pendingWorkloads` without our own copies."""
+    others_since: datetime | None = None
+    """Since when `others_pending` is above 0."""
+    generation: str = ""
+    """UID and generation of the ClusterQueue: another one ends a refusal."""
+    within: str = "Never"
+    """`spec.preemption.withinClusterQueue`."""
+    reclaim: str = "Never"
+    """`spec.preemption.reclaimWithinCohort`."""
+    lent: FlavorAmounts = attrs.field(factory=dict)
+    """Of its nominal quota, what others of the cohort use."""
+    running: tuple[Running, ...] = ()
+    """Our copies with quota there."""
+    penalized_until: datetime | None = None
+    """Of the worker: until then it ranks last (`penalties.py`)."""
+
+    @property
+    def is_raced(self) -> bool:
+        """Whether quota says nothing of what it can take."""
+        return self.known is not Known.YES or self.has_checks
+
+    def others_wait(self, now: datetime) -> bool:
+        """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
+        return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
+
+    def has_room_to_give(self, now: datetime) -> bool:
+        """Whether its free figures mean anything."""
+        return self.active and not self.is_raced and not self.others_wait(now)
+
+
+@attrs.frozen
+class PodSet:
+    """What the pods of one pod set need together."""
+
+    needs: Amounts
+    count: int = 1
+
+
+@attrs.frozen
+class Request:
+    """What a Workload needs: hashable by `shape`, and equal requests have an equal one."""
+
+    pod_sets: tuple[PodSet, ...] = ()
+
+    @property
+    def shape(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+        """The same for all requests that fit wherever this one fits."""
+        return tuple(tuple(sorted(pod_set.needs.items())) for pod_set in self.pod_sets)
+
+    @property
+    def total(self) -> dict[str, int]:
+        """Over all pod sets, by resource."""
+        summed: dict[str, int] = {}
+        for pod_set in self.pod_sets:
+            for resource, amount in pod_set.needs.items():
+                summed[resource] = summed.get(resource, 0) + amount
+        return summed
+
+
+@attrs.frozen
+class Room:
+    """What one worker has for one Workload. All empty: nothing is known."""
+
+    queue: QueueFacts | None = None
+    """The ClusterQueue that the Workload's LocalQueue leads to there."""
+    net: FlavorAmounts | None = None
+    """Free there for this Workload, net of the claims ahead of it; None: what the queue says."""
+    leads: bool = False
+    """Whether it may be used to see whether the worker preempts: the first of its priority that is held for it."""
+    obstacle: Reason | None = None
+    """What is in the way, as far as the queues tell."""
+
+
+@attrs.frozen
+class JobFacts:
+    """What is known of the Workload beside its own object."""
+
+    request: Request | None = None
+    """None: the manager has not said what it needs."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its job: those of the Workload win over them."""
+    profile: str = "default"
+    """Of its MultiKueueConfig: the annotation `multikueue.dev/dispatch-profile`."""
+    check: str = ""
+    """The name of our AdmissionCheck."""
+    company: ClusterName | None = None
+    """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
+    run_time: float | None = None
+    """Seconds: the median of ended Workloads of its queue and size."""

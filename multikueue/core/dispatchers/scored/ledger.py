@@ -1,0 +1,269 @@
+"""Who is ahead: the room that waiting Workloads of this manager have a claim to, on every queue of the workers.
+
+One ledger serves the manager. It is a function of what was put in last, whatever the order it came in. A change costs
+in proportion to the number of *different* requests that wait, not to the number of Workloads.
+"""
+
+from __future__ import annotations
+
+import bisect
+from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush, merge
+from itertools import islice
+from typing import Final
+
+import attrs
+
+from multikueue.core.dispatchers.scored.entries import Age, Entry, Kind, Rank
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
+from multikueue.core.dispatchers.scored.room import placed, without
+from multikueue.core.model.names import ObjectKey
+
+RESERVED_AFTER: Final = timedelta(minutes=1)
+"""How long a Workload is held until it may get a reservation."""
+
+
+@attrs.define
+class _Held:
+    """The held Workloads of one kind."""
+
+    ranked: list[Rank] = attrs.field(factory=list)
+    aged: list[Age] = attrs.field(factory=list)
+
+
+@attrs.frozen
+class Line:
+    """Those that fit at one place, in order."""
+
+    base: FlavorAmounts
+    """Free without what our offers take."""
+    before: dict[ObjectKey, FlavorAmounts]
+    """What is free when its turn comes, of each that fits, and of the one that has the reservation."""
+    fits: dict[ObjectKey, None]
+    rest: FlavorAmounts
+    """What is free for all others."""
+    reserved: ObjectKey | None
+    """Who has the reservation."""
+
+
+class Ledger:
+    """Entries and queues. Driven by one task; it reads no clock."""
+
+    def __init__(self, reservations: int | None = None) -> None:
+        """An empty one.
+
+        Args:
+            reservations: how many there may be, one per place; None: at every place.
+        """
+        self._limit = reservations
+        self._entries: dict[ObjectKey, Entry] = {}
+        self._queues: dict[Place, QueueFacts] = {}
+        self._offers: dict[Place, dict[ObjectKey, Entry]] = {}
+        self._held: dict[Kind, _Held] = {}
+        self._kinds: dict[Place, dict[Kind, None]] = {}
+        self._lines: dict[Place, Line] = {}
+        self._woken: dict[Place, set[ObjectKey]] = {}
+        self._dirty: set[Place] = set()
+        self._blocked: dict[Place, bool] = {}
+        self._version = 0
+        self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Whether a Workload is counted."""
+        return key in self._entries
+
+    def put(self, entry: Entry) -> None:
+        """Insert or replace by key; an equal one changes nothing."""
+        if self._entries.get(entry.key) == entry:
+            return
+        self.drop(entry.key)
+        self._version += 1
+        self._entries[entry.key] = entry
+        for place in entry.offered:
+            self._offers.setdefault(place, {})[entry.key] = entry
+            self._forget(place)
+        if entry.offered:
+            return
+        kind = entry.kind
+        held = self._held.setdefault(kind, _Held())
+        bisect.insort(held.ranked, entry.rank)
+        bisect.insort(held.aged, entry.age)
+        for place in entry.places:
+            self._kinds.setdefault(place, {})[kind] = None
+            line = self._lines.get(place)
+            if line is not None and self._place(entry, place, line.base) is not None:
+                self._forget(place)
+
+    def drop(self, key: ObjectKey) -> None:
+        """It has a worker, has ended, or has lost its quota."""
+        entry = self._entries.pop(key, None)
+        if entry is None:
+            return
+        self._version += 1
+        for place in entry.offered:
+            del self._offers[place][key]
+            self._forget(place)
+        if entry.offered:
+            return
+        kind = entry.kind
+        held = self._held[kind]
+        del held.ranked[bisect.bisect_left(held.ranked, entry.rank)]
+        del held.aged[bisect.bisect_left(held.aged, entry.age)]
+        for place in entry.places:
+            if not held.ranked:
+                del self._kinds[place][kind]
+            line = self._lines.get(place)
+            if line is not None and key in line.before:
+                self._forget(place)
+            self._woken.get(place, set()).discard(key)
+        if not held.ranked:
+            del self._held[kind]
+
+    def set_queue(self, place: Place, facts: QueueFacts | None) -> None:
+        """A queue as it is now; None: it is gone, or the worker is."""
+        if facts == self._queues.get(place):
+            return
+        self._version += 1
+        if facts is None:
+            del self._queues[place]
+        else:
+            self._queues[place] = facts
+        self._forget(place)
+
+    def net(self, key: ObjectKey, place: Place, now: datetime) -> FlavorAmounts | None:
+        """Free at a place for one Workload, net of offers and of claims ahead of it; None: the queue is not known."""
+        if place not in self._queues:
+            return None
+        line = self._line(place, now)
+        free = line.before.get(key, line.rest)
+        entry = self._entries.get(key)
+        if entry is None or place not in entry.offered:
+            return free
+        own = self._taken_by(entry, place)
+        return {one: amount + own.get(one, 0) for one, amount in free.items()}
+
+    def reservation(self, place: Place, now: datetime) -> ObjectKey | None:
+        """Who has the reservation of a place."""
+        return self._line(place, now).reserved if place in self._queues else None
+
+    def leads(self, key: ObjectKey, place: Place) -> bool:
+        """Whether it is the first of its priority that is held for a place, and none of that priority is offered there:
+        then it may be offered there to see whether the worker preempts for it."""
+        entry = self._entries.get(key)
+        if entry is None or any(
+            one.priority == entry.priority for other, one in self._offers.get(place, {}).items() if other != key
+        ):
+            return False
+        for kind in self._kinds.get(place, {}) if place not in entry.offered else ():
+            ranked = self._held[kind].ranked
+            at = bisect.bisect_left(ranked, (-entry.priority,))
+            if at < len(ranked) and ranked[at].lower == -entry.priority and ranked[at][1:3] < entry.rank[1:3]:
+                return False
+        return True
+
+    def woken(self, now: datetime) -> tuple[ObjectKey, ...]:
+        """Held Workloads to plan again, since the last call: for these, a free that has grown has room now.
+
+        Oldest first, as many as fit; all, where figures have become unknown. To be called after changes, and every few
+        seconds, as a queue of others counts for a while only.
+        """
+        found: dict[ObjectKey, None] = {}
+        for place, facts in self._queues.items():
+            if self._blocked.get(place) != facts.others_wait(now):
+                self._blocked[place] = facts.others_wait(now)
+                self._forget(place)
+        for place in sorted(self._dirty):
+            before, here = self._woken.get(place, set()), self._candidates(place, now)
+            found.update((key, None) for key in here if key not in before)
+            self._woken[place] = set(here)
+        self._dirty.clear()
+        return tuple(found)
+
+    def _candidates(self, place: Place, now: datetime) -> list[ObjectKey]:
+        facts = self._queues.get(place)
+        if facts is None or not facts.active:
+            return []
+        if facts.is_raced:
+            return [rank.key for kind in self._kinds.get(place, {}) for rank in self._held[kind].ranked]
+        return list(self._line(place, now).fits)
+
+    def _forget(self, place: Place) -> None:
+        self._lines.pop(place, None)
+        self._dirty.add(place)
+
+    def _line(self, place: Place, now: datetime) -> Line:
+        reserved = self._reserved(now).get(place)
+        line = self._lines.get(place)
+        if line is None or line.reserved != reserved:
+            line = self._lines[place] = self._walk(place, reserved, now)
+        return line
+
+    def _walk(self, place: Place, reserved: ObjectKey | None, now: datetime) -> Line:
+        """Let all that are held for a place pass in their order, and take what they need."""
+        left = base = self._base(place, now)
+        before, fits = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None]()
+        queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
+        for kind in self._kinds.get(place, {}):
+            queues.setdefault(kind.queue, []).append((self._held[kind].ranked[0], 0, kind))
+        for heads in queues.values():
+            heapify(heads)
+        waiting = [(self._entries[heads[0][0].key].reserved, name) for name, heads in queues.items()]
+        heapify(waiting)
+        while waiting:
+            name = heappop(waiting)[1]
+            heads = queues[name]
+            rank, index, kind = heappop(heads)
+            entry, ranked = self._entries[rank.key], self._held[kind].ranked
+            taken = self._place(entry, place, left)
+            if taken is not None or rank.key == reserved:
+                before[rank.key] = left
+                left = without(left, self._taken_by(entry, place) if taken is None else taken)
+            if taken is not None:
+                fits[rank.key] = None
+                index += 1
+            else:  # none of its kind fits any more; the reservation keeps its turn
+                owner = None if reserved is None else self._entries[reserved]
+                later = owner is not None and owner.kind == kind and owner.rank > rank
+                index = bisect.bisect_left(ranked, owner.rank) if later and owner is not None else len(ranked)
+            if index < len(ranked):
+                heappush(heads, (ranked[index], index, kind))
+            if heads:
+                heappush(waiting, (self._entries[heads[0][0].key].reserved, name))
+        return Line(base, before, fits, left, reserved)
+
+    def _base(self, place: Place, now: datetime) -> FlavorAmounts:
+        facts = self._queues[place]
+        if not facts.has_room_to_give(now):
+            return {}
+        left = facts.free
+        for _, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):
+            taken = self._place(entry, place, left)
+            left = without(left, self._taken_by(entry, place) if taken is None else taken)
+        return left
+
+    def _place(self, entry: Entry, place: Place, free: FlavorAmounts) -> dict[Flavored, int] | None:
+        facts = self._queues.get(place)
+        return None if facts is None or not free else placed(entry.request, facts.groups, free)
+
+    def _taken_by(self, entry: Entry, place: Place) -> dict[Flavored, int]:
+        """What it would take of a place that has no room for it now."""
+        return self._place(entry, place, self._queues[place].ceiling) or {}
+
+    def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
+        """One reservation a place and a Workload, the eldest first; each gets the best place that is left to it."""
+        if self._reservations[:2] != (self._version, now):
+            self._reservations = (self._version, now, self._reserve(now))
+        return self._reservations[2]
+
+    def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
+        limit = len(self._queues) if self._limit is None else min(self._limit, len(self._queues))
+        found: dict[Place, ObjectKey] = {}
+        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), limit):
+            if now - reserved < RESERVED_AFTER:
+                break
+            entry = self._entries[key]
+            free = (place for place in entry.places if place in self._queues and place not in found)
+            best = next((place for place in free if self._taken_by(entry, place)), None)
+            if best is not None:
+                found[best] = key
+        return found

@@ -1,0 +1,84 @@
+"""Why a worker is not offered a Workload: one machine reason, and one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import ClusterName
+
+LONGEST_SUMMARY: Final = 256
+"""In characters."""
+
+
+class Why(StrEnum):
+    """The machine reason: a label of a metric, so there are few."""
+
+    OUT_OF_REACH = "OutOfReach"
+    KIND_NOT_SERVED = "KindNotServed"
+    CORDONED = "Cordoned"
+    NO_LOCAL_QUEUE = "NoLocalQueue"
+    NO_NAMESPACE = "NoNamespace"
+    QUEUE_INACTIVE = "QueueInactive"
+    NAME_TAKEN = "NameTaken"
+    NOT_NAMED = "NotNamed"
+    NOT_SELECTED = "NotSelected"
+    NOT_TOLERATED = "NotTolerated"
+    NOT_TOGETHER = "NotTogether"
+    NEVER_FITS = "NeverFits"
+    REFUSED = "Refused"
+    FAILED_BEFORE = "FailedBefore"
+    ASKED_BEFORE = "AskedBefore"
+    NO_ROOM = "NoRoom"
+    CLAIMED = "Claimed"
+    OTHERS_WAIT = "OthersWait"
+    UNREADABLE = "UnreadableAnnotation"
+    NOT_BEST = "NotBest"
+
+
+@attrs.frozen
+class Reason:
+    """Why one worker is not offered a Workload."""
+
+    why: Why
+    detail: str = ""
+    """For people: `needs 8 nvidia.com/gpu of a100, 4 free`."""
+
+    def __str__(self) -> str:
+        return self.detail or _WORDS[self.why]
+
+
+_WORDS = {
+    Why.OUT_OF_REACH: "it cannot be reached",
+    Why.KIND_NOT_SERVED: "it does not serve the job's kind",
+    Why.CORDONED: "it is cordoned",
+    Why.NO_LOCAL_QUEUE: "it has no LocalQueue of that name",
+    Why.NO_NAMESPACE: "it has no such namespace",
+    Why.QUEUE_INACTIVE: "its ClusterQueue is not Active",
+    Why.NAME_TAKEN: "another job there has the name",
+    Why.NOT_NAMED: "the job does not name it",
+    Why.NOT_SELECTED: "the job does not select it",
+    Why.NOT_TOLERATED: "the job does not tolerate its taints",
+    Why.NOT_TOGETHER: "the job belongs to another that is elsewhere",
+    Why.NEVER_FITS: "no flavor there could ever hold the job",
+    Why.REFUSED: "its Kueue refused the job",
+    Why.FAILED_BEFORE: "the job failed there, and others have not been tried",
+    Why.ASKED_BEFORE: "it did not take the job in time, and others have not been asked",
+    Why.NO_ROOM: "it has no room",
+    Why.CLAIMED: "its room goes to jobs that are ahead",
+    Why.OTHERS_WAIT: "jobs of others wait there",
+    Why.UNREADABLE: "an annotation of the job cannot be read",
+    Why.NOT_BEST: "another is better",
+}
+
+
+def summary(reasons: Mapping[ClusterName, Reason]) -> str:
+    """Why nobody is offered the Workload, for its check: who has the same reason stands together."""
+    together: dict[str, list[str]] = {}
+    for name, reason in reasons.items():
+        together.setdefault(str(reason), []).append(name)
+    told = "; ".join(f"{' '.join(names)}: {text}" for text, names in together.items())
+    return told if len(told) <= LONGEST_SUMMARY else f"{told[: LONGEST_SUMMARY - 3]}..."

@@ -1,0 +1,201 @@
+"""The dispatcher that offers a Workload where it has room, to the best worker first, and holds it where nobody has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.scored import copies
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.filtering import REFUSED_FOR, Tier
+from multikueue.core.dispatchers.scored.giving_up import give_up, remaining
+from multikueue.core.dispatchers.scored.profile import Hold, Profile
+from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
+from multikueue.core.dispatchers.scored.state import Refusal, State
+from multikueue.core.dispatchers.scored.view import View, claim, entry, view
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.workloads import reserved_at
+
+LONGEST_ROUND: Final = timedelta(minutes=10)
+_SKEW: Final = timedelta(seconds=2)
+"""Kueue's times are in whole seconds, of its clock."""
+
+
+@attrs.frozen
+class Choice:
+    """Whom to offer it to beside those that keep it."""
+
+    names: Sequence[str] = ()
+    asked: tuple[str, ...] = ()
+    round: int = 0
+    look_again: float | None = None
+
+
+@attrs.frozen
+class Scored:
+    """Offer to the best workers that have room; hold while nobody has; race where quota says nothing.
+
+    Its state is the message of our check. `AllAtOnce` offers everywhere; this one asks one worker, so a worker's queue
+    holds nothing that will run elsewhere, and it says where. What a worker cannot take is never asked of it.
+    """
+
+    profiles: Mapping[str, Profile] = attrs.field(factory=lambda: {"default": Profile()})
+    preemption_timeout: timedelta = timedelta(minutes=5)
+    """An offer to a worker that preempts for it, or could, is not taken back before."""
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        profile = self.profiles.get(candidates.job.profile)
+        if profile is None:
+            return Nomination(candidates.kept, problem=f'There is no profile "{candidates.job.profile[:100]}"')
+        given_up = give_up(workload, candidates, profile, now)
+        if given_up is not None:
+            return Nomination(candidates.kept, give_up=given_up)
+        said = State.parse(candidates.message)
+        state = _state(workload, candidates, said, now)
+        state = attrs.evolve(state, refused=_refused(candidates, state, now))
+        seen = view(workload, candidates, profile, state, now)
+        firm, expired = self._sorted_out(candidates, seen, profile, state, now)
+        choice = self._choose(seen, profile, state, firm, expired, now)
+        names = (*firm, *choice.names)[:MAX_NOMINATIONS]
+        after = self._after(state, names, choice, now)
+        why = {name: reason for name, reason in _reasons(seen, choice, candidates).items() if name not in names}
+        times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, now))
+        times = (*times, remaining(workload, profile, now))
+        again = [max(1.0, seconds) for seconds in times if seconds is not None]
+        ignored = ", ".join(seen.narrowing.ignored)
+        return Nomination(
+            names,
+            look_again=min(again, default=None),
+            message=candidates.message if after == said else after.describe("" if names else summary(why)),
+            problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
+            claim=claim(workload, candidates, seen, names),
+            reasons=why,
+        )
+
+    def entry(self, workload: Json, candidates: Candidates, names: tuple[str, ...], now: datetime) -> Entry | None:
+        """What the ledger should know of a Workload: see `view.entry`."""
+        profile = self.profiles.get(candidates.job.profile)
+        return None if profile is None else entry(workload, candidates, profile, names, now)
+
+    def _sorted_out(
+        self, candidates: Candidates, seen: View, profile: Profile, state: State, now: datetime
+    ) -> tuple[list[str], list[str]]:
+        """Of the workers it is offered to: those that keep it, and those whose time is over."""
+        firm, expired = list[str](), list[str]()
+        for worker in candidates.workers:
+            if worker.name not in candidates.kept:
+                continue
+            if copies.has_quota(worker) or worker.awaited:
+                firm.append(worker.name)
+            elif worker.name in seen.tiers:
+                late = now >= state.since + self._patience(worker, profile, state)
+                (expired if late else firm).append(worker.name)
+        order = candidates.kept.index
+        return sorted(firm, key=order), sorted(expired, key=order)
+
+    def _patience(self, worker: Candidate, profile: Profile, state: State) -> timedelta:
+        patience = _wait(profile, state.round)
+        return max(patience, self.preemption_timeout) if copies.preempts(worker) else patience
+
+    def _expiry(
+        self, candidates: Candidates, names: tuple[str, ...], profile: Profile, state: State, now: datetime
+    ) -> float | None:
+        """Seconds until the first of the offers may be taken back."""
+        ends = [
+            state.since + self._patience(worker, profile, state)
+            for worker in candidates.workers
+            if worker.name in names and not copies.has_quota(worker)
+        ]
+        return min(((end - now).total_seconds() for end in ends if end > now), default=None)
+
+    def _choose(
+        self, seen: View, profile: Profile, state: State, firm: Sequence[str], expired: Sequence[str], now: datetime
+    ) -> Choice:
+        best, usual = seen.best, Choice(asked=state.asked, round=state.round)
+        if firm:
+            return usual
+        group, count = seen.of(best), profile.most if best is Tier.RACE else profile.candidates
+        if best is Tier.NONE and profile.hold is Hold.AUTO:
+            return attrs.evolve(usual, asked=(*state.asked, *expired), round=state.round + bool(expired))
+        if best in (Tier.PREEMPTION, Tier.PROBE) and profile.hold is Hold.AUTO:
+            return _try_preemption(group, profile, state, expired, now)
+        asked = (*state.asked, *expired)
+        fresh = [name for name in group if name not in asked]
+        if fresh:
+            return Choice(fresh[:count], asked, state.round)
+        others = [name for name in group if name not in expired]
+        if others:  # all were asked: they are asked again, each for longer
+            return Choice(others[:count], tuple(expired), state.round + bool(expired))
+        return attrs.evolve(usual, names=group[:count], look_again=profile.retry.total_seconds())
+
+    def _after(self, state: State, names: tuple[str, ...], choice: Choice, now: datetime) -> State:
+        since = state.since if names == state.offered else now
+        asked = tuple(dict.fromkeys(name for name in choice.asked if name not in names))
+        return State(since, names, min(choice.round, 9999), asked, state.refused)
+
+
+def _wait(profile: Profile, rounds: int) -> timedelta:
+    """How long an offer lasts, or the pause between two that need preemption, after so many rounds."""
+    seconds = profile.retry.total_seconds() * 2 ** max(0, min(rounds, 10))
+    return max(min(timedelta(seconds=seconds), LONGEST_ROUND), profile.retry)
+
+
+def _try_preemption(
+    group: Sequence[str], profile: Profile, state: State, expired: Sequence[str], now: datetime
+) -> Choice:
+    """Offer it to one that may preempt; after one that did not, wait for longer each time."""
+    wait = _wait(profile, state.round - 1)
+    asked = (*state.asked, *expired)
+    if expired:  # the wait begins now
+        return Choice((), asked, state.round + 1, wait.total_seconds())
+    if state.round and now < state.since + wait:
+        return Choice((), asked, state.round, (state.since + wait - now).total_seconds())
+    fresh = [name for name in group if name not in asked]
+    return Choice((fresh or group)[:1], asked if fresh else (), state.round)
+
+
+def _state(workload: Json, candidates: Candidates, said: State | None, now: datetime) -> State:
+    """How the asking stands: of this attempt, and of what is offered."""
+    reserved = reserved_at(workload)
+    if said is None:
+        return State(now, candidates.kept)
+    if (reserved is not None and said.since + _SKEW < reserved) or (said.offered and not candidates.nominated):
+        return State(now, candidates.kept, refused=said.refused)
+    if said.since > now or said.offered != candidates.kept:
+        return attrs.evolve(said, since=now, offered=candidates.kept)
+    return said
+
+
+def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[Refusal, ...]:
+    """The refusals that count, with those that the copies tell now."""
+    here = {worker.name: worker.queue.generation for worker in candidates.workers if worker.queue is not None}
+    known = [
+        one
+        for one in state.refused
+        if here.get(ClusterName(one.worker)) in (None, one.generation) and now - one.at < REFUSED_FOR
+    ]
+    told = {one.worker for one in known}
+    new = [
+        Refusal(worker.name, here[worker.name], now)
+        for worker in candidates.workers
+        if worker.name in here and worker.name not in told and copies.refuses(worker)
+    ]
+    return (*known, *new)
+
+
+def _lapses(state: State, now: datetime) -> list[float]:
+    return [(one.at + REFUSED_FOR - now).total_seconds() for one in state.refused]
+
+
+def _reasons(seen: View, choice: Choice, candidates: Candidates) -> dict[ClusterName, Reason]:
+    found: dict[ClusterName, Reason] = {}
+    for worker in candidates.workers:
+        asked = worker.name in choice.asked
+        usual = Reason(Why.ASKED_BEFORE if asked else Why.NOT_BEST)
+        found[worker.name] = seen.reasons.get(worker.name, usual)
+    return found

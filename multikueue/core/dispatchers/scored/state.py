@@ -1,0 +1,77 @@
+"""What is remembered of a Workload's attempt, in the message of our check. Kueue may reset it with an eviction."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+
+_MESSAGE: Final = re.compile(
+    r"The workload is (?:offered to \[(?P<offered>[^]]*)\]|held) since (?P<since>[0-9T:.Z-]+)"
+    r"(?:, round (?P<round>\d{1,4}))?"
+    r"(?:, asked before: \[(?P<asked>[^]]*)\])?"
+    r"(?:, refused by: \[(?P<refused>[^]]*)\])?"
+    r"(?:: .*)?",
+    re.DOTALL,
+)
+
+
+@attrs.frozen
+class Refusal:
+    """A worker's Kueue has said that it will not take the Workload."""
+
+    worker: str
+    generation: str
+    """Of the ClusterQueue that it was refused by."""
+    at: datetime
+
+
+@attrs.frozen
+class State:
+    """How the asking stands."""
+
+    since: datetime
+    """When the offers, or the hold, began."""
+    offered: tuple[str, ...] = ()
+    """Empty: it is held."""
+    round: int = 0
+    """How often an offer without room was taken back: each makes the wait for the next one longer."""
+    asked: tuple[str, ...] = ()
+    """Those that did not take it in time, while there are others to ask."""
+    refused: tuple[Refusal, ...] = ()
+
+    @classmethod
+    def parse(cls, message: str) -> State | None:
+        """Read it; None if the message is somebody else's, or damaged."""
+        found = _MESSAGE.fullmatch(message)
+        since = parse_timestamp(found["since"]) if found else None
+        if found is None or since is None:
+            return None
+        parts = [part.split(" ") for part in (found["refused"] or "").split(", ") if part]
+        refusals = [(one, parse_timestamp(one[2])) for one in parts if len(one) == 3]
+        refused = tuple(Refusal(one[0], one[1], at) for one, at in refusals if at is not None)
+        offered, asked = ((found[name] or "").split() for name in ("offered", "asked"))
+        return cls(since, tuple(offered), int(found["round"] or 0), tuple(asked), refused)
+
+    def describe(self, why: str = "") -> str:
+        """The message. Its times are of the manager's clock, and read by nobody but us.
+
+        Args:
+            why: what a person wants to know beside.
+        """
+        offer = f"offered to [{' '.join(self.offered)}]" if self.offered else "held"
+        asked = f", asked before: [{' '.join(self.asked)}]" if self.asked else ""
+        listed = ", ".join(f"{one.worker} {one.generation} {_moment(one.at)}" for one in self.refused)
+        refused = f", refused by: [{listed}]" if listed else ""
+        number = f", round {self.round}" if self.round else ""
+        return f"The workload is {offer} since {_moment(self.since)}{number}{asked}{refused}" + (
+            f": {why}" if why else ""
+        )
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,102 @@
+"""All workers of a Workload's config at one moment: who is able, how surely, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
+from multikueue.core.dispatchers.scored import reading
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.filtering import Tier, Wanted, obstacle, tier
+from multikueue.core.dispatchers.scored.narrowing import Narrowing, read
+from multikueue.core.dispatchers.scored.penalties import failed_on
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.scoring import Taste, ordered
+from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.workloads import cluster_queue, reserved_at
+from multikueue.core.workload.history import placements
+
+
+@attrs.frozen
+class View:
+    """What one decision looks at."""
+
+    able: tuple[Candidate, ...]
+    """Best first, in each tier."""
+    tiers: Mapping[str, Tier]
+    """Of those."""
+    reasons: Mapping[ClusterName, Reason]
+    """Why a worker is not able, or not surer."""
+    narrowing: Narrowing
+
+    @property
+    def best(self) -> Tier:
+        """The best tier that there is."""
+        return min(self.tiers.values(), default=Tier.NONE)
+
+    def of(self, wanted: Tier) -> list[str]:
+        """The workers of a tier, best first."""
+        return [worker.name for worker in self.able if self.tiers[worker.name] is wanted]
+
+
+def view(workload: Json, candidates: Candidates, profile: Profile, state: State, now: datetime) -> View:
+    """Filter the workers, find their tiers, and put them in order."""
+    job, history = candidates.job, placements(workload)
+    narrowing = read({**job.annotations, **annotations_of(workload)})
+    priority = int(dig(workload, "spec", "priority") or 0)
+    wanted = Wanted(job.request, priority, narrowing, job.company, state.refused)
+    obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
+    failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
+    reasons = {name: why for name, why in obstacles.items() if why is not None}
+    reasons |= {name: Reason(Why.FAILED_BEFORE) for name in obstacles if name in failed and name not in reasons}
+    able = [worker for worker in candidates.workers if worker.name not in reasons]
+    tiers = dict[str, Tier]()
+    for worker in able:
+        tiers[worker.name], why = tier(worker, wanted, now)
+        if why is not None:
+            reasons[worker.name] = why
+    places = [str(one.get("worker")) for one in history]
+    taste = Taste(uid(workload), job, narrowing, profile.weights, places)
+    return View(tuple(ordered(able, taste, now)), tiers, reasons, narrowing)
+
+
+def entry(
+    workload: Json, candidates: Candidates, profile: Profile, names: tuple[str, ...], now: datetime
+) -> Entry | None:
+    """What the ledger should know of a Workload; None: it has no quota, or nobody knows what it needs.
+
+    Args:
+        workload: the manager's.
+        candidates: the workers; what is net of claims is not needed.
+        profile: its profile.
+        names: where it is, or is about to be, offered: of the last nomination.
+        now: the manager's wall clock.
+    """
+    seen = view(workload, candidates, profile, State.parse(candidates.message) or State(now), now)
+    return claim(workload, candidates, seen, names)
+
+
+def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
+    """The entry of a Workload whose workers have been looked at: see `entry`."""
+    reserved, queued = reserved_at(workload), reading.queued_at(workload)
+    request = candidates.job.request
+    if reserved is None or request is None:
+        return None
+    queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
+    return Entry(
+        key=ObjectKey.of(workload),
+        uid=uid(workload),
+        queue=cluster_queue(workload),
+        priority=int(dig(workload, "spec", "priority") or 0),
+        queued=queued or reserved,
+        reserved=reserved,
+        request=request,
+        places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
+        offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
+    )

@@ -1,0 +1,239 @@
+"""Claims: who is ahead on which queue, whom a grown queue wakes, and who has the reservation."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.dispatchers.scored import ledger as ledger_module
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, Request
+from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.core.dispatchers.scored.room import placed, without
+from multikueue.core.model.names import ClusterName, ObjectKey
+from tests.core.building import NOW
+
+GPU = ("a100", "gpu")
+W1, W2 = (ClusterName("w1"), "queue"), (ClusterName("w2"), "queue")
+GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
+
+
+def queue(free: int, ceiling: int = 16) -> QueueFacts:
+    amounts = {GPU: ceiling}
+    return QueueFacts("queue", GROUPS, free={GPU: free}, ceiling=amounts, nominal=amounts)
+
+
+def key(name: str) -> ObjectKey:
+    return ObjectKey("team", name)
+
+
+def entry(
+    name: str,
+    gpus: int,
+    *,
+    age: int = 0,
+    priority: int = 0,
+    team: str = "team",
+    places: Sequence[Place] = (W1,),
+    offered: Sequence[Place] = (),
+) -> Entry:
+    """One that waits since so many seconds."""
+    at, request = NOW - timedelta(seconds=age), Request((PodSet({"gpu": gpus}),))
+    return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered))
+
+
+def ledger(*entries: Entry, **queues: int) -> Ledger:
+    made = Ledger()
+    for name, free in queues.items():
+        made.set_queue((ClusterName(name), "queue"), queue(free))
+    for one in entries:
+        made.put(one)
+    return made
+
+
+def net(made: Ledger, name: str, place: Place = W1) -> int:
+    free = made.net(key(name), place, NOW)
+    assert free is not None
+    return free.get(GPU, 0)
+
+
+def test_a_younger_one_does_not_overtake() -> None:
+    made = ledger(entry("old", 6, age=20), entry("young", 4, age=10), w1=8)
+
+    assert (net(made, "old"), net(made, "young")) == (8, 2)
+
+
+def test_a_smaller_one_takes_what_the_older_cannot_use() -> None:
+    made = ledger(entry("old", 12, age=20), entry("young", 4, age=10), w1=8)
+
+    assert made.woken(NOW) == (key("young"),)
+
+
+def test_priority_comes_before_age_and_between_queues_the_older_head() -> None:
+    mine = [entry("low", 1, age=50), entry("high", 1, age=5, priority=9)]
+    made = ledger(*mine, entry("theirs", 1, age=20, team="other"), w1=8)
+
+    assert made.woken(NOW) == (key("theirs"), key("high"), key("low"))
+
+
+def test_offers_are_taken_off_for_all_but_their_own() -> None:
+    made = ledger(entry("offered", 6, offered=[W1]), entry("other", 4), w1=8)
+
+    assert (net(made, "offered"), net(made, "other")) == (8, 2)
+
+
+def test_an_offer_without_room_takes_all_that_is_free() -> None:
+    made = ledger(entry("offered", 12, offered=[W1]), entry("other", 1), w1=8)
+
+    assert net(made, "other") < 0
+
+
+def test_only_growth_wakes_and_each_once() -> None:
+    made = ledger(*(entry(f"j{age}", 4, age=age) for age in (10, 20, 30)), w1=0)
+    assert made.woken(NOW) == ()
+    made.set_queue(W1, queue(9))
+    assert made.woken(NOW) == (key("j30"), key("j20"))
+    assert made.woken(NOW) == ()
+    made.set_queue(W1, queue(3))
+    assert made.woken(NOW) == ()
+    made.set_queue(W1, queue(4))
+    assert made.woken(NOW) == (key("j30"),)
+
+
+def test_jobs_of_others_keep_what_is_free_for_ten_minutes() -> None:
+    made = ledger(entry("one", 4))
+    made.set_queue(W1, attrs.evolve(queue(8), others_pending=1, others_since=NOW))
+
+    assert made.woken(NOW + timedelta(minutes=9)) == ()
+    assert made.woken(NOW + timedelta(minutes=10)) == (key("one"),)
+
+
+@pytest.mark.parametrize("change", [{"known": Known.SILENT}, {"has_checks": True}])
+def test_all_are_asked_again_when_figures_say_nothing_any_more(change: dict[str, Any]) -> None:
+    made = ledger(entry("one", 4), entry("two", 4), w1=0)
+    made.set_queue(W1, attrs.evolve(queue(0), **change))
+
+    assert set(made.woken(NOW)) == {key("one"), key("two")}
+
+
+def test_the_eldest_of_a_minute_has_a_reservation_and_one_place() -> None:
+    big = entry("big", 12, age=90, places=(W2, W1))
+    made = ledger(big, entry("small", 2, age=5, places=(W1, W2)), w1=8, w2=8)
+
+    assert (made.reservation(W2, NOW), made.reservation(W1, NOW)) == (key("big"), None)
+    assert net(made, "small", W2) < 0
+    assert net(made, "small", W1) == 8
+
+
+def test_a_reservation_lapses_with_its_owner() -> None:
+    made = ledger(entry("big", 12, age=90), entry("small", 2, age=5), w1=8)
+    made.drop(key("big"))
+
+    assert (made.reservation(W1, NOW), net(made, "small")) == (None, 8)
+
+
+def test_who_is_more_urgent_passes_a_reservation() -> None:
+    made = ledger(entry("big", 12, age=90), entry("urgent", 2, age=5, priority=1), w1=8)
+
+    assert net(made, "urgent") == 8
+
+
+def test_a_reservation_keeps_its_turn_among_its_own_kind() -> None:
+    """A more urgent one of the same size is not the eldest."""
+    made = ledger(entry("eldest", 12, age=90), entry("urgent", 12, priority=1), entry("small", 2), w1=8)
+
+    assert net(made, "small") < 0
+
+
+def test_one_of_a_priority_may_probe() -> None:
+    made = ledger(entry("old", 12, age=20), entry("young", 12, age=10), entry("high", 12, priority=1), w1=8)
+    assert [name for name in ("old", "young", "high") if made.leads(key(name), W1)] == ["old", "high"]
+    made.put(entry("young", 12, age=10, offered=[W1]))
+    assert not made.leads(key("old"), W1)
+    assert made.leads(key("young"), W1)
+
+
+def test_a_change_looks_at_each_kind_of_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand that are held cost no more than their forty kinds."""
+    places = tuple((ClusterName(f"w{number}"), "queue") for number in range(20))
+    made, looked = Ledger(), list[Request]()
+    for place in places:
+        made.set_queue(place, queue(0, ceiling=100))
+    for number in range(10_000):
+        made.put(entry(f"j{number}", 10 + number % 40, age=number % 50, places=places))
+    made.woken(NOW)
+
+    def counted(request: Request, *arguments: Any) -> dict[tuple[str, str], int] | None:
+        looked.append(request)
+        return placed(request, *arguments)
+
+    monkeypatch.setattr(ledger_module, "placed", counted)
+    made.set_queue(places[0], queue(25, ceiling=100))
+    woken = made.woken(NOW)
+
+    assert woken == (key("j1049"),)
+    assert len(looked) <= 40 + 1
+
+
+entries = st.builds(
+    entry,
+    st.sampled_from("abcdefgh"),
+    st.integers(1, 6),
+    age=st.integers(0, 100),
+    priority=st.integers(0, 2),
+    team=st.sampled_from(["red", "blue"]),
+    places=st.sampled_from([(W1,), (W2,), (W1, W2), (W2, W1)]),
+    offered=st.sampled_from([(), (), (W1,), (W2,)]),
+)
+
+
+@given(st.lists(entries, max_size=12), st.lists(st.integers(0, 12), min_size=2, max_size=8))
+def test_it_is_a_function_of_what_was_put_in_last(puts: list[Entry], frees: list[int]) -> None:
+    grown, places = Ledger(), itertools.cycle([W1, W2])
+    for one, free, place in zip(puts, itertools.cycle(frees), places, strict=False):
+        grown.put(one)
+        grown.set_queue(place, queue(free))
+        for at in (W1, W2):
+            grown.net(one.key, at, NOW)
+    for place, free in zip((W1, W2), frees, strict=False):
+        grown.set_queue(place, queue(free))
+    last = {one.key: one for one in puts}
+    fresh = ledger(*sorted(last.values(), key=lambda one: one.key), w1=frees[0], w2=frees[1])
+
+    for name, place in itertools.product(last, (W1, W2)):
+        assert grown.net(name, place, NOW) == fresh.net(name, place, NOW)
+        assert grown.reservation(place, NOW) == fresh.reservation(place, NOW)
+        assert grown.leads(name, place) == fresh.leads(name, place)
+
+
+@given(st.lists(entries, max_size=12), st.integers(0, 12))
+def test_what_it_lets_in_is_what_a_walk_over_all_lets_in(puts: list[Entry], free: int) -> None:
+    """Written as the rule reads: heads of the queues by their time, one after the other, each takes what it needs."""
+    last = {one.key: attrs.evolve(one, reserved=NOW, queued=one.queued) for one in puts}
+    made = ledger(*last.values(), w1=free)
+    left = {GPU: free}
+    for one in sorted(last.values(), key=lambda one: one.rank):
+        if W1 in one.offered:
+            left = dict(without(left, {GPU: one.request.total["gpu"]}))
+    lines = {
+        team: sorted(
+            (one for one in last.values() if one.queue == team and not one.offered and W1 in one.places),
+            key=lambda one: one.rank,
+        )
+        for team in ("blue", "red")
+    }
+    expected = set()
+    for one in itertools.chain(*(lines[team] for team in ("blue", "red"))):
+        taken = placed(one.request, GROUPS, left)
+        if taken is not None:
+            expected.add(one.key)
+            left = dict(without(left, taken))
+
+    assert set(made.woken(NOW)) == expected

@@ -1,0 +1,105 @@
+"""Annotations of jobs: they narrow, order, and never widen."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.dispatchers.scored.narrowing import (
+    NAMES,
+    PREFERENCE,
+    SELECTOR,
+    TAINTS,
+    TOGETHER,
+    TOLERATIONS,
+    read,
+)
+from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.model.names import ClusterName
+
+LABELS = {"region": "eu", "gpu": "h100", "example.com/site": "a"}
+
+
+def why(asked: dict[str, str], *, taints: str = "", company: str | None = None) -> Why | None:
+    """Why the worker `w1` is not for a job with these annotations."""
+    where = None if company is None else ClusterName(company)
+    found = read(asked).excludes(ClusterName("w1"), LABELS, {TAINTS: taints} if taints else {}, where)
+    return found.why if found is not None else None
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, None),
+        ({NAMES: "w1"}, None),
+        ({NAMES: " w2 , w1 "}, None),
+        ({NAMES: "w2"}, Why.NOT_NAMED),
+        ({NAMES: ""}, Why.UNREADABLE),
+        ({NAMES: "W1"}, Why.UNREADABLE),
+        ({SELECTOR: "region=eu"}, None),
+        ({SELECTOR: "region==eu,gpu"}, None),
+        ({SELECTOR: "region in (us, eu),gpu=h100,!spot"}, None),
+        ({SELECTOR: "region!=us,region notin (us),absent!=x,absent notin (x)"}, None),
+        ({SELECTOR: "example.com/site=a"}, None),
+        ({SELECTOR: "region notin (eu,us)"}, Why.NOT_SELECTED),
+        ({SELECTOR: "spot"}, Why.NOT_SELECTED),
+        ({SELECTOR: "!gpu"}, Why.NOT_SELECTED),
+        ({SELECTOR: "region=us"}, Why.NOT_SELECTED),
+        ({SELECTOR: "region=eu,"}, Why.UNREADABLE),
+        ({SELECTOR: "region in (eu"}, Why.UNREADABLE),
+        ({SELECTOR: "region in (e u)"}, Why.UNREADABLE),
+        ({SELECTOR: ""}, Why.UNREADABLE),
+        ({TOGETHER: "job/train"}, Why.NOT_TOGETHER),
+        ({TOGETHER: "train"}, Why.UNREADABLE),
+    ],
+)
+def test_which_worker_a_job_excludes(asked: dict[str, str], expected: Why | None) -> None:
+    assert why(asked) is expected
+
+
+def test_a_job_goes_where_its_company_is() -> None:
+    assert why({TOGETHER: "job/train"}, company="w1") is None
+    assert why({TOGETHER: "job/train"}, company="w2") is Why.NOT_TOGETHER
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "expected"),
+    [
+        ("spot=true:NoDispatch", None, Why.NOT_TOLERATED),
+        ("spot=true:NoDispatch", "spot=true", None),
+        ("spot=true:NoDispatch", "spot", None),
+        ("spot=true:NoDispatch", "spot=false", Why.NOT_TOLERATED),
+        ("spot=true:NoDispatch,arm:NoDispatch", "spot", Why.NOT_TOLERATED),
+        ("spot=true:NoDispatch,arm:NoDispatch", "spot,arm", None),
+        ("spot=true:NoDispatch", "spot, =", Why.NOT_TOLERATED),  # ignored whole
+        ("spot=true", "spot=true", Why.NOT_TOLERATED),  # an unreadable taint keeps all away
+    ],
+)
+def test_taints(taints: str, tolerations: str | None, expected: Why | None) -> None:
+    assert why({} if tolerations is None else {TOLERATIONS: tolerations}, taints=taints) is expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "points", "ignored"),
+    [
+        ("region=eu:100,region=us:10", 1.0, ()),
+        ("region=us:100,gpu=h100:30", 0.3, ()),
+        ("region=us:100", 0.0, ()),
+        ("region=eu:101", 0.0, (PREFERENCE,)),
+        ("region=eu:100,rubbish", 0.0, (PREFERENCE,)),
+    ],
+)
+def test_a_preference_is_points_for_labels(asked: str, points: float, ignored: tuple[str, ...]) -> None:
+    narrowing = read({PREFERENCE: asked})
+
+    assert (narrowing.preference(LABELS), narrowing.ignored, narrowing.unreadable) == (points, ignored, ())
+
+
+@given(st.dictionaries(st.sampled_from([NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS]), st.text(max_size=30)))
+def test_whatever_stands_there_is_read_or_told(asked: dict[str, str]) -> None:
+    found = read(asked)
+
+    assert set(found.unreadable) <= {NAMES, SELECTOR, TOGETHER}
+    assert set(found.ignored) <= {PREFERENCE, TOLERATIONS}
+    assert why({}) is None

@@ -1,0 +1,430 @@
+"""Whom the scored dispatcher offers a Workload to, when it takes an offer back, holds, races and gives up."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.guarded import Guarded
+from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Known, PodSet, QueueFacts, Request, Running
+from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.core.dispatchers.scored.narrowing import NAMES, PREFERENCE
+from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.scoring import COST, SPEED
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from tests.core.building import CHECK, NOW, condition, workload
+
+GPU = ("a100", "gpu")
+GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
+
+
+def queue(free: int = 8, **more: Any) -> QueueFacts:
+    facts = QueueFacts("queue", GROUPS, free={GPU: free}, ceiling={GPU: 16}, nominal={GPU: 16}, generation="q.1")
+    return attrs.evolve(facts, **more)
+
+
+def copy(kind: str, reason: str, *, status: bool) -> tuple[Json, ...]:
+    return (condition(kind, reason, status=status),)
+
+
+@attrs.define
+class Pending:
+    """A Workload that waits: what the dispatcher answers is what it finds the next time."""
+
+    workers: dict[str, Candidate]
+    profile: Profile = attrs.field(factory=Profile)
+    gpus: int = 4
+    annotations: dict[str, str] = attrs.field(factory=dict)
+    priority: int = 0
+    retries: int = 0
+    names: tuple[str, ...] = ()
+    message: str = ""
+    writes: int = 0
+    seconds: float = 0.0
+
+    def ask(self, seconds: float = 0.0) -> Nomination:
+        self.seconds += seconds
+        job = JobFacts(Request((PodSet({"gpu": self.gpus}),)), check=CHECK)
+        seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
+        made = workload()
+        made["spec"]["priority"] = self.priority
+        made["metadata"].setdefault("annotations", {}).update(self.annotations)
+        made["status"]["admissionChecks"][0]["retryCount"] = self.retries
+        answer = Scored({"default": self.profile}).nominate(
+            made, Candidates(tuple(seen), self.names, self.message, job), NOW + timedelta(seconds=self.seconds)
+        )
+        self.writes += (answer.names, answer.message or self.message) != (self.names, self.message)
+        self.names, self.message = answer.names, answer.message or self.message
+        return answer
+
+    def change(self, name: str, **changes: Any) -> None:
+        self.workers[name] = attrs.evolve(self.workers[name], **changes)
+
+
+def pending(queues: Mapping[str, QueueFacts | None], **more: Any) -> Pending:
+    return Pending({name: Candidate(ClusterName(name), queue=facts) for name, facts in queues.items()}, **more)
+
+
+def why(answer: Nomination) -> dict[str, Why]:
+    return {name: reason.why for name, reason in answer.reasons.items()}
+
+
+def test_the_one_that_has_room_is_asked() -> None:
+    waiting = pending({"w1": queue(2), "w2": queue(8), "w3": queue(3)})
+    answer = waiting.ask()
+
+    assert answer.names == ("w2",)
+    assert why(answer) == {"w1": Why.NO_ROOM, "w3": Why.NO_ROOM}
+    assert waiting.message.startswith("The workload is offered to [w2] since 2026-11-21T12:00:00.000Z")
+
+
+def test_the_same_state_is_written_once() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(7)})
+    for _ in range(5):
+        waiting.ask(1)
+        waiting.change("w2", queue=queue(6))
+
+    assert waiting.writes == 1
+
+
+def test_after_a_while_the_next_one_with_room_is_asked_and_the_first_again_for_longer() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(7)})
+    first = waiting.ask()
+    assert first.look_again == 15
+    assert waiting.ask(14.9).names == first.names == ("w1",)
+    second = waiting.ask(0.1)
+    assert (second.names, why(second)) == (("w2",), {"w1": Why.ASKED_BEFORE})
+    assert waiting.ask(15).names == ("w1",)
+    assert waiting.ask(29).names == ("w1",)
+    assert waiting.ask(1).names == ("w2",)
+
+
+def test_the_only_one_with_room_keeps_it_without_a_write() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(0)})
+    waiting.ask()
+
+    assert [waiting.ask(60).names for _ in range(3)] == [("w1",)] * 3
+    assert waiting.writes == 1
+
+
+def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
+    waiting = pending({"w1": queue(2), "w2": queue(3)})
+    answer = waiting.ask()
+
+    assert (answer.names, answer.look_again) == ((), None)
+    assert "held" in waiting.message
+    assert "w1: needs 4m gpu, 2m of a100" in waiting.message
+    waiting.change("w2", queue=queue(4))
+    assert waiting.ask(60).names == ("w2",)
+
+
+def test_never_held_where_the_profile_says_so() -> None:
+    waiting = pending({"w1": queue(2), "w2": queue(3)}, profile=Profile(hold=Hold.NEVER))
+    names = [waiting.ask(15).names for _ in range(2)]
+
+    assert sorted(names) == [("w1",), ("w2",)]
+
+
+def test_what_others_ahead_have_a_claim_to_is_no_room() -> None:
+    waiting = pending({"w1": queue(8)})
+    waiting.change("w1", net={GPU: 3})
+
+    assert why(waiting.ask()) == {"w1": Why.CLAIMED}
+
+
+def test_where_jobs_of_others_wait_there_is_no_room_for_ten_minutes() -> None:
+    waiting = pending({"w1": queue(8, others_pending=1, others_since=NOW)})
+    assert why(waiting.ask()) == {"w1": Why.OTHERS_WAIT}
+    assert waiting.ask(600).names == ("w1",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"available": False}, Why.OUT_OF_REACH),
+        ({"obstacle": Reason(Why.NAME_TAKEN)}, Why.NAME_TAKEN),
+        ({"queue": queue(active=False)}, Why.QUEUE_INACTIVE),
+        ({"queue": queue(ceiling={GPU: 3})}, Why.NEVER_FITS),
+        ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Why.NOT_TOLERATED),
+    ],
+)
+def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> None:
+    waiting = pending({"w1": queue()})
+    waiting.change("w1", **changes)
+
+    assert why(waiting.ask()) == {"w1": expected}
+
+
+def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:
+    waiting = pending({"w1": queue()}, annotations={NAMES: "!", PREFERENCE: "!"})
+    answer = waiting.ask()
+
+    assert (answer.names, why(answer)) == ((), {"w1": Why.UNREADABLE})
+    assert NAMES in waiting.message
+    assert answer.problem == f"Ignored, as it cannot be read: {PREFERENCE}"
+
+
+@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"])
+def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: str) -> None:
+    waiting = pending({"w1": queue()})
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
+    assert why(waiting.ask(1)) == {"w1": Why.REFUSED}
+    waiting.change("w1", conditions=())
+    assert (waiting.ask(60).names, waiting.ask(3500).names) == ((), ())
+    assert waiting.ask(40).names == ("w1",)
+    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
+    waiting.ask(1)
+    waiting.change("w1", conditions=(), queue=queue(generation="q.2"))
+    assert waiting.ask(1).names == ("w1",)
+
+
+@pytest.mark.parametrize("name", ["w1", "w2", "w3"])
+@pytest.mark.parametrize(
+    ("changes", "asked"),
+    [
+        ({"annotations": {COST: "0.5"}}, {}),
+        ({"annotations": {SPEED: "2"}}, {}),
+        ({"labels": {"region": "eu"}}, {PREFERENCE: "region=eu:100"}),
+        ({"queue": queue(16)}, {}),
+    ],
+)
+def test_the_cheap_the_fast_the_preferred_and_the_empty_worker_win(
+    name: str, changes: dict[str, Any], asked: dict[str, str]
+) -> None:
+    waiting = pending({"w1": queue(), "w2": queue(), "w3": queue()}, annotations=asked)
+    waiting.change(name, **changes)
+
+    assert waiting.ask().names == (name,)
+
+
+@pytest.mark.parametrize(("fault", "names"), [({}, ("w2",)), ({"fault": "worker"}, ("w1",))])
+def test_where_it_has_run_is_best_unless_that_worker_was_at_fault(
+    fault: dict[str, str], names: tuple[str, ...]
+) -> None:
+    asked = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w2", **fault}])}
+
+    assert pending({"w1": queue(8), "w2": queue(7)}, annotations=asked).ask().names == names
+
+
+def test_a_worker_with_a_penalty_is_the_last_of_its_tier() -> None:
+    until = NOW + timedelta(hours=1)
+    waiting = pending({"w1": queue(16, penalized_until=until), "w2": queue(4)})
+
+    assert waiting.ask().names == ("w2",)
+    assert pending({"w1": queue(penalized_until=until), "w2": queue(0)}).ask().names == ("w1",)
+
+
+def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
+    raced = {"w1": None, "w2": queue(0, known=Known.FORBIDDEN), "w3": queue(0, has_checks=True), "w4": None}
+    waiting = pending(raced)
+    first, second = waiting.ask().names, waiting.ask(15).names
+
+    assert (len(first), len(second)) == (3, 1)
+    assert set(first) | set(second) == set(raced)
+
+
+def test_room_comes_before_a_race() -> None:
+    assert pending({"w1": None, "w2": queue(4)}).ask().names == ("w2",)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"within": "LowerPriority", "running": (Running(0, {GPU: 4}),)},
+        {"reclaim": "Any", "lent": {GPU: 4}},
+    ],
+)
+def test_evidence_of_preemption_is_asked_without_room(facts: dict[str, Any]) -> None:
+    waiting = pending({"w1": queue(0), "w2": queue(0, **facts)}, priority=1)
+
+    assert waiting.ask().names == ("w2",)
+
+
+def test_equal_priority_is_no_evidence() -> None:
+    facts = queue(0, within="LowerPriority", running=(Running(1, {GPU: 4}),))
+
+    assert pending({"w1": facts}, priority=1).ask().names == ()
+
+
+def test_a_probe_is_made_by_the_first_and_each_time_later() -> None:
+    waiting = pending({"w1": queue(0, within="LowerPriority")})
+    assert waiting.ask().names == ()
+    waiting.change("w1", leads=True)
+    offers, starts = 0, list[float]()
+    for second in range(1, 600):
+        before = waiting.names
+        waiting.ask(1)
+        if waiting.names and not before:
+            offers, starts = offers + 1, [*starts, second]
+    pauses = [later - earlier for earlier, later in itertools.pairwise(starts)]
+    assert starts[0] == 1
+    assert pauses == sorted(pauses)
+    assert pauses[0] >= 30
+    assert offers <= 5
+
+
+def test_an_offer_on_evidence_of_preemption_is_not_taken_back_before_its_timeout() -> None:
+    waiting = pending({"w1": queue(0, within="LowerPriority"), "w2": queue(0)})
+    waiting.change("w1", leads=True)
+    waiting.ask()
+    waiting.change("w1", conditions=copy("BlockedOnPreemptionGates", "Test", status=True))
+    waiting.change("w2", queue=queue(8))
+
+    assert waiting.ask(299).names == ("w1",)
+    assert waiting.ask(1).names == ("w2",)
+
+
+def test_a_copy_with_quota_is_never_taken_back() -> None:
+    waiting = pending({"w1": queue(4), "w2": queue(3)}, profile=Profile(give_up_after=timedelta(minutes=40)))
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", "QuotaReserved", status=True), queue=queue(0))
+    waiting.change("w2", queue=queue(8))
+
+    assert waiting.ask(3600).names == ("w1",)
+
+
+def test_a_short_loss_takes_nothing_back() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(4)})
+    assert waiting.ask().names == ("w1",)
+    waiting.change("w1", available=False, awaited=True)
+    assert waiting.ask(20).names == ("w1",)
+    waiting.change("w1", available=False, awaited=False)
+    assert waiting.ask(40).names == ("w2",)
+
+
+def test_a_new_attempt_begins_from_the_start_whatever_the_message_says() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(7)})
+    waiting.ask()
+    waiting.ask(15)
+    waiting.names = ()  # Kueue evicts it
+
+    assert waiting.ask().names == ("w1",)
+
+
+@pytest.mark.parametrize(("retries", "minutes"), [(0, 1), (1, 2), (3, 8), (6, 60), (5_000, 60)])
+def test_it_gives_its_quota_back_after_a_while_and_waits_longer_each_time(retries: int, minutes: int) -> None:
+    profile = Profile(give_up_after=timedelta(minutes=31))
+    waiting = pending({"w1": queue(0)}, profile=profile, retries=retries)
+    assert waiting.ask().look_again == 60
+    given_up = waiting.ask(60).give_up
+    assert given_up is not None
+    assert given_up.requeue_after == timedelta(minutes=minutes)
+
+
+def test_it_may_be_deactivated_instead() -> None:
+    profile = Profile(give_up_after=timedelta(minutes=1), then=Then.DEACTIVATE)
+    given_up = pending({"w1": queue(0)}, profile=profile).ask().give_up
+
+    assert given_up is not None
+    assert given_up.requeue_after is None
+
+
+def test_an_unknown_profile_changes_nothing_and_is_told() -> None:
+    seen = Candidates((Candidate(ClusterName("w1")),), ("w1",), job=JobFacts(profile="x"))
+    answer = Scored().nominate({}, seen, NOW)
+
+    assert (answer.names, answer.problem) == (("w1",), 'There is no profile "x"')
+
+
+def test_what_the_ledger_wakes_is_offered() -> None:
+    """The two use one filter: who stands in the line of a queue takes its room, or it would block all others."""
+    dispatcher, ledger = Scored(), Ledger()
+    job = JobFacts(Request((PodSet({"gpu": 4}),)))
+    seen = Candidates((Candidate(ClusterName("w1"), queue=queue(2)),), job=job)
+    made = dispatcher.entry(workload(), seen, (), NOW)
+    assert made is not None
+    ledger.put(made)
+    (place,) = made.places
+    ledger.set_queue(place, queue(6))
+    assert ledger.woken(NOW) == (made.key,)
+    net = ledger.net(made.key, place, NOW)
+    grown = Candidates((Candidate(ClusterName("w1"), queue=queue(6), net=net),), job=job)
+    answer = dispatcher.nominate(workload(), grown, NOW)
+    assert answer.names == ("w1",)
+    offered = dispatcher.entry(workload(), grown, answer.names, NOW)
+    assert offered is not None
+    assert offered.offered == (place,)
+
+
+NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
+reasons = st.sampled_from([None, None, Reason(Why.NAME_TAKEN)])
+quota = st.sampled_from([(), copy("QuotaReserved", "ExceedsMaxQuota", status=False), copy("X", "Y", status=True)])
+facts = st.one_of(
+    st.none(),
+    st.builds(
+        queue,
+        st.integers(0, 8),
+        known=st.sampled_from(Known),
+        active=st.booleans(),
+        within=st.sampled_from(["Never", "LowerPriority"]),
+        others_pending=st.integers(0, 1),
+    ),
+)
+workers = st.builds(
+    Candidate,
+    st.sampled_from(NAMES_OF_ALL).map(ClusterName),
+    available=st.booleans(),
+    awaited=st.booleans(),
+    obstacle=reasons,
+    queue=facts,
+    conditions=quota,
+    leads=st.booleans(),
+)
+profiles = st.builds(
+    Profile,
+    candidates=st.integers(1, 20),
+    most=st.integers(20, 20),
+    hold=st.sampled_from(Hold),
+    retry=st.just(timedelta(0, 15)),
+)
+
+
+@given(
+    st.lists(workers, max_size=25, unique_by=lambda worker: worker.name),
+    st.lists(st.sampled_from((*NAMES_OF_ALL, "stranger")), max_size=20, unique=True),
+    profiles,
+    st.sampled_from([None, "w1,w2,w3", "!"]),
+    st.one_of(
+        st.text(max_size=20),
+        st.sampled_from(["The workload is held since 2026-11-21T11:59:00Z, round 3, asked before: [w1 w2]"]),
+    ),
+)
+def test_it_never_widens_and_answers_the_same(
+    listed: Sequence[Candidate], nominated: Collection[str], profile: Profile, named: str | None, message: str
+) -> None:
+    seen = tuple(attrs.evolve(worker, nominated=worker.name in nominated) for worker in listed)
+    annotations = {} if named is None else {NAMES: named}
+    job = JobFacts(Request((PodSet({"gpu": 4}),)), annotations)
+    candidates = Candidates(seen, tuple(nominated), message, job)
+    dispatcher = Scored({"default": profile})
+    answer = dispatcher.nominate(workload(), candidates, NOW)
+
+    assert Guarded(dispatcher).nominate(workload(), candidates, NOW) == answer
+    assert len(answer.names) <= MAX_NOMINATIONS
+    new = set(answer.names) - set(nominated)
+    assert new <= {worker.name for worker in seen if worker.available and worker.obstacle is None}
+    assert named is None or new <= {"w1", "w2", "w3"}
+    assert set(answer.names).isdisjoint(answer.reasons)
+    assert set(answer.names) | set(answer.reasons) == {worker.name for worker in seen}
+
+
+@given(st.lists(st.integers(0, 8), min_size=2, max_size=6), st.integers(1, 8))
+def test_all_tiers_are_in_order_and_the_best_has_room(frees: list[int], gpus: int) -> None:
+    waiting = pending({f"w{index}": queue(free) for index, free in enumerate(frees)}, gpus=gpus)
+    names = waiting.ask().names
+
+    assert bool(names) == (max(frees) >= gpus)
+    assert all(frees[int(name[1:])] == max(frees) for name in names)
