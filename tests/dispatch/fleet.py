@@ -42,6 +42,8 @@ class Made:
     """Mean of a worker's GPUs."""
     burstiness: float = 0.5
     """The power of the days' arrivals: 1 is the trace, 0 the same number each day."""
+    fill: float = 1.1
+    """What the load is multiplied with, to use as much of the fleet as the first simulation did."""
     smallest: int = 8
     """GPUs of a worker, at least."""
 
@@ -95,7 +97,7 @@ def complete(random: Random, wanted: Wanted, workers: list[Worker], jobs: Sequen
     possible = [job for job in asked if any(w.queue == job.queue and w.could_hold(job) for w in workers)]
     span = max((job.submit for job in possible), default=0.0) or 1.0
     if wanted.load:
-        stretched = sum(map(work, possible)) / capacity(workers) / wanted.load
+        stretched = sum(map(work, possible)) / capacity(workers) / (wanted.load * made.fill)
         possible = [attrs.evolve(job, submit=job.submit * stretched / span) for job in possible]
         span = stretched
     sizes = [job.request for job in possible]
