@@ -170,6 +170,11 @@ class Writer(Protocol):
 class ApiClient(Reader, Describer, Watcher, Writer, Protocol):
     """Everything one API server can be asked."""
 
+    @property
+    def last_activity(self) -> float:
+        """When the server answered last, a refusal included, or sent an event; on the loop's clock. -inf: never."""
+        ...
+
 
 class Reconciler(Protocol[K_contra]):
     """Brings the world closer to what the object named by a key asks for.

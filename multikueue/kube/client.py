@@ -17,8 +17,9 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import has_name
-from multikueue.errors import Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
+from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
 from multikueue.kube import requests
+from multikueue.kube.activity import Activity
 from multikueue.kube.client_configuration import cluster_config
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig
@@ -46,6 +47,7 @@ class KubeClient:
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
     plugins: Authenticators = attrs.field(factory=Authenticators, kw_only=True)
     """The exec plugins. Clients that share this run an equal plugin once for all of them."""
+    _activity: Activity = attrs.field(factory=Activity, init=False)
     _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
     _opened: Requester | None = attrs.field(default=None, init=False)
     """None until the client is used as a context manager; closed afterwards."""
@@ -60,13 +62,18 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        opening = open_requester(self.config, self.name, self.options, self.hook, self.plugins)
+        opening = open_requester(self.config, self.name, self.options, self.hook, self.plugins, self._activity)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 
     async def __aexit__(self, *_: object) -> None:
         """Close the connections, also while being cancelled."""
         await self._lifetime.aclose()
+
+    @property
+    def last_activity(self) -> float:
+        """See `ApiClient`."""
+        return self._activity.last
 
     @property
     def opened(self) -> bool:
@@ -149,7 +156,12 @@ class KubeClient:
                     line = await lines.next()
                 if not line:
                     return
-                on_event(_event(begin, line))
+                event = _event(begin, line)
+                self._activity.sent(event)
+                on_event(event)
+        except ApiError as error:
+            self._activity.failed(error)
+            raise
         finally:
             response.close()
 

@@ -27,6 +27,7 @@ from multikueue.errors import (
     TooManyRequests,
     Unreachable,
 )
+from multikueue.kube.activity import Activity
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import CertificateFiles, ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
@@ -58,6 +59,7 @@ async def open_requester(
     options: ClientOptions,
     hook: RequestHook | None,
     plugins: Authenticators | None = None,
+    activity: Activity | None = None,
 ) -> AsyncIterator[Requester]:
     """Open the sessions with a server; this sends nothing yet. They are closed also while being cancelled.
 
@@ -79,7 +81,7 @@ async def open_requester(
         sessions = Sessions(config, opened(tls), open=opened, flights=flights, patience=patience)
         credentials = credential_source(config, flights, plugins or Authenticators())
         try:
-            yield Requester(config, name, options, hook, credentials, sessions)
+            yield Requester(config, name, options, hook, credentials, sessions, activity or Activity())
         finally:
             await sessions.opened.close()
 
@@ -97,6 +99,7 @@ class Requester:
     hook: RequestHook | None
     credentials: CredentialSource
     sessions: Sessions
+    activity: Activity = attrs.field(factory=Activity)
 
     def __repr__(self) -> str:
         return f"<Requester {self.name}: {self.config.server}, {'closed' if self.closed else 'open'}>"
@@ -134,7 +137,7 @@ class Requester:
         """
         failed: ServerFault | None = None
         time = CallTime(self.options.deadline, self.options.connection_wait)
-        with time.scope:
+        with time.scope, self.activity:
             for tries in itertools.count(1):
                 try:
                     return await self._authorized(request, limit, time)
@@ -199,7 +202,9 @@ class Requester:
                         body = await read_body(response.content, limit, where(self.name, request))
         except TimeoutError as error:
             raise DeadlineExceeded(f"{where(self.name, request)}: not accepted in time") from error
-        raise error_of(self.name, request, response.status, body, response.headers)
+        refusal = error_of(self.name, request, response.status, body, response.headers)
+        self.activity.failed(refusal)
+        raise refusal
 
     async def _open(self, request: Request, idle: float) -> aiohttp.ClientResponse:
         """Begin a stream. After a 401, try once more if there is a newer credential."""

@@ -9,14 +9,14 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.dropped import told_dropped, topology_of
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.words import without_addresses
+from multikueue.core.workload.text import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
@@ -120,7 +120,7 @@ class EffectExecutor:
             if workload is not None and not (isinstance(error, NotFound) and f'"{key.name}"' in str(error)):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
-                self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}')
+                self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}', effect.cluster)
             raise
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
@@ -186,7 +186,7 @@ class EffectExecutor:
         told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and (lasted >= TELL_AFTER or not taken):
-            self._emit(workload, "Warning", note)
+            self._emit(workload, "Warning", note, cluster)
             if self.hook is not None:
                 self.hook.refused(ClusterName(cluster), error.reason or type(error).__name__)
             left = conflicts.refusal(resource, of, own=())
@@ -196,9 +196,10 @@ class EffectExecutor:
             told.told = left is not None
         return told
 
-    def _emit(self, workload: Json, type: str, note: str) -> None:
+    def _emit(self, workload: Json, type: str, note: str, refused_by: str = "") -> None:
         """Emit an event into the job's namespace, without the addresses that a server's words may have."""
-        self.events.emit(workload, type, reason="MultiKueue", action="MultiKueue", note=without_addresses(note))
+        action, related = (REFUSED, worker_reference(refused_by)) if refused_by else ("MultiKueue", None)
+        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related)
 
 
 def _has_no_effect(error: ApiError) -> bool:

@@ -80,7 +80,9 @@ class EventRecorder:
         counts = f"{len(self._waiting)} waiting, {self._sent} sent, {self._dropped} dropped"
         return f"<EventRecorder {self.reporting_controller}: {counts}>"
 
-    def emit(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
+    def emit(
+        self, regarding: Json, type: str, reason: str, action: str, note: str, related: Json | None = None
+    ) -> None:
         """Have an event sent.
 
         Args:
@@ -89,6 +91,7 @@ class EventRecorder:
             reason: one word for machines, in CamelCase.
             action: what was done, in CamelCase.
             note: a sentence for people; cut to 1,024 bytes.
+            related: a reference to another object that it is about.
         """
         message, now = (uid(regarding), type, reason, note), loop_time()
         series = self._said.repeated(message, now, micro_time(self.clock()))
@@ -99,6 +102,8 @@ class EventRecorder:
             return
         event = self._event(regarding, note=shortened(note, MAX_EVENT_NOTE))
         event |= {"type": type, "reason": reason[:_MAX_WORD], "action": action[:_MAX_WORD]}
+        if related is not None:
+            event["related"] = related
         series = Series(message, event, now)
         earlier = self._said.begin(series)
         if earlier is not None and earlier.due(now, interval=0.0):

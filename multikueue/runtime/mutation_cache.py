@@ -23,6 +23,16 @@ DELETION_GRACE: Final = 30.0
 watch; an object that is still there after that is deleted again."""
 
 
+@attrs.frozen
+class _Write:
+    """An object as it was written."""
+
+    object: Json
+    version: int
+    entries: frozenset[str] | None
+    """The Workload keys it belongs to; None: its rules fail for it."""
+
+
 @attrs.define(eq=False, repr=False)
 class MutationCache:
     """One kind on one cluster: what its informer shows, and what was written since."""
@@ -30,7 +40,7 @@ class MutationCache:
     informer: Informer
     index: Callable[[Json], Iterable[str] | None] = lambda _: ()
     """The Workload keys an object belongs to, for `of`; None: its rules fail for it."""
-    _written: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _written: dict[ObjectKey, _Write] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
@@ -48,7 +58,7 @@ class MutationCache:
         written = self._written.get(key)
         if written is not None:
             if self._is_ahead(written, cached):
-                cached = written
+                cached = written.object
             else:
                 del self._written[key]
         return None if cached is None or (key in self._deleted and self._is_deleted(key, cached)) else cached
@@ -60,16 +70,21 @@ class MutationCache:
         known = self.informer.keys_by("workload", wanted)
         if not known and not self._written:
             return []
-        written = [key for key, obj in self._written.items() if wanted in self.entries(obj)]
-        if not known and not written:
-            return []
-        found = (self.get(key) for key in sorted({*known, *written}))
-        return [obj for obj in found if obj is not None and wanted in self.entries(obj)]
+        written = [key for key, one in self._written.items() if one.entries is not None and wanted in one.entries]
+        found = ((key, self.get(key)) for key in sorted({*known, *written}))
+        return [obj for key, obj in found if obj is not None and self._belongs(key, obj, wanted, key in known)]
 
     def entries(self, obj: Json) -> Iterable[str]:
         """The Workload keys an object belongs to; where rules fail for it, those of its last version with a result."""
         entries = self.index(obj)
         return self.informer.values_of("workload", ObjectKey.of(obj)) if entries is None else entries
+
+    def _belongs(self, key: ObjectKey, obj: Json, wanted: str, shown: bool) -> bool:
+        """Whether an object belongs to a Workload; `shown`: whether its version in the informer does."""
+        write = self._written.get(key)
+        if write is None or write.object is not obj or write.entries is None:
+            return shown
+        return wanted in write.entries
 
     def told_unreadable(self, key: ObjectKey) -> str:
         """Which object cannot be read, and why, for people: nobody may go by what `get` shows of it. Empty: it can be,
@@ -94,9 +109,13 @@ class MutationCache:
         metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
         self._forget_settled()
         self._deleted.pop(key, None)
-        known = self._written.get(key)
-        if known is None or _version(obj) >= _version(known):
-            self._written[key] = {**obj, "metadata": metadata}
+        known, version = self._written.get(key), _version(obj)
+        if known is None or version >= known.version:
+            self._written[key] = self._write({**obj, "metadata": metadata})
+
+    def _write(self, obj: Json) -> _Write:
+        entries = self.index(obj)
+        return _Write(obj, _version(obj), None if entries is None else frozenset(entries))
 
     def removed(self, key: ObjectKey, object_uid: str) -> None:
         """The server accepted the deletion of this object."""
@@ -133,7 +152,7 @@ class MutationCache:
         seen_there = version_number(earlier.informer.resource_version)
         for obj in earlier.informer.values():
             if _version(obj) > seen:
-                self._written.setdefault(ObjectKey.of(obj), obj)
+                self._written.setdefault(ObjectKey.of(obj), self._write(obj))
         for obj in self.informer.values() if seen_there > seen else ():
             key = ObjectKey.of(obj)
             if key not in earlier.informer and _version(obj) <= seen_there:
@@ -154,10 +173,10 @@ class MutationCache:
             if key in self.informer:
                 self._in_vain[key] = patch
 
-    def _is_ahead(self, written: Json, cached: Json | None) -> bool:
+    def _is_ahead(self, written: _Write, cached: Json | None) -> bool:
         # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.
         seen = version_number(self.informer.resource_version)
-        return _version(written) > max(seen, _version(cached) if cached else 0)
+        return written.version > max(seen, _version(cached) if cached else 0)
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
         object_uid, until = self._deleted[key]

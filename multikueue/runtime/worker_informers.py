@@ -28,7 +28,6 @@ from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.effect_executor import Target
-from multikueue.runtime.heard_client import HeardClient
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
@@ -67,7 +66,7 @@ class WorkerInformers(Target):
     """Of the worker."""
     queues: QueueInformers
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
-    probe: WorkerProbe = attrs.field(factory=WorkerProbe)
+    probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
@@ -89,8 +88,7 @@ class WorkerInformers(Target):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe = WorkerProbe()
-        informer = _limited(client := HeardClient(client, probe.heard), settings, report)
+        probe, informer = WorkerProbe(client), _limited(client, settings, report)
         kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,
@@ -118,7 +116,7 @@ class WorkerInformers(Target):
         """Keep the caches until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self.workloads.informer.run)
-            tasks.start_soon(self.probe.run, self.client, self.workloads.informer)
+            tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)

@@ -8,11 +8,11 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.machinery.liveness import PROBE_DEADLINE, Due, Event, Heard, Liveness, Lose, Probe
+from multikueue.core.machinery.liveness import PROBE_DEADLINE, Due, Heard, Liveness, Lose, Probe
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, DeadlineExceeded
 from multikueue.kube.informer import Informer
-from multikueue.protocols import Reader
+from multikueue.protocols import ApiClient, Reader
 from multikueue.runtime.loop import loop_time
 
 ONE: Final = 1
@@ -23,34 +23,33 @@ ONE: Final = 1
 class WorkerProbe:
     """How one connection to a worker does, from what is heard through it."""
 
+    client: ApiClient
+    """Of the worker."""
     _state: Liveness = attrs.field(factory=lambda: Liveness.beginning(loop_time()), init=False)
-
-    def heard(self) -> None:
-        """The worker answered, or sent an event."""
-        self._step(Heard())
 
     def heard_at(self) -> float:
         """When it was heard last, on the loop's clock."""
-        return self._state.heard_at
+        return max(self._state.heard_at, self.client.last_activity)
 
-    async def run(self, client: Reader, informer: Informer) -> None:
+    async def run(self, informer: Informer) -> None:
         """Probe until cancelled.
 
         Args:
-            client: of the worker; it calls `heard`.
             informer: of its Workloads. It is given up when the worker is lost, and tries again with its back-off.
         """
         async with anyio.create_task_group() as tasks:
             while True:
                 await anyio.sleep(self._state.due_at - loop_time())
+                if (heard_at := self.client.last_activity) > self._state.heard_at:
+                    self._state, _ = self._state.step(Heard(), heard_at)
                 match self._step(Due(following=informer.status.synced and not informer.status.failures)):
                     case Probe():
-                        tasks.start_soon(_probe, client)
+                        tasks.start_soon(_probe, self.client)
                     case Lose(silent_for):
                         text = f"{informer.resource}: no answer to anything for {silent_for:.0f} s"
                         informer.give_up(DeadlineExceeded(text))
 
-    def _step(self, event: Event) -> Probe | Lose | None:
+    def _step(self, event: Due) -> Probe | Lose | None:
         self._state, command = self._state.step(event, loop_time())
         return command
 

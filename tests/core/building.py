@@ -98,6 +98,8 @@ class WorkloadFacts(TypedDict, total=False):
     """The name of the slice it replaces."""
     index: str | None
     """Its index in a group, as it is noted."""
+    said: str
+    """What our check says."""
     assignments: list[Json]
     """`status.admission.podSetAssignments`."""
 
@@ -117,13 +119,22 @@ def workload(**facts: Unpack[WorkloadFacts]) -> Json:
         reference = {"apiVersion": owner[0], "kind": owner[1], "name": JOB_NAME, "uid": "uid-of-job"}
         metadata["ownerReferences"] = [reference | {"controller": True}]
     checks = ({} if check is None else {CHECK: check}) | facts.get("other_checks", {})
+    said = _said(facts)
     return {
         "apiVersion": "kueue.x-k8s.io/v1beta2",
         "kind": "Workload",
         "metadata": metadata,
         "spec": _plain_spec() | facts.get("spec", {}),
-        "status": _status(facts) | {"admissionChecks": [_check(name, state) for name, state in checks.items()]},
+        "status": _status(facts) | {"admissionChecks": [_check(name, state, said) for name, state in checks.items()]},
     }
+
+
+def _said(facts: WorkloadFacts) -> str:
+    """What a check says: to whom it is offered, as after the write of that, or something that nobody asks about."""
+    if "said" in facts:
+        return facts["said"]
+    waits = not any(facts.get(one) for one in ("cluster", "evicted", "finished")) and facts.get("check") != "Ready"
+    return f"Offered to {', '.join(facts['nominated'])}" if waits and facts.get("nominated") else SAID
 
 
 def _annotations(facts: WorkloadFacts) -> Iterator[tuple[str, str]]:
@@ -170,6 +181,8 @@ class CopyFacts(TypedDict, total=False):
     """Whether Kueue's finalizer is on it."""
     spec: Json
     """What the worker changed in the spec."""
+    said: str
+    """What our check says."""
     assignments: list[Json]
     """`status.admission.podSetAssignments`."""
     owned: bool
@@ -332,8 +345,8 @@ def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False
     return metadata
 
 
-def _check(name: str, state: str) -> Json:
-    return {"name": name, "state": state, "message": SAID, "lastTransitionTime": RESERVED_AT}
+def _check(name: str, state: str, message: str) -> Json:
+    return {"name": name, "state": state, "message": message, "lastTransitionTime": RESERVED_AT}
 
 
 def _plain_spec() -> Json:

@@ -73,7 +73,10 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
         return f"admit on {dig(body, 'status', 'clusterName')} as {entry['state']}"
     if dig(body, "status", "admission") != dig(seen.workload, "status", "admission"):
         return "tell topology"
-    return "nominate " + " ".join(dig(body, "status", "nominatedClusterNames") or ["nobody"])
+    names = [dig(one, "status", "nominatedClusterNames") or [] for one in (body, seen.workload)]
+    if names[0] == names[1]:
+        return f"say {entry['message']}"
+    return "nominate " + " ".join(names[0] or ["nobody"])
 
 
 def _copy_status_word(cluster: str, body: Json) -> str:

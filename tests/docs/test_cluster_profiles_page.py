@@ -1,4 +1,4 @@
-"""The page about workers by ClusterProfile: settings and objects to paste, fields that exist."""
+"""The part about workers by ClusterProfile: settings and objects to paste, fields that exist."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from multikueued.commands.structured import camel
 from multikueued.settings.loading import parse_settings
 from multikueued.settings.profiles import AccessProviderSettings, ExecSettings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "cluster-profiles.md").read_text()
+WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
+PAGE = WORKERS.partition("\n## Workers by ClusterProfile\n")[2].partition("\n## ")[0]
 BLOCKS = [dedent(text) for text in re.findall(r"^ *```yaml\n(.*?)^ *```$", PAGE, re.DOTALL | re.MULTILINE)]
 SETTINGS = [text for text in BLOCKS if "accessProviders:" in text and "kind:" not in text]
 OBJECTS: dict[str, Json] = {obj["kind"]: obj for obj in map(yaml.safe_load, BLOCKS) if "kind" in obj}

@@ -1,4 +1,4 @@
-"""The page about workers from ManagedClusters: its settings can be pasted."""
+"""The part about workers from ManagedClusters: its settings can be pasted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from multikueue.core.spokes.settings import DEFAULT_VALIDITY
 from multikueue.runtime.spokes.reading import LINGER
 from multikueued.settings.loading import parse_settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "ocm-clusters.md").read_text()
+WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
+PAGE = WORKERS.partition("\n## Workers from ManagedClusters\n")[2]
 
 
 def test_its_settings_can_be_pasted() -> None:

@@ -1,9 +1,8 @@
-"""The page for operators: settings to paste, permissions that the tests run with, metrics that exist."""
+"""The pages for operators: settings to paste, permissions that the tests run with, metrics that exist."""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,17 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candida
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.waiting import NOBODY_TAKES_IT
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT
 from multikueue.errors import AlreadyExists, Forbidden, Invalid, NotFound, ServerFault, TooManyRequests
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
-from multikueue.runtime.plugins import DISPATCHER_GROUP
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.loading import parse_settings
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
-PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = "".join((DOCS / page).read_text() for page in ("settings.md", "operating.md", "webhook.md", "monitoring.md"))
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 OBJECTS = [text for text in BLOCKS if "apiVersion:" in text]
 CHART_VALUES = [text for text in BLOCKS if "jobKindRules:" in text]
@@ -54,7 +53,8 @@ def test_so_are_those_of_the_webhook_once_it_is_on() -> None:
 
 
 def test_the_dispatcher_it_shows_tries_the_cheapest_first() -> None:
-    (code,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    guide = (DOCS / "guides" / "dispatcher.md").read_text()
+    *_, code = re.findall(r"^```python\n(.*?)^```$", guide, re.DOTALL | re.MULTILINE)
     shown: dict[str, Any] = {}
     exec(code, shown)
     dispatcher = Guarded(shown["CheapestFirst"]())
@@ -75,11 +75,6 @@ def test_the_dispatcher_it_shows_tries_the_cheapest_first() -> None:
     assert offered() == ("rome",)
     assert offered("rome") == ("rome",)
     assert offered("rome", reserved="False") == ("rome", "oslo")
-
-
-def test_the_entry_point_it_shows_is_in_our_group() -> None:
-    (shown,) = map(tomllib.loads, re.findall(r"^```toml\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE))
-    assert list(shown["project"]["entry-points"]) == [DISPATCHER_GROUP]
 
 
 def test_the_charts_values_hold_settings() -> None:

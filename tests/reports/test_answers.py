@@ -12,49 +12,12 @@ from multikueue.core.model.names import Json
 from multikueue.testing import NOW
 from multikueued.reports.answers import (
     Placement,
-    asked_again,
     cluster_state,
-    parts_of,
     placements,
     refusals,
-    sent_back,
 )
 from multikueued.reports.events import EventReport
 from tests.reports.objects import worker
-
-
-@pytest.mark.parametrize(
-    ("message", "parts"),
-    [
-        ("", {}),
-        ("Offered to w1, w2", {}),
-        ("Offered to w1 — w1: insufficient quota", {"w1": "insufficient quota"}),
-        (
-            'Round 2 — w1: LocalQueue "a" doesn\'t exist · w2: said; w1: no · w10: x',
-            {"w1": 'LocalQueue "a" doesn\'t exist', "w2": "said; w1: no", "w10": "x"},
-        ),
-        (
-            'The workload was admitted on "w1" — '
-            "w1 unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z",
-            {"w1": "unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z"},
-        ),
-        ("Said by a dispatcher — nothing of ours", {}),
-        ("No worker cluster takes it: w1: a; b: c; w2: d", {"w1": "a; b: c", "w2": "d"}),
-        ("Offered to no worker cluster: w1: connecting", {"w1": "connecting"}),
-    ],
-)
-def test_the_parts_of_a_message(message: str, parts: dict[str, str]) -> None:
-    assert parts_of(message, ["w1", "w2", "w10"]) == parts
-
-
-def test_no_worker_has_no_part() -> None:
-    assert parts_of("a — b: c", []) == {}
-
-
-def test_when_a_worker_that_refuses_is_asked_again() -> None:
-    moment = datetime(2026, 1, 1, 0, 5, tzinfo=UTC)
-    assert asked_again("refuses it, is asked again at 2026-01-01T00:05:00Z: no: team") == ("no: team", moment)
-    assert asked_again("insufficient quota") == ("insufficient quota", None)
 
 
 def test_a_connected_worker_and_the_kinds_that_it_does_not_serve() -> None:
@@ -84,36 +47,31 @@ def test_a_worker_that_nobody_has_tried() -> None:
     assert "nobody has tried" in said.error
 
 
-def event(note: str, minutes_ago: float = 1) -> EventReport:
+def event(worker: str, note: str, minutes_ago: float = 1) -> EventReport:
     moment = NOW - timedelta(minutes=minutes_ago)
-    return EventReport("workload/x", "Warning", "MultiKueue", note, moment, moment, 1, "multikueue")
+    return EventReport("workload/x", "Warning", "MultiKueue", note, moment, moment, 1, "multikueue", worker)
 
 
 def test_refusals_that_events_tell_the_newest_counts_and_old_ones_do_not() -> None:
     events = [
-        event('worker cluster "w3" refuses jobs.batch "default/x": long ago', minutes_ago=6),
-        event('worker cluster "w1" refuses jobs.batch "default/x": first', minutes_ago=3),
-        event('worker cluster "w1" refuses jobs.batch "default/x": then', minutes_ago=2),
-        event('jobs.batch "default/x" exists on worker cluster "w2" and is not known as a copy of ours: rename it'),
-        event('The workload was admitted on "w2"'),
+        event("w3", "refuses it: long ago", minutes_ago=6),
+        event("w1", "refuses it: first", minutes_ago=3),
+        event("w1", "refuses it: then", minutes_ago=2),
+        event("", 'The workload was admitted on "w2"'),
     ]
-    assert refusals(events, NOW) == {
-        "w1": 'jobs.batch "default/x": then',
-        "w2": 'jobs.batch "default/x" exists on worker cluster "w2" and is not known as a copy of ours: rename it',
-    }
+    assert refusals({}, events, {}, NOW) == {"w1": "refuses it: then"}
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        'Worker cluster "w1" refuses the job: quota "a" is used up, Previously: "Pending"',
-        'Previously: Evicted due to AdmissionCheck in Retry state: "multikueue" '
-        '(Worker cluster "w1" refuses the job: quota "a" is used up, Previously: "Pending")',
-        'Worker cluster "w1" cannot run the job: quota "a" is used up',
-    ],
-)
-def test_why_a_workload_was_sent_back(message: str) -> None:
-    assert sent_back(message) == ("w1", 'quota "a" is used up')
+def test_a_refusal_that_the_check_tells_of_lasts_until_the_worker_is_asked_again() -> None:
+    events = [event("w1", "refuses it", minutes_ago=50), event("w2", "refuses it", minutes_ago=70)]
+    assert refusals({}, events, {"w1": "denied", "w2": "denied"}, NOW) == {"w1": "refuses it"}
+
+
+def test_a_worker_that_refused_the_job_of_a_workload_that_was_sent_back() -> None:
+    """It stands at the placement that is over, whatever language that is told in."""
+    over = '[{"worker": "w1", "why": "quota used up", "cause": "Refused"}]'
+    assert refusals(_noted(over), (), {}, NOW) == {"w1": "quota used up"}
+    assert refusals(_noted('[{"worker": "w1", "why": "lost"}]'), (), {}, NOW) == {}
 
 
 def test_the_last_placements() -> None:

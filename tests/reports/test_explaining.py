@@ -93,14 +93,15 @@ def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of
     assert (second.state, second.told) == ("Offered", "")
 
 
-def test_a_refusal_says_when_the_worker_is_asked_again() -> None:
-    again = timestamp(NOW + timedelta(minutes=5))
-    explanation = offered(
-        f'worker1: refuses it, is asked again at {again}: admission webhook "p" denied the request: no'
-    )
+def test_a_refusal_is_told_as_the_check_tells_it() -> None:
+    """That it is one is known by an event; when the worker is asked again, the words say."""
+    told = f'refuses it, is asked again at {timestamp(NOW)}: admission webhook "p" denied the request: no'
+    made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {told}")
+    said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1")
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
 
-    assert explanation.workers[0].next_attempt == NOW + timedelta(minutes=5)
-    assert any(step.text == "worker1 is asked again" and step.at is not None for step in explanation.next)
+    assert [(one.state, one.told) for one in explanation.workers] == [("Refused", told), ("Offered", "")]
+    assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)
     assert [one.id for one in explanation.findings] == ["webhook"]
 
 
@@ -114,13 +115,15 @@ def test_words_that_no_rule_knows_are_no_finding() -> None:
 def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     moves = timestamp(NOW + timedelta(minutes=15))
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
-    told = f'The workload was admitted on "worker1" — worker1 unreachable since {timestamp(NOW)}; moves at {moves}'
+    told = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
     lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed")
     explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
 
     assert explanation.job.state is JobState.LOST
     assert explanation.needs_somebody
-    assert explanation.next[0].at == NOW + timedelta(minutes=15)
+    assert explanation.next[0].text.endswith(
+        f"unless this one is back before: unreachable since {timestamp(NOW)}; moves at {moves}"
+    )
     assert [one.id for one in explanation.findings] == ["worker-down"]
 
 

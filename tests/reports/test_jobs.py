@@ -42,7 +42,6 @@ ADMITTED = 'The workload was admitted on "worker1"'
         (workload(TRAIN), JobState.WAITING),
         (workload(TRAIN, nominated=BOTH), JobState.OFFERED),
         (workload(TRAIN, cluster="worker1"), JobState.STARTING),
-        (saying(workload(TRAIN, cluster="worker1"), ADMITTED), JobState.RUNNING),
         (workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}), JobState.RUNNING),
         (workload(TRAIN, cluster="worker9", checks={CHECK: "Ready"}), JobState.LOST),
         (workload(TRAIN, evicted="Preempted"), JobState.STOPPING),
@@ -62,11 +61,17 @@ def test_the_state_of_a_job(made: Json, state: JobState) -> None:
     assert (report.queue, report.cluster_queue) == ("user-queue", "cluster-queue")
 
 
+def test_a_pod_that_a_worker_has_runs_though_its_check_stays_pending() -> None:
+    made = workload(TRAIN, cluster="worker1")
+    made["metadata"]["ownerReferences"][0] |= {"apiVersion": "v1", "kind": "Pod"}
+    assert job_report(made, fleet(made)).state is JobState.RUNNING
+
+
 def test_the_reason_of_a_job_that_runs_is_empty_unless_there_is_one() -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     assert job_report(saying(made, ADMITTED), fleet()).reason == ""
-    told = f"{ADMITTED}, and new jobs like it are not dispatched: add it"
-    assert job_report(saying(made, told), fleet()).reason == told
+    told = "new jobs like it are not dispatched: add it"
+    assert job_report(saying(made, f"{ADMITTED} — {told}"), fleet()).reason == told
 
 
 def test_the_reason_of_a_lost_job_is_its_workers() -> None:

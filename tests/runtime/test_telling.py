@@ -136,8 +136,8 @@ async def test_a_job_on_a_lost_worker_says_when_it_moves_and_where_it_has_been()
         lost = condition(fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) or {}, "Active") or {}
         await fleet.until(lambda: "moves at" in fleet.check[1], seconds=90)
         words = fleet.check[1].partition(" — ")[2]
-        assert words.startswith(f"worker1 unreachable since {lost['lastTransitionTime']}; moves at ")
-        await fleet.until(lambda: ("Warning", words) in fleet.events())
+        assert words.startswith(f"worker1: unreachable since {lost['lastTransitionTime']}; moves at ")
+        await fleet.until(lambda: ("Warning", words.replace(": ", " ", 1)) in fleet.events())
         await fleet.until(lambda: fleet.copy(2) is not None, seconds=400)
         assert words.rpartition(" ")[2] <= timestamp(fleet.now())
         await fleet.assign(2)
@@ -154,7 +154,7 @@ async def test_a_cluster_that_is_deleted_by_hand_is_told_to_its_jobs() -> None:
         await fleet.submit()
         await fleet.assign(1)
         await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await fleet.until(lambda: "worker1 has no MultiKueueCluster any more" in fleet.check[1])
+        await fleet.until(lambda: "worker1: has no MultiKueueCluster any more" in fleet.check[1])
         await fleet.until(lambda: any("has no MultiKueueCluster any more" in note for _, note in fleet.events()))
 
 

@@ -14,6 +14,7 @@ import attrs
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
+from multikueue.kube.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from tests.simulation.hostility import Hostility, odd
 from tests.simulation.weather import Life, Link
@@ -60,6 +61,12 @@ class Session:
     link: Link
     token: str
     life: Life = attrs.field(factory=Life)
+    _activity: Activity = attrs.field(factory=Activity, init=False)
+
+    @property
+    def last_activity(self) -> float:
+        """See `ApiClient`."""
+        return self._activity.last
 
     async def __aenter__(self) -> Self:
         return self
@@ -165,6 +172,7 @@ class Session:
         link, what = self.link, f"watch {resource}"
         await self._call("watch", resource, anyio.lowlevel.checkpoint)
         if link.dice.random() < link.weather.expired_watches:
+            self._activity.answered()
             raise Expired(f"{link.name}: drawn 410", status=410)
         if on_open is not None:
             on_open()
@@ -190,11 +198,16 @@ class Session:
             failure = pipe.failure or failure
             if link.muted_since is not None:
                 failure = DeadlineExceeded(f"{link.name}: {what}: nothing heard for {idle:g} s")
+        self._activity.failed(failure)
         raise failure
 
     async def _deliver(self, pipe: _Pipe, on_event: Callable[[WatchEvent], None], scope: anyio.CancelScope) -> None:
+        def shown(event: WatchEvent) -> None:
+            self._activity.sent(event)
+            on_event(event)
+
         try:
-            await pipe.deliver(on_event)
+            await pipe.deliver(shown)
         except Unreadable as error:  # kept: a task group would wrap it
             pipe.failure = error
             scope.cancel()
@@ -212,7 +225,14 @@ class Session:
             self.link.look_for(resource)
             return await act()
 
-        return await self.link.carry(what, authorized, self.life, writes=writes)
+        try:
+            answer = await self.link.carry(what, authorized, self.life, writes=writes)
+        except ApiError as error:
+            self._activity.failed(error)
+            raise
+        if verb != "watch":  # a server accepts it from memory
+            self._activity.answered()
+        return answer
 
 
 def mutated(workload: Json) -> Json:

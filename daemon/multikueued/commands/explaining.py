@@ -55,7 +55,7 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
     async def make(client: ClusterClient, now: datetime) -> Explanation | Unqueued:
         return await gather_explanation(client, job, target.namespace, now, target.daemon_namespace)
 
-    raise SystemExit(run(target, Printed(make, _lines, explanation_exit_code), output, watch=watch))
+    raise SystemExit(run(target, Printed(make, _lines, explanation_exit_code, wraps=True), output, watch=watch))
 
 
 async def gather_explanation(
@@ -126,7 +126,7 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
     def lines(events: tuple[EventReport, ...], now: datetime, width: int | None) -> list[str]:
         return events_lines(events, now, width or 160, wide=output == "wide")
 
-    printed = Printed(make, lines, value=EventList)
+    printed = Printed(make, lines, value=EventList, wraps=True)
     raise SystemExit(run(target, printed, output, watch=watch))
 
 

@@ -45,6 +45,8 @@ class Printed(Generic[R]):
     """For --watch at a terminal; None: the text."""
     value: Callable[[R], Any] = lambda report: report
     """What -o json and yaml print."""
+    wraps: bool = False
+    """Whether lines go on in the next one; otherwise tables are cut at a terminal, and nowhere else."""
 
 
 def run(target: Target, printed: Printed[R], output: Format, *, watch: bool = False) -> int:
@@ -68,7 +70,8 @@ def text_of(report: R, printed: Printed[R], output: Format) -> str:
         return as_json(printed.value(report))
     if output == "yaml":
         return as_yaml(printed.value(report))
-    return "\n".join(printed.lines(report, utc_now(), None if output == "wide" else terminal_width()))
+    whole = output == "wide" or not (printed.wraps or sys.stdout.isatty())
+    return "\n".join(printed.lines(report, utc_now(), None if whole else terminal_width()))
 
 
 _COLOUR: Final = re.compile("(\x1b\\[[0-9;]{1,8}m)")

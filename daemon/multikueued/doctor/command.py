@@ -69,7 +69,7 @@ def doctor(
         del now
         return diagnosis_lines(found, width or 160, wide=output == "wide")
 
-    raise SystemExit(run(target, Printed(make, lines, exit_code), "json" if as_json else output))
+    raise SystemExit(run(target, Printed(make, lines, exit_code, wraps=True), "json" if as_json else output))
 
 
 def exit_code(found: Diagnosis) -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -13,20 +12,15 @@ from multikueue.core.machinery.connection import CONNECTION_FAILED, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.workload import history as noted
-from multikueue.core.workload.words import BEFORE_REASONS, BETWEEN_REASONS
 from multikueued.reports.events import EventReport
 
-_ASKED_AGAIN: Final = re.compile(r"refuses it, is asked again at (\S+): (.+)", re.DOTALL)
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
-_REFUSAL_EVENT: Final = re.compile(r'^worker cluster "(?P<worker>[^"]+)" refuses (?P<text>.+)$', re.DOTALL)
-_TAKEN_EVENT: Final = re.compile(r'^(?P<text>\S+ "[^"]+" exists on worker cluster "(?P<worker>[^"]+)" .+)$', re.DOTALL)
-_SENT_BACK: Final = re.compile(
-    r'Worker cluster "(?P<worker>[^"]+)" (?:refuses|cannot run) the job: (?P<text>.+?)(?:, Previously: "\w*")?\)?$',
-    re.DOTALL,
-)
+_LASTING: Final = timedelta(hours=1)
+"""How long it may be until a worker is asked again."""
 
 
 @attrs.frozen
@@ -63,52 +57,22 @@ def _last_placement(workload: Json) -> Iterator[Placement]:
     yield Placement(lasts.worker, _time(lasts.since), _time(until), why)
 
 
-def parts_of(message: str, workers: Iterable[str]) -> dict[str, str]:
-    """The workers' parts of a check's message, by worker.
-
-    They stand behind ` — `, separated by ` · `; messages of earlier versions have `...: worker1: why; worker2: why`.
+def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime) -> dict[str, str]:
+    """What workers have refused lately, by worker, in their words; the newest counts.
 
     Args:
-        message: of our check.
-        workers: the names that may begin a part.
-    """
-    names = "|".join(re.escape(name) for name in sorted(workers, key=len, reverse=True))
-    if not names:
-        return {}
-    if BEFORE_REASONS in message:
-        begin = re.compile(rf"({names})(?::? )(.+)", re.DOTALL)
-        found = (begin.match(part) for part in message.rpartition(BEFORE_REASONS)[2].split(BETWEEN_REASONS))
-        return {one[1]: one[2] for one in found if one is not None}
-    begin = re.compile(rf"(?:^|(?<=: )|(?<=; ))({names}): ")
-    return _pieces(begin, message, between=2)
-
-
-def refusals(events: Sequence[EventReport], now: datetime) -> dict[str, str]:
-    """What workers have refused lately, by worker, as events tell it; the newest counts.
-
-    Args:
+        workload: the manager's. It may have been sent back because of one.
         events: of the Workload, in the order of time.
+        parts: what the check tells of workers: a refusal that lasts is told there.
         now: the wall clock.
     """
-    found: dict[str, str] = {}
+    over = noted.placements(workload)[-1:]
+    found = {str(one.get("worker")): str(one.get("why") or "") for one in over if one.get("cause") == REFUSED}
     for event in events:
-        match = _REFUSAL_EVENT.match(event.note) or _TAKEN_EVENT.match(event.note)
-        old = event.last is not None and now - event.last > _FRESH
-        if match is not None and not old:
-            found[match["worker"]] = match["text"]
+        counts = _LASTING if event.refused_by in parts else _FRESH
+        if event.refused_by and (event.last is None or now - event.last <= counts):
+            found[event.refused_by] = event.note
     return found
-
-
-def asked_again(part: str) -> tuple[str, datetime | None]:
-    """A worker's part without the moment at which it is asked again, and that moment."""
-    found = _ASKED_AGAIN.match(part)
-    return (found[2], _time(found[1])) if found is not None else (part, None)
-
-
-def sent_back(message: str) -> tuple[str, str] | None:
-    """Worker and reason of a Workload that was sent back because a worker refused its job."""
-    found = _SENT_BACK.search(message)
-    return (found["worker"], found["text"]) if found is not None else None
 
 
 @attrs.frozen
@@ -145,13 +109,6 @@ def cluster_state(cluster: Json) -> ClusterState:
         next_attempt=None if connected else facts.next_attempt,
         unusable=facts.unusable if connected else {},
     )
-
-
-def _pieces(begin: re.Pattern[str], text: str, *, between: int) -> dict[str, str]:
-    """The pieces of a text by name: each from behind its beginning to `between` characters before the next one."""
-    starts = list(begin.finditer(text))
-    ends = [found.start() - between for found in starts[1:]] + [len(text)]
-    return {found[1]: text[found.end() : end] for found, end in zip(starts, ends, strict=False)}
 
 
 def _time(value: Any) -> datetime | None:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 
@@ -29,6 +30,8 @@ class EventReport:
     count: int
     source: str
     """Who says it."""
+    refused_by: str = ""
+    """The worker that refuses something, where the event says that."""
 
 
 def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventReport, ...]:
@@ -53,6 +56,7 @@ def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:
 
 def _report(event: Json) -> EventReport:
     regarding, series = event.get("regarding") or {}, event.get("series") or {}
+    refused = event.get("action") == REFUSED
     created = dig(event, "metadata", "creationTimestamp")
     first = _first_of(event.get("eventTime"), event.get("deprecatedFirstTimestamp"), created)
     last = _first_of(series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"))
@@ -65,6 +69,7 @@ def _report(event: Json) -> EventReport:
         last=last or first,
         count=int(series.get("count") or event.get("deprecatedCount") or 1),
         source=str(event.get("reportingController") or dig(event, "deprecatedSource", "component") or ""),
+        refused_by=str(dig(event, "related", "name") or "") if refused else "",
     )
 
 

@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueue.core.workload.words import head_of
+from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import Placement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
@@ -135,7 +135,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        if (found := found_by(CHECK_RULES, where, head_of(told), context, own=True)) is not None:
+        if (found := found_by(CHECK_RULES, where, Message.read(told).head, context, own=True)) is not None:
             yield found
         return
     told = job.reason if job.state is JobState.INACTIVE else told

@@ -9,11 +9,13 @@ from typing import Final
 
 import attrs
 
+from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload.check_message import Message
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.typenames import type_name
 
@@ -49,9 +51,8 @@ class JobState(StrEnum):
 
 WAITING_STATES: Final = (JobState.QUEUED, JobState.WAITING, JobState.OFFERED, JobState.RETRYING)
 RUNNING_STATES: Final = (JobState.STARTING, JobState.RUNNING, JobState.LOST)
-_ADMITTED: Final = 'The workload was admitted on "'
-"""How the check's message begins once a worker has the job: checks of pods stay Pending."""
-_RECORDED: Final = 'The workload got reservation on "'
+_NEVER_READY: Final = frozenset(kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending)
+"""The kinds whose check may stay Pending while a worker has the job."""
 _DECIDING: Final = {
     JobState.QUEUED: "QuotaReserved",
     JobState.WAITING: "QuotaReserved",
@@ -140,7 +141,8 @@ def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> J
         return JobState.OFFERED if workloads.nominated(workload) else JobState.WAITING
     if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
-    has_it = state is CheckState.READY or check_message(workload, objects).startswith(_ADMITTED)
+    owner = workloads.owner(workload)
+    has_it = state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
     return JobState.RUNNING if has_it else JobState.STARTING
 
 
@@ -165,7 +167,7 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
             active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
             return str((active or {}).get("message") or "its MultiKueueCluster does not exist, or says nothing yet")
         case JobState.RUNNING | JobState.STARTING:
-            return "" if message.startswith((_ADMITTED, _RECORDED)) and message.endswith(('"', "there")) else message
+            return "; ".join(Message.read(message).parts)
         case JobState.FINISHED | JobState.FAILED:
             return told("Finished")
         case JobState.INACTIVE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -13,6 +12,7 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import was_rejected
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
@@ -20,7 +20,6 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
 from multikueued.reports.worker_answers import WorkerAnswer
 
-_DEADLINE: Final = re.compile(r"moves at (\d{4}-\S+Z)")
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 
 
@@ -76,9 +75,9 @@ def _how(workload: Json, job: JobReport) -> str:
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
-    told = _DEADLINE.search(check_message(workload, objects))
+    told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
     if told is not None:
-        return Step("the job goes to another worker, unless this one is back before", parse_timestamp(told[1]))
+        return Step(f"the job goes to another worker, unless this one is back before: {told}")
     since = cluster_state(objects.clusters_by_name.get(job.worker, {})).since
     text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
     return Step(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
@@ -90,7 +89,7 @@ def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Ste
     for answer in answers:
         if answer.next_attempt is not None:
             yield Step(f"{answer.worker} is asked again", answer.next_attempt)
-    refusing = [one.worker for one in answers if one.state == "Refused" and one.source == "event"]
+    refusing = [one.worker for one in answers if one.state == "Refused"]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"

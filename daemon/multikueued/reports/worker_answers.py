@@ -9,11 +9,12 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueued.reports.answers import asked_again, cluster_state, parts_of, refusals, sent_back
+from multikueue.core.workload.check_message import Message
+from multikueued.reports.answers import cluster_state, refusals
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -37,7 +38,7 @@ class WorkerAnswer:
     source: str
     """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
-    """When a worker that is not connected, or refuses the job, is asked again."""
+    """When a worker that is not connected is asked again."""
     is_ours: bool = False
     """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
 
@@ -68,20 +69,9 @@ def ask_workers(
         return ()
     check = objects.check_of(workload) or objects.queue_check(workload) or ""
     names = dict.fromkeys([*objects.workers_of(check), *job.offered_to, *([job.worker] if job.worker else [])])
-    message = check_message(workload, objects)
-    parts = parts_of(message, names)
-    refused = _refused(workload, message, events, now) if job.state in WAITING_STATES else {}
+    parts = Message.read(check_message(workload, objects)).by_worker(names)
+    refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
     return tuple(_answer(name, workload, job, objects, parts, refused) for name in names)
-
-
-def _refused(workload: Json, message: str, events: Sequence[EventReport], now: datetime) -> dict[str, tuple[str, str]]:
-    """Text and source of each refusal; the check knows better than events."""
-    found = {worker: (text, "event") for worker, text in refusals(events, now).items()}
-    evicted = str((condition(workload, "Evicted") or {}).get("message") or "")
-    for told in (evicted, message):
-        if (back := sent_back(told)) is not None:
-            found[back[0]] = (back[1], "check")
-    return found
 
 
 def _answer(
@@ -90,7 +80,7 @@ def _answer(
     job: JobReport,
     objects: ManagerObjects,
     parts: Mapping[str, str],
-    refused: Mapping[str, tuple[str, str]],
+    refused: Mapping[str, str],
 ) -> WorkerAnswer:
     cluster = objects.clusters_by_name.get(name)
     if cluster is None:
@@ -108,11 +98,10 @@ def _answer(
     if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
     if job.state in WAITING_STATES and name in parts:
-        told, again = asked_again(parts[name])
-        state = "Refused" if again is not None else _state_of_part(told, name, job)
-        return WorkerAnswer(name, state, told, "check", again)
+        state = "Refused" if name in refused else _state_of_part(parts[name], name, job)
+        return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
-        return WorkerAnswer(name, "Refused", *refused[name])
+        return WorkerAnswer(name, "Refused", refused[name], "event")
     if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
         return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
     if job.state in WAITING_STATES and name in job.offered_to and (told := _seen_there(name, workload, objects)):

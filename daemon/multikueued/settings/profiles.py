@@ -100,7 +100,7 @@ class ClusterProfileSettings:
 
     access_providers: tuple[AccessProviderSettings, ...] = ()
     """What may be used, in this order: of a profile the first that it has. Each has a `name` and either `execConfig` or
-    `builtin`; see [workers by ClusterProfile](cluster-profiles.md#settings)."""
+    `builtin`; see [workers by ClusterProfile](workers.md#settings-of-access-providers)."""
     credentials_providers: tuple[AccessProviderSettings, ...] = ()
     """Kueue's old name of `accessProviders`. One of the two may be set."""
     allow_insecure_tls: bool = False

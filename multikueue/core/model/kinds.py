@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from multikueue.core.model.names import GVK, Resource
+from typing import Final
+
+from multikueue.core.model.names import GVK, Json, Resource
 
 KUEUE_GROUP = "kueue.x-k8s.io"
 KUEUE_VERSION = "v1beta2"
@@ -45,3 +47,14 @@ OCM_GROUP = "cluster.open-cluster-management.io"
 PLACEMENT = Resource(GVK(OCM_GROUP, "v1beta1", "Placement"), "placements")
 PLACEMENT_DECISION = Resource(GVK(OCM_GROUP, "v1beta1", "PlacementDecision"), "placementdecisions")
 ADDON_PLACEMENT_SCORE = Resource(GVK(OCM_GROUP, "v1alpha1", "AddOnPlacementScore"), "addonplacementscores")
+
+
+REFUSED: Final = "Refused"
+"""The action of an event about an object that a worker refuses; `related` is the worker. Of a placement that is over:
+why it ended."""
+
+
+def worker_reference(name: str) -> Json:
+    """What names a worker, as events do."""
+    gvk = MULTIKUEUE_CLUSTER.gvk
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": name}

@@ -194,9 +194,8 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
     if awaits_ready(situation):
         yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
-        told = tuple(check_updates.tell_placed(situation, copy))
-        told = told or tuple(check_updates.tell_admitted(situation, worker.name))
-        yield from told or end_move(situation)  # one write of the Workload at a time
+        # one write of the Workload at a time
+        yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
     yield from tell_unmoved(situation)
     yield from sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:
@@ -215,3 +214,35 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker)) if local is not None else None
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+
+
+def follow_copy(situation: Situation) -> Plan:
+    """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
+
+    Its jobs cannot be seen, so their status is not synced. The worker's Kueue still says on the Workload copy how the
+    job ends, and stops it when the manager evicts or deletes it.
+    """
+    return on_recorded_worker(situation, _follow_copy)
+
+
+def _follow_copy(situation: Situation, worker: Worker) -> Plan:
+    copy = worker.workload
+    if copy is None:
+        return Plan((check_updates.retry_vanished(situation),))
+    if workloads.is_finished(copy):
+        return finish_by_copy(situation, worker, copy)
+    if (given_up := give_up(situation, worker, copy)) is not None:
+        return given_up
+    if situation.state is CheckState.PENDING and not workloads.has_had_owner(copy):
+        return _wait_for_job(situation)
+    patch = drift_patch(situation.workload, copy)
+    return Plan(() if patch is None else (PatchWorkload(worker.name, ObjectKey.of(copy), patch),))
+
+
+def _wait_for_job(situation: Situation) -> Plan:
+    """Its job may have been created by an earlier process; none can be created now."""
+    left = LEFTOVER_GRACE - situation.snapshot.quiet_for
+    if left.total_seconds() > 0:
+        return Plan(look_again=left.total_seconds())
+    base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
+    return Plan((check_updates.retry(situation, base),))

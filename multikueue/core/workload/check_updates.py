@@ -11,6 +11,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time, nominated
+from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
 
@@ -42,7 +43,7 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
         return
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
-    yield _admission(situation, _checked(situation, CheckState.RETRY, message))
+    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)))
     yield Announce("Normal", message)
 
 
@@ -60,13 +61,13 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     yield Announce("Warning", _with_previous(situation, base))
 
 
-def nominate(situation: Situation, names: tuple[str, ...], message: str | None = None) -> Effect:
+def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
     """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
     told = _checked(situation, situation.state, message) if message is not None else {}
     return _admission(situation, {"nominatedClusterNames": list(names), **told})
 
 
-def say(situation: Situation, message: str) -> Effect:
+def say(situation: Situation, message: Message) -> Effect:
     """Change what our check says, and nothing else."""
     return _admission(situation, _checked(situation, situation.state, message))
 
@@ -74,12 +75,11 @@ def say(situation: Situation, message: str) -> Effect:
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """Record the worker that gets the job, before the job is created there: the check stays Pending.
 
-    Whoever looks after a crash knows the one cluster that may have this attempt's job. Ready comes last: it makes the
-    manager's Kueue start its own job, and says that the worker has it.
+    One whose check may stay Pending for good is announced at once.
     """
-    if situation.keeps_check_pending:
+    if situation.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
-    return iter((_recorded(situation, cluster, CheckState.PENDING, _reserved(cluster)),))
+    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(reserved_on(cluster))),))
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -91,44 +91,26 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         state: of our check from now on.
         copy: the worker's Workload.
     """
-    message = _admitted(cluster)
-    yield _recorded(situation, cluster, state, _told(situation, cluster, state), copy)
-    if situation.assigned_to != cluster or not situation.message.startswith(message):
-        # Else it has been told, and counted, while the check stayed Pending. (Its message outlasts an eviction.)
-        yield Announce("Normal", message)
+    message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
+    yield _recorded(situation, cluster, state, message, copy)
+    if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
+        # Else it was announced, and counted, when it was recorded.
+        yield Announce("Normal", message.head)
         yield CountAdmitted(cluster_queue(situation.workload), cluster)
 
 
-def _reserved(cluster: ClusterName) -> str:
-    return f'The workload got reservation on "{cluster}", its job is being created there'
-
-
-def _admitted(cluster: ClusterName) -> str:
-    return f'The workload was admitted on "{cluster}"'
-
-
-def _told(situation: Situation, cluster: ClusterName, state: CheckState) -> str:
-    """The check's message once a worker has it, with what its user should know beside that."""
-    told = _admitted(cluster)
+def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
+    """What the user of a Workload that a worker has should know beside that: settings, or pods."""
     undelegated = situation.not_delegated if isinstance(situation.not_delegated, str) else ""
     if missing := situation.snapshot.missing_setting or undelegated:
-        told += f", and new jobs like it are not dispatched: {missing}"
+        yield f"new jobs like it are not dispatched: {missing}"
     if situation.settings.pods_ready and situation.free_here:
         kept = state is CheckState.PENDING
-        told += f", and {'the check stays Pending' if kept else 'it may run on the manager'}: {situation.free_here}"
-    return told
-
-
-def tell_admitted(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
-    """Say in the check's message what has changed since a worker was recorded: settings, or pods."""
-    wanted, bare, told = _told(situation, cluster, situation.state), _admitted(cluster), situation.head
-    outdated = told.startswith(f"{bare}, and ") or (told == _reserved(cluster) and situation.keeps_check_pending)
-    if wanted != told and (wanted != bare or outdated):
-        yield say(situation, wanted)
+        yield f"{'the check stays Pending' if kept else 'it may run on the manager'}: {situation.free_here}"
 
 
 def _recorded(
-    situation: Situation, cluster: ClusterName, state: CheckState, message: str, copy: Json | None = None
+    situation: Situation, cluster: ClusterName, state: CheckState, message: Message, copy: Json | None = None
 ) -> Effect:
     """The write of `clusterName`.
 
@@ -172,7 +154,7 @@ def _with_condition(situation: Situation, workload: Json, kind: str, reason: str
 
 def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None) -> Effect:
     """A write of our check alone, under our own manager name."""
-    entry = _entry(situation, state, _with_previous(situation, base), after)
+    entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
     return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
 
 
@@ -180,13 +162,13 @@ def _admission(situation: Situation, changes: Json) -> Effect:
     return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
 
 
-def _checked(situation: Situation, state: CheckState, message: str) -> Json:
+def _checked(situation: Situation, state: CheckState, message: Message) -> Json:
     """The change of the status that writes our check."""
     return {"admissionChecks": with_check(situation.workload, _entry(situation, state, message))}
 
 
-def _entry(situation: Situation, state: CheckState, message: str, after: timedelta | None = None) -> Json:
-    return check_entry(situation.workload, situation.check, state, message, situation.now, after)
+def _entry(situation: Situation, state: CheckState, message: Message, after: timedelta | None = None) -> Json:
+    return check_entry(situation.workload, situation.check, state, message.render(), situation.now, after)
 
 
 def _with_previous(situation: Situation, base: str) -> str:

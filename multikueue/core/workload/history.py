@@ -13,18 +13,19 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.workloads import cluster_name, noted_worker
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Placement, Worker
-from multikueue.core.workload.words import plain
+from multikueue.core.workload.snapshot import Placement, Unusable, Worker
+from multikueue.core.workload.text import plain
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
-_FIELDS: Final = ("worker", "since", "until", "why", "fault")
+_FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 _AGAIN: Final = "Previously: "
 """How Kueue begins the message of an eviction that is over."""
 
@@ -75,6 +76,9 @@ def new_placements(situation: Situation) -> str | None:
         "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
         "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
     }
+    at = situation.snapshot.worker(ended.worker)
+    if at is not None and (at.refusal is not None or isinstance(at.kind, Unusable)):
+        entry["cause"] = REFUSED
     return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
 
 

@@ -27,7 +27,7 @@ from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
-from multikueue.core.workload.words import plain
+from multikueue.core.workload.text import plain
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""

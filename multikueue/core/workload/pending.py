@@ -13,7 +13,8 @@ from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_updates import admit, nominate, record
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
+from multikueue.core.workload.check_updates import admit, nominate, record, say
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
@@ -35,11 +36,9 @@ from multikueue.core.workload.possible_runs import (
     left_of_short_loss,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, open_next, takes_turns
-from multikueue.core.workload.reasons import reasons
+from multikueue.core.workload.reasons import offered, reasons
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Removing, Worker
-from multikueue.core.workload.waiting import NOBODY_TAKES_IT, may_say, offered
-from multikueue.core.workload.words import with_reasons
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -55,7 +54,9 @@ def dispatch(situation: Situation) -> Plan:
             return Plan((*noted, *stale))
         return Plan((*_hand_over(situation, chosen), *stale))
     if not workloads.other_checks_ready(situation.workload, situation.check):
-        return Plan(stale)  # somebody else's check first: copies would only hold the workers' quota
+        # Somebody else's check first: copies would only hold the workers' quota.
+        is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
+        return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
     if not workloads.is_active(situation.workload):
         return Plan(stale)  # Kueue is about to evict it
     told = tuple(_tell_held_up(situation, runs, left))
@@ -207,13 +208,12 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
-    waits = offered(situation, nomination.names)
-    head = situation.head if nomination.message is None else nomination.message
-    if (nomination.message is None and may_say(head)) or (waits == NOBODY_TAKES_IT and not nomination.binding):
+    waits, head = offered(situation, nomination.names), nomination.message
+    if head is None or (waits == NOBODY_TAKES_IT and not nomination.binding):
         head = waits
     if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
-        message = with_reasons(head, reasons(situation, nomination.names))
-        yield nominate(situation, nomination.names, message if message != situation.message else None)
+        message = Message(head, tuple(reasons(situation, nomination.names)))
+        yield nominate(situation, nomination.names, message)
 
 
 def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:

@@ -23,9 +23,9 @@ from multikueue.core.model.workloads import (
     is_evicted,
     is_finished,
     is_replaced,
-    nominated,
 )
-from multikueue.core.workload.assigned import follow_assigned, follow_unchecked
+from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
+from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.company import with_company
 from multikueue.core.workload.effects import Announce, Effect, Plan
@@ -33,14 +33,13 @@ from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
 from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
-from multikueue.core.workload.unregistered import follow_copy
-from multikueue.core.workload.waiting import Telling, offered, tell_loss, tell_reasons, with_words
 from multikueue.errors import RuleError
 
 
@@ -222,27 +221,23 @@ def _tell_unknown(situation: Situation) -> Plan:
 
 
 def _job(situation: Situation) -> str:
-    why = situation.snapshot.unreadable_job
-    return f"Waiting for its job to be seen: {why}" if why else "Waiting for its job to be seen"
+    return waiting_for_job(situation.snapshot.unreadable_job)
 
 
 def _recorded_worker(situation: Situation) -> str:
+    """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
-    why = f": {worker.unreadable}" if worker is not None and worker.unreadable else ""
-    return f'Waiting for worker cluster "{situation.assigned_to}"{why}'
+    why = worker.unreadable if worker is not None else ""
+    return situation.head or waiting_for_worker(situation.assigned_to, why)
 
 
 def _delegation(situation: Situation) -> str:
-    return f"It cannot be told who runs the job: {situation.not_delegated}"
+    return delegation_unknown(situation.not_delegated)
 
 
 def _group(situation: Situation) -> str:
     del situation
-    return "Waiting for the other parts of its group"
-
-
-def _admission(situation: Situation) -> str:
-    return offered(situation, nominated(situation.workload))
+    return GROUP
 
 
 @attrs.frozen
@@ -253,7 +248,7 @@ class Row:
     applies: Callable[[Situation], bool]
     decide: Callable[[Situation], Plan]
     waits_for: Callable[[Situation], str] | None = None
-    """What the check says meanwhile, if it says nothing; None: it says something, or is not ours to write."""
+    """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
 
@@ -281,14 +276,14 @@ TABLE: tuple[Row, ...] = (
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_loss),
+    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_recorded),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_loss),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_loss),
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded),
+    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("split group", is_split, tell_split, _group),
     Row("waiting group", must_wait, wait_for_group, _group),
-    Row("pending", lambda seen: True, dispatch, _admission, tell_reasons),
+    Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for
 )

@@ -1,20 +1,34 @@
-"""Why a Workload waits, for each worker and in its own words: the part of our check's message behind the head.
+"""What our check says while a Workload waits: no wait is without a word, and each worker's word is told.
 
-Whoever waits must not need a worker's credentials to know why. Only what the caches show is told, and nothing else
-depends on it.
+The head of the message says what is waited for, unless the dispatcher says something there; behind it stand the
+workers' reasons. A new head is written at once. A change of the reasons alone may wait: thousands of Workloads have
+the same, and they change often. Whoever waits must not need a worker's credentials to know why. Only what the caches
+show is told, and nothing else depends on it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeAlias
+
+import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
 from multikueue.core.model.names import Json
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload.check_message import (
+    NOBODY_TAKES_IT,
+    Message,
+    means_the_same,
+    offered_to,
+    part,
+)
+from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.cordons import why_withheld
+from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
@@ -27,7 +41,88 @@ from multikueue.core.workload.snapshot import (
     Unusable,
     Worker,
 )
-from multikueue.core.workload.words import condensed, plain
+from multikueue.core.workload.text import condensed
+
+
+@attrs.frozen
+class Tail:
+    """What stands behind the head of the message."""
+
+    parts: tuple[str, ...] | None = ()
+    """None: nothing new is known, and what stands there stays."""
+    warning: str = ""
+    """What is told in an event as well, once it stands there."""
+    again: timedelta | None = None
+    """After what time there may be something else to tell; None: only a change brings that."""
+
+
+Telling: TypeAlias = Callable[[Situation], Tail]
+
+
+def with_words(
+    situation: Situation, waits_for: Callable[[Situation], str] | None, tells: Telling | None, decided: Plan
+) -> Plan:
+    """A plan that says in the check's message what is waited for, unless it writes the Workload anyway.
+
+    Args:
+        situation: the Workload.
+        waits_for: makes the head; None: what stands there stays.
+        tells: makes what stands behind it; None: nothing, or what stands there stays.
+        decided: the plan so far.
+    """
+    if not workloads.has_quota(situation.workload) or situation.state not in (CheckState.PENDING, CheckState.READY):
+        return decided
+    if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
+        return decided  # the next plan, after that write, has the words
+    tail = tells(situation) if tells is not None else Tail()
+    if tail.again is not None:
+        decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
+    head = _head(situation, waits_for)
+    message = Message(head, tail.parts or ())
+    if head != situation.head:
+        return attrs.evolve(decided, effects=(*decided.effects, say(situation, message)))
+    if tells is None or tail.parts is None or means_the_same(message.render(), situation.message):
+        return decided
+    warned: Iterable[Effect] = [Announce("Warning", tail.warning)] if tail.warning else []
+    return attrs.evolve(decided, telling=(say(situation, message), *warned))
+
+
+def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
+    return situation.head if waits_for is None or situation.state is not CheckState.PENDING else waits_for(situation)
+
+
+def _earlier(seconds: float | None, again: timedelta) -> float:
+    return again.total_seconds() if seconds is None else min(seconds, again.total_seconds())
+
+
+def offered(situation: Situation, names: tuple[str, ...]) -> str:
+    """What is waited for while it is offered to these workers, or to none."""
+    configured = [worker for worker in situation.workers if worker.configured]
+    held = {worker.name for worker in configured if why_withheld(situation, worker)}
+    asked = [name for name in names if name not in held]
+    refused = [worker for worker in configured if worker.refusal is not None]
+    if refused and not asked and all(worker in refused or worker.name in held for worker in configured):
+        return NOBODY_TAKES_IT
+    return offered_to(asked, configured=bool(configured))
+
+
+def tell_reasons(situation: Situation) -> Tail:
+    """What the workers say that it is offered to, and why it is not offered to the others."""
+    if not workloads.other_checks_ready(situation.workload, situation.check):
+        return Tail()
+    passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
+    again = min(filter(None, passing), default=None)
+    return Tail(tuple(reasons(situation, workloads.nominated(situation.workload))), again=again)
+
+
+def tell_recorded(situation: Situation) -> Tail:
+    """What its user should know of a Workload that a worker has: that it cannot be seen, and when the job moves."""
+    worker = situation.assigned_worker
+    if worker is None or not worker.answered:
+        return Tail(None)
+    why, again = loss(situation, worker)
+    lost, warning = ((part(worker.name, why),), f"{worker.name} {why}") if why else ((), "")
+    return Tail((*beside_admitted(situation, situation.state), *lost), warning=warning, again=again)
 
 
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
@@ -37,12 +132,7 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
     """
     for worker in situation.workers:
         if worker.configured and (why := _why_it_waits(situation, worker, names)):
-            yield part(worker, why)
-
-
-def part(worker: Worker, why: str) -> str:
-    """One part of the message."""
-    return f"{worker.name}: {plain(why)}"
+            yield part(worker.name, why)
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
@@ -119,10 +209,10 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     """What to tell about the recorded worker while it is out of sight: with the moment at which its job moves.
 
     Returns:
-        The text, empty while there is nothing to tell; and after what time there may be.
+        Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (f"{worker.name} {_REMOVED}" if worker.removed else ""), None
+        return (_REMOVED if worker.removed else ""), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None
@@ -130,7 +220,7 @@ def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
     if (early := patience - (timeout - left)) > timedelta(0) and _counts(worker):
         return "", early
     removed = "; its MultiKueueCluster is gone" if worker.removed else ""
-    return f"{worker.name} {out_of_sight(worker)}{_deadline(situation.now, left, worker)}{removed}", None
+    return f"{out_of_sight(worker)}{_deadline(situation.now, left, worker)}{removed}", None
 
 
 _REMOVED: Final = (

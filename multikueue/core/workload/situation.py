@@ -17,9 +17,9 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import CheckState, Owner
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.words import head_of
 from multikueue.errors import RuleError
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
@@ -74,8 +74,8 @@ class Situation:
 
     @cached_property
     def head(self) -> str:
-        """That message without what the workers say: a dispatcher's text, or ours."""
-        return head_of(self.message)
+        """The head of that message: a dispatcher's text, or ours."""
+        return Message.read(self.message).head
 
     @cached_property
     def attempt(self) -> str:

@@ -17,6 +17,7 @@ import attrs
 
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
+from multikueue.core.workload.check_message import Message, unrecorded
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import Announce, Effect, Plan
 from multikueue.core.workload.history import note_worker
@@ -89,8 +90,8 @@ def _listed(names: Iterable[str]) -> str:
 
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
-    message = f"No admitting cluster is recorded: {why}"
-    told: list[Effect] = [Announce("Warning", message)]
-    if message != situation.message:
+    message = Message(unrecorded(why))
+    told: list[Effect] = [Announce("Warning", message.head)]
+    if message.render() != situation.message:
         told.insert(0, say(situation, message))
     return Plan(tuple(told), look_again=left.total_seconds() if left is not None else None)

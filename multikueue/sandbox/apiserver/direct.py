@@ -16,6 +16,7 @@ import anyio.lowlevel
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
+from multikueue.kube.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
@@ -73,9 +74,15 @@ class DirectClient:
         self.access = server.access if server else Access(self.registry, None)
         self._user = user
         self._deadline = deadline
+        self._activity = Activity()
 
     def __repr__(self) -> str:
         return f"<DirectClient of {self.registry.name} as {self._user}>"
+
+    @property
+    def last_activity(self) -> float:
+        """When the server was heard last; see `ApiClient`."""
+        return self._activity.last
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """Return the object; see `Reader`."""
@@ -91,6 +98,7 @@ class DirectClient:
             await anyio.lowlevel.checkpoint()
             await self.faults.apply(hit, "request")
             rows = self.registry.cluster.types.values()
+            self._activity.answered()
             found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
             return clone(found.schema) if found is not None else None
         raise AssertionError("unreachable: the connection raises when it does not return")
@@ -184,6 +192,11 @@ class DirectClient:
         on_open: Callable[[], None] | None = None,
     ) -> None:
         """Follow changes until the server ends the stream; see `Watcher`."""
+
+        def shown(event: WatchEvent) -> None:
+            self._activity.sent(event)
+            on_event(event)
+
         with self._connected(f"watch {resource}", idle) as connection:
             row, call = self._arrive("watch", resource, ObjectKey(namespace, ""))
             hit = self.faults.match(call)
@@ -196,7 +209,7 @@ class DirectClient:
             effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
             stream = WatchStream(
                 cursor,
-                CallbackSink(row, on_event, connection),
+                CallbackSink(row, shown, connection),
                 self.faults,
                 effects,
                 timeout=self.registry.watch_timeout(),
@@ -222,6 +235,7 @@ class DirectClient:
             await self.faults.apply(hit, "request")
             result = act(row)
             await self.faults.apply(hit, "reply")
+            self._activity.answered()
             return result
         raise AssertionError("unreachable: the connection raises when it does not return")
 
@@ -252,7 +266,9 @@ class DirectClient:
                 connection.answered()
                 yield connection
         except StatusError as status:
-            raise to_error(status) from status
+            error = to_error(status)
+            self._activity.failed(error)
+            raise error from status
         except ConnectionLostError as lost:
             raise Unreachable(f"{what}: connection reset") from lost
         finally:

@@ -19,7 +19,8 @@ def words(seen: Snapshot) -> list[str]:
 
 
 def test_until_a_worker_is_named_nothing_is_created_or_written() -> None:
-    seen = snapshot(workload(), worker("w1"), worker("w2"))
+    """What the check says of it is all."""
+    seen = snapshot(workload(said="Offered to no worker cluster"), worker("w1"), worker("w2"))
     assert words(seen) == []
     assert decide(seen, External()).look_again is None
 

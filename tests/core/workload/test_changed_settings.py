@@ -20,7 +20,7 @@ from tests.core.wording import in_words
 
 SETTING = 'add "jobset.x-k8s.io/jobset" to integrations.frameworks'
 ADMITTED = 'The workload was admitted on "w1"'
-TOLD = f"{ADMITTED}, and new jobs like it are not dispatched: {SETTING}"
+TOLD = f"{ADMITTED} — new jobs like it are not dispatched: {SETTING}"
 OTHERS = job(managed_by="example.com/other", suspended=False)
 UNDELEGATED = 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "example.com/other"'
 COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
@@ -39,9 +39,7 @@ CHANGED = pytest.mark.parametrize("change", CHANGES)
 
 def told(local: Json, change: str) -> Json:
     """The Workload, once its check says which setting is missing."""
-    message = (
-        TOLD if change != "not delegated" else f"{ADMITTED}, and new jobs like it are not dispatched: {UNDELEGATED}"
-    )
+    message = TOLD if change != "not delegated" else f"{ADMITTED} — new jobs like it are not dispatched: {UNDELEGATED}"
     local["status"]["admissionChecks"][0]["message"] = message
     return local
 
@@ -55,12 +53,12 @@ def seen(change: str, local: Json, *workers: Worker, **facts: Any) -> Snapshot:
 @CHANGED
 @pytest.mark.parametrize("check", ["Ready", "Pending"])
 def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: str) -> None:
-    local = workload(check=check, cluster="w1")
+    local = workload(check=check, cluster="w1", said=ADMITTED)
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
     shown = seen(change, local, there)
     decided = decide(shown)
     written = [
-        effect.object["status"]["admissionChecks"][0] for effect in decided.effects if isinstance(effect, ApplyStatus)
+        effect.object["status"]["admissionChecks"][0] for effect in decided.telling if isinstance(effect, ApplyStatus)
     ]
     assert not {"retry", "rejected", "delete"} & {word.split(":")[0].split()[0] for word in in_words(shown, decided)}
     if check == "Ready" or change == "no adapter":
@@ -68,13 +66,13 @@ def test_what_runs_goes_on_and_its_check_names_the_setting(change: str, check: s
             (check, told(workload(), change)["status"]["admissionChecks"][0]["message"])
         ]
         quiet = seen(change, told(local, change), there)
-        assert not [effect for effect in decide(quiet).effects if isinstance(effect, ApplyStatus)]
+        assert not decide(quiet).telling
 
 
 def test_the_message_goes_once_the_setting_is_back() -> None:
     local = told(workload(check="Ready", cluster="w1"), "draining")
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
-    (effect,) = decide(snapshot(local, there, job=job(suspended=False))).effects
+    (effect,) = decide(snapshot(local, there, job=job(suspended=False))).telling
     assert isinstance(effect, ApplyStatus)
     assert effect.object["status"]["admissionChecks"][0]["message"] == ADMITTED
 

@@ -155,10 +155,11 @@ class TestWaiting:
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
         assert told(snapshot(local, worker("w1", copy_of(local)))) == "Offered to w1"
 
-    def test_a_message_of_somebody_else_stays_in_front(self) -> None:
-        """As Kueue's, after an eviction."""
+    def test_a_message_of_somebody_else_gives_way(self) -> None:
+        """As Kueue's, after an eviction: its cause stands in the condition Evicted."""
         seen = offered(worker("w1", waiting("no room")), head="Reset to Pending after eviction. Previously: Retry")
-        assert told(seen) == "Reset to Pending after eviction. Previously: Retry — w1: no room"
+        (write,) = [one for one in decide(seen).effects if isinstance(one, ApplyStatus)]
+        assert message_of(write) == "Offered to w1 — w1: no room"
 
     def test_control_characters_and_length_are_the_workers_and_not_ours(self) -> None:
         said = told(offered(worker("w1", waiting("a\x1b[31m\nb" + "x" * 1_000))))
@@ -208,9 +209,9 @@ class TestLosses:
     def test_the_deadline_is_told_in_the_message_and_in_an_event(self) -> None:
         decided = decide(self.seen(reach=Lost(MINUTES_AGO)))
         say, warn = decided.telling
-        text = "w1 unreachable since 2026-11-21T11:55:00Z; moves at 2026-11-21T12:10:00Z"
-        assert message_of(say) == f"{self.ADMITTED} — {text}"
-        assert warn == Announce("Warning", text)
+        text = "unreachable since 2026-11-21T11:55:00Z; moves at 2026-11-21T12:10:00Z"
+        assert message_of(say) == f"{self.ADMITTED} — w1: {text}"
+        assert warn == Announce("Warning", f"w1 {text}")
 
     def test_a_short_loss_is_not_told(self) -> None:
         """An API server that is restarted is back within a minute."""
@@ -234,10 +235,10 @@ class TestLosses:
 
     def test_one_that_cannot_be_read_keeps_its_job(self) -> None:
         decided = decide(self.seen(reach=Unreadable()))
-        assert message_of(decided.telling[0]).endswith("w1 answers with more than may be read; stays there")
+        assert message_of(decided.telling[0]).endswith("w1: answers with more than may be read; stays there")
 
     def test_a_cluster_that_was_deleted_by_hand_is_told(self) -> None:
         lost = decide(self.seen(reach=Lost(MINUTES_AGO, seen=False), removed=True))
         assert message_of(lost.telling[0]).endswith("moves at 2026-11-21T12:10:00Z; its MultiKueueCluster is gone")
         runs = decide(self.seen(removed=True))
-        assert "w1 has no MultiKueueCluster any more" in message_of(runs.telling[0])
+        assert "w1: has no MultiKueueCluster any more" in message_of(runs.telling[0])

@@ -49,7 +49,7 @@ sync += ["warn"]
 LOCAL: dict[str, WorkloadFacts] = {
     "rejected": {"check": "Rejected"},
     "no quota": {"quota": False},
-    "pending": {},
+    "pending": {"said": "Offered to no worker cluster"},
     "offered": {"nominated": ("w1",)},
     "assigned": {"cluster": "w1", "check": "Ready"},
     "recorded": {"cluster": "w1"},

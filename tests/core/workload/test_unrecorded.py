@@ -80,7 +80,8 @@ def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_ha
     seen = snapshot(NOMINATED, running("w1", NOMINATED), lost)
     assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
     seen = snapshot(NOMINATED, worker("w1"), lost)
-    assert in_words(seen, decide(seen)) == ["nominate w1", "warn"]
+    told = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
+    assert in_words(seen, decide(seen)) == [f"say {told}", "warn"]
     back = attrs.evolve(running("w2", NOMINATED), configured=False)
     seen = snapshot(NOMINATED, worker("w1"), back)
     assert in_words(seen, decide(seen)) == ["nominate w2"]

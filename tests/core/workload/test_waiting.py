@@ -66,7 +66,7 @@ def test_another_controller_that_nominates_nobody_is_waited_for() -> None:
         (silent(other_checks={"other": "Pending"}), {}, "Waiting for the other admission checks"),
         (silent(), {"job": {}}, "Waiting for its job to be seen"),
         (silent(index="1"), {"siblings": (workload(name="a", index="0"),)}, "Waiting for the other parts of its group"),
-        (silent(cluster="w1", elastic=True, replaces="older"), {}, 'Waiting for worker cluster "w1" — w1 unreachable'),
+        (silent(cluster="w1", elastic=True, replaces="older"), {}, 'Waiting for worker cluster "w1" — w1: unreachable'),
     ],
     ids=["other checks", "job unknown", "group", "slice"],
 )
@@ -74,7 +74,6 @@ def test_each_other_wait_has_its_words(local: Json, facts: Json, told: str) -> N
     assert said(snapshot(local, worker("w1", reach=Lost()), **facts)) == told
 
 
-def test_what_is_said_already_stays() -> None:
-    """Kueue's word after an eviction, for example, until a worker is recorded."""
+def test_what_is_said_already_is_not_written_again() -> None:
     local = workload(nominated=("w1",))
     assert decide(snapshot(local, worker("w1", copy_of(local)))).effects == ()

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.incremental import Round
-from multikueue.core.workload.words import MAX_PART, condensed, head_of, plain, tells_the_same, with_reasons
+from multikueue.core.workload.check_message import Message, means_the_same
+from multikueue.core.workload.text import MAX_PART, condensed, plain
 
 TOO_SMALL = (
     "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, previously considered "
@@ -57,18 +58,44 @@ def test_what_kueue_says_about_quota_is_told_shorter() -> None:
 def test_the_head_is_read_back_as_it_was_written(head: str, parts: list[str]) -> None:
     """Also one that has in it what stands between head and reasons."""
     for one in (head, f"{head} — {head}"):
-        assert head_of(with_reasons(one, parts)) == one
+        assert Message.read(Message(one, tuple(parts)).render()).head == one
 
 
 def test_a_round_goes_on_whatever_stands_behind_it() -> None:
     told = "The workload is offered to [w1], round 2 since 2026-11-21T12:00:00.000Z"
     for tail in ([], ["w1: no quota"], ["w1: no quota", "w2: not nominated yet"]):
-        assert Round.parse(head_of(with_reasons(told, tail))) == Round.parse(told)
+        assert Round.parse(Message.read(Message(told, tuple(tail)).render()).head) == Round.parse(told)
 
 
 def test_times_a_few_seconds_apart_mean_the_same() -> None:
     """They are computed anew with each look; nobody is told of that."""
     one = "w1: asked again at 2026-11-21T12:05:00Z: denied"
-    assert tells_the_same(one, "w1: asked again at 2026-11-21T12:05:01Z: denied")
-    assert not tells_the_same(one, "w1: asked again at 2026-11-21T12:06:00Z: denied")
-    assert not tells_the_same(one, "w1: asked again at 2026-11-21T12:05:00Z: denied again")
+    assert means_the_same(one, "w1: asked again at 2026-11-21T12:05:01Z: denied")
+    assert not means_the_same(one, "w1: asked again at 2026-11-21T12:06:00Z: denied")
+    assert not means_the_same(one, "w1: asked again at 2026-11-21T12:05:00Z: denied again")
+
+
+@pytest.mark.parametrize(
+    ("message", "parts"),
+    [
+        ("", {}),
+        ("Offered to w1, w2", {}),
+        ("Offered to w1 — w1: insufficient quota", {"w1": "insufficient quota"}),
+        (
+            'Round 2 — w1: LocalQueue "a" doesn\'t exist · w2: said; w1: no · w10: x',
+            {"w1": 'LocalQueue "a" doesn\'t exist', "w2": "said; w1: no", "w10": "x"},
+        ),
+        (
+            'The workload was admitted on "w1" — '
+            "w1: unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z",
+            {"w1": "unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z"},
+        ),
+        ("Said by a dispatcher — nothing of ours", {}),
+    ],
+)
+def test_the_parts_of_a_message(message: str, parts: dict[str, str]) -> None:
+    assert Message.read(message).by_worker(["w1", "w2", "w10"]) == parts
+
+
+def test_no_worker_has_no_part() -> None:
+    assert Message.read("a — b: c").by_worker([]) == {}

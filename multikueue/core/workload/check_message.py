@@ -1,0 +1,112 @@
+"""The message of our admission check: for people, and made nowhere else.
+
+It has a head, which is the dispatcher's or ours, and behind ` — ` the parts, joined by ` · `: what each worker says,
+and what else its user should know. Nothing follows from its words. A dispatcher alone reads its own head back.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.workload.text import BEFORE_PARTS, BETWEEN_PARTS, plain
+
+SAME_TIME: Final = 5.0
+"""Seconds by which two times in texts may differ that mean the same: they are computed anew with each look."""
+_TIME: Final = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+
+NOBODY_TAKES_IT: Final = "No worker cluster takes it"
+"""The head while all workers refuse."""
+OTHER_CHECKS: Final = "Waiting for the other admission checks"
+GROUP: Final = "Waiting for the other parts of its group"
+
+
+@attrs.frozen
+class Message:
+    """What the check says."""
+
+    head: str
+    parts: tuple[str, ...] = ()
+
+    def render(self) -> str:
+        """The text. `read` finds the head in it whatever that is."""
+        tail = BETWEEN_PARTS.join(filter(None, self.parts))
+        return f"{self.head}{BEFORE_PARTS}{tail}" if tail or BEFORE_PARTS in self.head else self.head
+
+    @classmethod
+    def read(cls, text: str) -> Message:
+        """Take a text apart by what stands between its parts."""
+        head, separator, tail = text.rpartition(BEFORE_PARTS)
+        return cls(head, tuple(tail.split(BETWEEN_PARTS)) if tail else ()) if separator else cls(text)
+
+    def by_worker(self, names: Collection[str]) -> dict[str, str]:
+        """What the workers of these names say."""
+        found = (one.partition(": ") for one in self.parts)
+        return {name: why for name, _, why in found if name in names}
+
+
+def part(worker: str, why: str) -> str:
+    """What one worker says."""
+    return f"{worker}: {plain(why)}"
+
+
+def waiting_for_job(why: str) -> str:
+    """The head while the manager's job does not show."""
+    return f"Waiting for its job to be seen{_because(why)}"
+
+
+def waiting_for_worker(worker: str | None, why: str) -> str:
+    """The head while a worker is recorded, and nothing else is said."""
+    return f'Waiting for worker cluster "{worker}"{_because(why)}'
+
+
+def delegation_unknown(why: object) -> str:
+    """The head while it is not known whether the manager runs the job."""
+    return f"It cannot be told who runs the job: {why}"
+
+
+def offered_to(names: Iterable[str], *, configured: bool) -> str:
+    """The head while it is offered to workers.
+
+    Args:
+        names: of these.
+        configured: whether the MultiKueueConfig lists any worker.
+    """
+    none = "no worker cluster" if configured else "no worker cluster: the MultiKueueConfig lists none that is known"
+    return f"Offered to {', '.join(names) or none}"
+
+
+def reserved_on(worker: str) -> str:
+    """The head while a worker is recorded, and its job is created there."""
+    return f'The workload got reservation on "{worker}", its job is being created there'
+
+
+def admitted_on(worker: str) -> str:
+    """The head once a worker has it."""
+    return f'The workload was admitted on "{worker}"'
+
+
+def unrecorded(why: str) -> str:
+    """The head while the check is Ready and nothing is recorded."""
+    return f"No admitting cluster is recorded: {why}"
+
+
+def _because(why: str) -> str:
+    return f": {why}" if why else ""
+
+
+def means_the_same(one: str, other: str) -> bool:
+    """Whether two messages differ in nothing but times that are a few seconds apart."""
+    if one == other:
+        return True
+    times = zip(_TIME.findall(one), _TIME.findall(other), strict=False)
+    return _TIME.sub("", one) == _TIME.sub("", other) and all(_are_near(*pair) for pair in times)
+
+
+def _are_near(one: str, other: str) -> bool:
+    first, second = parse_timestamp(one), parse_timestamp(other)
+    return first is not None and second is not None and abs((first - second).total_seconds()) <= SAME_TIME
