@@ -37,7 +37,7 @@ def failed_on(placements: Sequence[Json], workers: Iterable[str]) -> frozenset[s
     """The workers of a job's config that it does not go to: those it failed on since all of them had failed it.
 
     Args:
-        placements: of the job, the last one at the end (`core.workload.placements`).
+        placements: of the job, the last one at the end (`core.workload.history`).
         workers: those that could take it.
     """
     able, failed = set(workers), set[str]()
