@@ -110,6 +110,14 @@ def simulation(session: nox.Session) -> None:
 
 
 @nox.session
+def dispatch(session: nox.Session) -> None:
+    """What choosing workers costs and brings, beside AllAtOnce: seed 1 at load 0.6; `-- --seeds 3` is all of it."""
+    install(session, "tests")
+    arguments = session.posargs or ("--seeds", "1", "--scenario", "load 0.6")
+    session.run("python", "-m", "tests.dispatch.floors", *arguments)
+
+
+@nox.session
 def soak(session: nox.Session) -> None:
     """Weeks of a fleet on virtual time: does anything in the daemon grow? `nox -s soak -- --weeks 2`."""
     install(session, "tests")

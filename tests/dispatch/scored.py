@@ -1,0 +1,291 @@
+"""The scored dispatcher, as the simulated engine asks it: facts from batched statuses, and one ledger of claims."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from statistics import median
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts
+from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.core.dispatchers.scored.penalties import FAULT, Failures
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.dispatchers.scored.reading import request
+from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
+from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from tests.dispatch.clock import moment
+from tests.dispatch.kueue import ClusterQueue, Copy
+from tests.dispatch.manager import Manager
+from tests.dispatch.quota import QuotaNode
+from tests.dispatch.sites import ONE_WAY, Site
+from tests.dispatch.workloads import Workload
+
+RESOURCES: Final = ("nvidia.com/gpu", "cpu")
+NAMESPACE: Final = "team"
+JUST_WON: Final = 3.0
+"""Seconds for which a copy with quota may be missing in the status."""
+TICK: Final = 5.0
+"""Seconds after which the ledger is asked at the latest."""
+SAMPLES: Final = 50
+
+
+@attrs.define
+class _Known:
+    """One worker, as the manager sees it."""
+
+    site: Site
+    base: Candidate
+    place: Place
+    facts: QueueFacts | None = None
+    due: bool = False
+    """Whether its Kueue is about to write a status."""
+    offered: set[str] = attrs.field(factory=set)
+    """Names of jobs whose copies have no quota there, as far as is known."""
+    failures: Failures = attrs.field(factory=Failures)
+
+
+class ScoredPolicy:
+    """See `manager.Policy`."""
+
+    def __init__(self, manager: Manager, profile: Profile) -> None:
+        self._manager = manager
+        self._clock = manager.clock
+        self._dispatcher = Scored({"default": profile})
+        self._stale = manager.settings.stale
+        self._ledger = Ledger()
+        self._known = {site.name: self._know(site) for site in manager.sites.values()}
+        self._by_queue = [[self._known[site.name] for site in sites] for sites in manager.by_queue]
+        self._objects: dict[ObjectKey, tuple[Workload, Json]] = {}
+        self._entries: dict[ObjectKey, Entry] = {}
+        self._jobs: dict[str, JobFacts] = {}
+        self._ended: dict[tuple[int, int], deque[float]] = defaultdict(lambda: deque(maxlen=SAMPLES))
+        self._run_times: dict[tuple[int, int], float] = {}
+        self._ticking = False
+        for known in self._known.values():
+            self._status(known, *self._snapshot(known))
+
+    def nominate(self, workload: Workload) -> Nomination:
+        """See `manager.Policy`."""
+        key = ObjectKey(NAMESPACE, workload.job.name)
+        known = self._objects.get(key)
+        obj = known[1] if known else self._arrive(key, workload)
+        now = moment(self._clock.now)
+        places = self._by_queue[workload.job.queue]
+        candidates = Candidates(
+            tuple(self._candidate(one, workload, key) for one in places),
+            workload.nominated,
+            workload.message,
+            self._facts(workload),
+        )
+        answer = self._dispatcher.nominate(obj, candidates, now)
+        said = workload.message if answer.message is None else answer.message
+        after = Candidates(candidates.workers, answer.names, said, candidates.job)
+        self._enter(key, obj, after, workload)
+        for one in places:
+            (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
+        self._tick_later()
+        return answer
+
+    def settled(self, workload: Workload) -> None:
+        """See `manager.Policy`: what it has won may be missing in the status for a while."""
+        key = ObjectKey(NAMESPACE, workload.job.name)
+        for one in self._by_queue[workload.job.queue]:
+            one.offered.discard(workload.job.name)
+        known = self._objects.pop(key, None)
+        self._entries.pop(key, None)
+        if workload.winner is not None:
+            self._clock.after(JUST_WON, self._forget, key)
+        elif known or workload.placements:
+            self._ledger.drop(key)
+            if workload.placements:
+                self._blame(workload)
+
+    def ended(self, workload: Workload, site: Site, copy: Copy) -> None:
+        """See `manager.Policy`: its run time is a sample, and its worker is well."""
+        kind = workload.job.queue, workload.job.size
+        self._ended[kind].append(self._clock.now - (workload.started or 0.0))
+        self._run_times[kind] = median(self._ended[kind])
+        self._known[site.name].failures = Failures()
+
+    def touched(self, site: Site) -> None:
+        """See `manager.Policy`: its Kueue writes a status soon, for all changes until then."""
+        known = self._known.get(site.name) if hasattr(self, "_known") else None
+        if known and not known.due:
+            known.due = True
+            self._clock.after(self._stale, self._write_status, known)
+
+    def _know(self, site: Site) -> _Known:
+        worker = site.worker
+        labels = {f"gpu/{flavor.model}": "true" for flavor in worker.flavors} | {"region": worker.region}
+        speed = sum(f.speed * (f.gpus or 1) for f in worker.flavors) / sum(f.gpus or 1 for f in worker.flavors)
+        told = {"multikueue.dev/cost": str(worker.cost), "multikueue.dev/speed": f"{speed:.3f}"}
+        base = Candidate(ClusterName(site.name), labels=labels, annotations=told)
+        return _Known(site, base, (ClusterName(site.name), "pool"))
+
+    def _candidate(self, known: _Known, workload: Workload, key: ObjectKey) -> Candidate:
+        now, name = moment(self._clock.now), known.site.name
+        said, copy = workload.answers.get(name), workload.copies.get(name)
+        return Candidate(
+            known.base.name,
+            known.base.labels,
+            known.base.annotations,
+            available=known.site.reachable,
+            nominated=name in workload.nominated,
+            conditions=_conditions(said),
+            gate_open=said is not None and copy is not None and bool(workload.job.priority) and not copy.gated,
+            queue=known.facts,
+            net=self._ledger.net(key, known.place, now),
+            leads=bool(workload.job.priority) and self._ledger.leads(key, known.place),
+        )
+
+    def _facts(self, workload: Workload) -> JobFacts:
+        known = self._jobs.get(workload.job.name)
+        run_time = self._run_times.get((workload.job.queue, workload.job.size))
+        if known is None or known.run_time != run_time:
+            known = JobFacts(request(_manifest(workload)), run_time=run_time)
+            self._jobs[workload.job.name] = known
+        return known
+
+    def _arrive(self, key: ObjectKey, workload: Workload) -> Json:
+        obj = _manifest(workload)
+        self._objects[key] = workload, obj
+        bare = tuple(
+            attrs.evolve(one.base, queue=one.facts, available=one.site.reachable)
+            for one in self._by_queue[workload.job.queue]
+        )
+        self._enter(key, obj, Candidates(bare, (), workload.message, self._facts(workload)), workload)
+        return obj
+
+    def _enter(self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload) -> None:
+        """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
+        names = candidates.nominated
+        entry = self._entries.get(key)
+        settled = not workload.answers and all(worker.available for worker in candidates.workers)
+        if entry is not None and settled:
+            entry = attrs.evolve(entry, offered=tuple(self._known[name].place for name in names))
+        else:
+            entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
+        if entry is None:
+            self._ledger.drop(key)
+        else:
+            self._entries[key] = entry
+            self._ledger.put(entry)
+
+    def _forget(self, key: ObjectKey) -> None:
+        if key not in self._objects:
+            self._ledger.drop(key)
+
+    def _blame(self, workload: Workload) -> None:
+        latest = workload.placements[-1]
+        known = self._known[latest.worker]
+        if latest.reason != "Preempted":
+            known.failures = known.failures.failed(workload.job.tenant, moment(self._clock.now))
+            self.touched(known.site)
+
+    def _write_status(self, known: _Known) -> None:
+        known.due = False
+        known.site.later(ONE_WAY, self._status, known, *self._snapshot(known))
+
+    def _snapshot(self, known: _Known) -> tuple[Tree, int]:
+        """What the statuses of a worker say."""
+        site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
+        queues = {"pool": _node(site.ours, flavors)}
+        if site.theirs is not site.ours:
+            queues["own"] = _node(site.theirs, flavors)
+        return Tree(queues), site.ours.pending
+
+    def _status(self, known: _Known, tree: Tree, pending: int) -> None:
+        now, before = moment(self._clock.now), known.facts
+        others = max(0, pending - len(known.offered))
+        since = (before.others_since if before and before.others_pending else now) if others else None
+        known.facts = QueueFacts(
+            "pool",
+            (Group(frozenset(RESOURCES), tuple(flavor.model for flavor in known.site.worker.flavors)),),
+            free=tree.available("pool"),
+            ceiling=tree.ceiling("pool"),
+            nominal=tree.nominal("pool"),
+            others_pending=others,
+            others_since=since,
+            within="LowerPriority",
+            reclaim="Any" if known.site.ours.reclaim else "Never",
+            lent=tree.lent("pool"),
+            penalized_until=known.failures.until,
+        )
+        self._ledger.set_queue(known.place, known.facts)
+        self._wake()
+
+    def _wake(self) -> None:
+        for key in self._ledger.woken(moment(self._clock.now)):
+            if known := self._objects.get(key):
+                self._manager.look(known[0])
+
+    def _tick_later(self) -> None:
+        if not self._ticking:
+            self._ticking = True
+            self._clock.after(TICK, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = False
+        if self._objects:
+            self._wake()
+            self._tick_later()
+
+
+def _conditions(said: str | None) -> tuple[Json, ...]:
+    if said is None:
+        return ()
+    if said == "BlockedOnPreemptionGates":
+        return ({"type": said, "status": "True"},)
+    return ({"type": "QuotaReserved", "status": "False", "reason": said},)
+
+
+def _node(queue: ClusterQueue, flavors: list[str]) -> Node:
+    """In thousandths."""
+    node: QuotaNode = queue.node
+    keys = [(flavor, resource) for flavor in flavors for resource in RESOURCES]
+    quotas = {key: Quota(amount * 1000) for key, amount in zip(keys, node.nominal, strict=True)}
+    usage = {key: amount * 1000 for key, amount in zip(keys, node.usage, strict=True)}
+    return Node("fleet" if node.parent else None, quotas, usage)
+
+
+def _manifest(workload: Workload) -> Json:
+    """Its Workload on the manager, as Kueue and we write it."""
+    job = workload.job
+    annotations: dict[str, Any] = {}
+    if job.model:
+        annotations["multikueue.dev/cluster-selector"] = f"gpu/{job.model}"
+    if job.region:
+        annotations["multikueue.dev/cluster-preference"] = f"region={job.region}:100"
+    if workload.placements:
+        annotations["multikueue.dev/placements"] = json.dumps(
+            [
+                {"worker": one.worker, "why": one.reason} | ({"fault": FAULT} if one.reason != "Preempted" else {})
+                for one in workload.placements
+            ]
+        )
+    usage = {name: str(amount) for name, amount in zip(RESOURCES, job.request, strict=True) if amount}
+    reserved = timestamp(moment(workload.reserved or 0.0))
+    return {
+        "metadata": {
+            "name": job.name,
+            "namespace": NAMESPACE,
+            "uid": f"uid-{job.name}",
+            "creationTimestamp": timestamp(moment(workload.queued)),
+            "annotations": annotations,
+        },
+        "spec": {"priority": job.priority, "podSets": [{"name": "main", "count": 1}]},
+        "status": {
+            "admission": {
+                "clusterQueue": f"queue-{job.queue}",
+                "podSetAssignments": [{"name": "main", "count": 1, "resourceUsage": usage}],
+            },
+            "conditions": [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": reserved}],
+        },
+    }

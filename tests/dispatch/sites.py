@@ -1,0 +1,157 @@
+"""Workers while they are simulated: their Kueues, their own users, and what runs there."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import attrs
+
+from tests.dispatch.clock import Call, Clock
+from tests.dispatch.kueue import ClusterQueue, Copy, Kueue, State
+from tests.dispatch.load import Job, Worker
+from tests.dispatch.quota import QuotaNode
+
+ADMISSION: Final = 0.05
+"""Seconds from the quota to its sight."""
+ONE_WAY: Final = 0.05
+"""Half of a round trip."""
+PODS_READY: Final = 300.0
+"""Seconds after which a broken worker evicts what it has admitted."""
+
+
+class Observer(Protocol):
+    """What a worker's watch tells the manager, at once; the way takes its time there."""
+
+    def reported(self, site: Site, copy: Copy) -> None:
+        """Ours has quota."""
+
+    def answered(self, site: Site, copy: Copy) -> None:
+        """Ours is refused, or kept by its gate."""
+
+    def ended(self, site: Site, copy: Copy) -> None:
+        """The job of ours has ended."""
+
+    def stopped(self, site: Site, copy: Copy, reason: str) -> None:
+        """Ours has lost its quota."""
+
+    def touched(self, site: Site) -> None:
+        """A ClusterQueue's status changes."""
+
+
+@attrs.define(eq=False)
+class OwnRun:
+    """A job of a worker's own user."""
+
+    job: Job
+    started: float | None = None
+    """None: not yet."""
+
+
+class Site:
+    """One worker. With a cohort, `theirs` is the ClusterQueue of its own users; else that is `ours`, too."""
+
+    def __init__(self, clock: Clock, worker: Worker, observer: Observer) -> None:
+        self.worker = worker
+        self.name = worker.name
+        self.own = [OwnRun(job) for job in worker.own]
+        self._clock = clock
+        self._observer = observer
+        amounts = [amount for flavor in worker.flavors for amount in flavor.quota]
+        if worker.cohort:
+            top = QuotaNode([0] * len(amounts))
+            kept = [int(amount * worker.cohort) for amount in amounts]
+            self.theirs = ClusterQueue(QuotaNode(kept, top), reclaim=True)
+            rest = [amount - part for amount, part in zip(amounts, kept, strict=True)]
+            self.ours = ClusterQueue(QuotaNode(rest, top), reclaim=True)
+            self.kueue = Kueue(clock, (self.ours, self.theirs), self)
+        else:
+            self.ours = self.theirs = ClusterQueue(QuotaNode(amounts))
+            self.kueue = Kueue(clock, (self.ours,), self)
+        for run in self.own:
+            clock.at(run.job.submit, self._submit_own, run)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the manager can talk to it."""
+        lost = self.worker.lost
+        return lost is None or not lost[0] <= self._clock.now < lost[1]
+
+    def later(self, delay: float, call: Call, *args: object) -> None:
+        """What passes between the manager and it waits until it can be reached."""
+        lost = self.worker.lost
+        moment = self._clock.now + delay
+        if lost and lost[0] <= moment < lost[1]:
+            moment = lost[1] + delay
+        self._clock.at(moment, call, *args)
+
+    def create(self, copy: Copy) -> None:
+        """A request has arrived: offer it."""
+        if copy.state is State.PENDING:
+            self.kueue.submit(copy, self.ours)
+
+    def delete(self, copy: Copy) -> bool:
+        """A request has arrived: take it away; says whether it had quota."""
+        had_quota = copy.state is State.RESERVED
+        self.kueue.remove(copy, self.ours)
+        return had_quota
+
+    def start(self, copy: Copy, job: Job) -> bool:
+        """A request has arrived: run its job; says whether it runs."""
+        if copy.state is not State.RESERVED:
+            return False
+        if self.worker.broken:
+            self._clock.after(PODS_READY, self._unready, copy)
+        else:
+            self._clock.after(self.duration(copy, job), self._ended, copy)
+        return True
+
+    def duration(self, copy: Copy, job: Job) -> float:
+        """Seconds that it runs here, staging with it."""
+        return self.staging(job) + job.runtime / self.worker.flavors[copy.flavor].speed
+
+    def staging(self, job: Job) -> float:
+        """Seconds until its data are here."""
+        return job.staging if job.region and job.region != self.worker.region else 0.0
+
+    def admitted(self, copy: Copy) -> None:
+        """See `kueue.Listener`."""
+        if isinstance(copy.owner, OwnRun):
+            self._clock.after(ADMISSION, self._start_own, copy, copy.owner)
+        else:
+            self._observer.reported(self, copy)
+
+    def answered(self, copy: Copy) -> None:
+        """See `kueue.Listener`."""
+        if not isinstance(copy.owner, OwnRun):
+            self._observer.answered(self, copy)
+
+    def preempted(self, copy: Copy) -> None:
+        """See `kueue.Listener`: its user's job waits again, as old as before; ours is the manager's affair."""
+        if isinstance(copy.owner, OwnRun):
+            copy.owner.started = None
+            self._clock.after(0.0, self._submit_own, copy.owner)
+        else:
+            self._observer.stopped(self, copy, "Preempted")
+
+    def changed(self) -> None:
+        """See `kueue.Listener`."""
+        self._observer.touched(self)
+
+    def _submit_own(self, run: OwnRun) -> None:
+        flavors = self.worker.usable(run.job)
+        self.kueue.submit(Copy(run, run.job.request, flavors, run.job.priority, run.job.submit), self.theirs)
+
+    def _start_own(self, copy: Copy, run: OwnRun) -> None:
+        if copy.state is State.RESERVED:
+            run.started = self._clock.now
+            self._clock.after(self.duration(copy, run.job), self.kueue.remove, copy, self.theirs)
+
+    def _ended(self, copy: Copy) -> None:
+        if copy.state is State.RESERVED:
+            self.kueue.remove(copy, self.ours)
+            self._observer.ended(self, copy)
+
+    def _unready(self, copy: Copy) -> None:
+        if copy.state is State.RESERVED:
+            self.kueue.remove(copy, self.ours)
+            self._observer.stopped(self, copy, "PodsReadyTimeout")

@@ -1,0 +1,81 @@
+"""Small fleets: what each policy must show at any size."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from tests.dispatch.fleet import Wanted, draw
+from tests.dispatch.load import Flavor, Job, Load, Worker
+from tests.dispatch.manager import Settings
+from tests.dispatch.measures import Measures
+from tests.dispatch.policies import POLICIES
+from tests.dispatch.simulation import simulate
+
+SMALL = Wanted(workers=5, jobs=300, load=0.7)
+
+
+def run(policy: str, wanted: Wanted = SMALL, seed: int = 1) -> Measures:
+    return simulate(draw(wanted, seed), POLICIES[policy], Settings())
+
+
+def hour(name: str, submit: float = 0.0, gpus: int = 4, priority: int = 0) -> Job:
+    return Job(name, submit, "tenant", (gpus, 0), 3600.0, priority=priority)
+
+
+def workers(*names: str) -> tuple[Worker, ...]:
+    return tuple(Worker(name, (Flavor("a100", 4, 0),)) for name in names)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_same_seed_gives_the_same_measures_and_another_one_others(policy: str) -> None:
+    first, second, other = run(policy), run(policy), run(policy, seed=2)
+
+    assert repr(first) == repr(second)
+    assert first != other
+    assert first["unfinished"] == 0
+
+
+def test_all_at_once_asks_everybody_and_takes_back_from_all_but_one() -> None:
+    assert run("all-at-once")["requests"] == 2 * SMALL.workers
+
+
+def test_incremental_asks_three_first() -> None:
+    load = Load((hour("job"),), workers("a", "b", "c", "d"))
+
+    assert simulate(load, POLICIES["incremental"], Settings())["requests"] == 6
+
+
+def test_a_copy_is_as_old_as_its_offer_or_as_its_job() -> None:
+    """The young job is offered first, to the only worker that the other one is offered to in the second round."""
+    load = Load((hour("running"), hour("old", 1), hour("young", 2)), workers("a"))
+
+    for policy in POLICIES:
+        waits = simulate(load, POLICIES[policy], Settings(unlimited=True))
+        assert waits["unfinished"] == 0
+        assert waits["wait_p90"] >= 7000
+
+
+def test_what_a_broken_worker_evicts_comes_back_to_it_until_it_is_given_up() -> None:
+    """As it is asked first, and admits as fast as the others."""
+    load = Load((hour("job"),), (attrs.evolve(workers("a")[0], broken=True), *workers("b")))
+
+    found = simulate(load, POLICIES["all-at-once"], Settings(requeues=3))
+
+    assert (found["unfinished"], found["evictions"]) == (1, 4)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_job_of_a_lost_worker_runs_again_elsewhere(policy: str) -> None:
+    load = Load((hour("job"),), (attrs.evolve(workers("a")[0], lost=(60.0, 7200.0)), *workers("b")))
+    for first in (load, attrs.evolve(load, workers=load.workers[::-1])):
+        assert simulate(first, POLICIES[policy], Settings())["makespan_h"] < 1.5
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_an_urgent_job_preempts(policy: str) -> None:
+    load = Load((hour("job"), hour("urgent", 600.0, priority=1)), workers("a"))
+
+    found = simulate(load, POLICIES[policy], Settings(unlimited=True))
+
+    assert (found["preemptions"], found["unfinished"]) == (1, 0)
