@@ -325,7 +325,7 @@ async def test_an_event_in_the_jobs_namespace_has_no_address_of_a_worker() -> No
     executing = EffectExecutor(lambda _: None, emitted, WorkloadMemory())
     note = 'worker cluster "w1" refuses it: dial https://10.11.12.13:6443/apis and 10.1.2.3:443'
     await executing.execute(a_workload(uid="u"), (Announce("Warning", note),))
-    told = emitted.emit.call_args.kwargs["note"]
+    told = emitted.emit.call_args.args[4]
     assert told == 'worker cluster "w1" refuses it: dial [address] and [address]'
 
 
@@ -473,7 +473,7 @@ async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
     executing = EffectExecutor(fleet.target, emitted, fleet.memory)
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (effect,))
-    assert emitted.emit.call_args.kwargs["note"].startswith(told)
+    assert emitted.emit.call_args.args[4].startswith(told)
 
 
 async def test_a_change_of_what_is_gone_is_no_news() -> None:
