@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 import attrs
-from cryptography import x509
 
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.model.names import Json
@@ -66,6 +65,8 @@ def token_expires(token: str) -> datetime | None:
 
 def certificate_expires(pem: str) -> datetime | None:
     """When the first certificate expires; None: there is none that can be read."""
+    from cryptography import x509  # only who reads certificates pays for it
+
     try:
         return x509.load_pem_x509_certificate(pem.encode()).not_valid_after_utc if pem else None
     except ValueError:
