@@ -14,7 +14,7 @@ from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
 from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
 from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
@@ -234,11 +234,12 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
-    waits, head = offered(situation, nomination.names), nomination.message
+    waits, before = offered(situation, nomination.names), workloads.nominated(situation.workload)
     nobody = waits == NOBODY_TAKES_IT and not nomination.binding and bool(nomination.names)
-    if head is None or nobody:
+    head = situation.head if nomination.message is None else nomination.message
+    if nobody or (nomination.message is None and (not before or is_replaceable(head))):
         head = waits
-    if nomination.names != workloads.nominated(situation.workload) or head != situation.head:
+    if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
 

@@ -22,6 +22,7 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
     Message,
+    is_replaceable,
     means_the_same,
     offered_to,
     part,
@@ -88,7 +89,9 @@ def with_words(
 
 
 def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
-    return situation.head if waits_for is None or situation.state is not CheckState.PENDING else waits_for(situation)
+    if waits_for is None or situation.state is not CheckState.PENDING or not is_replaceable(situation.head):
+        return situation.head
+    return waits_for(situation)
 
 
 def _earlier(seconds: float | None, again: timedelta) -> float:

@@ -133,8 +133,21 @@ class TestOffering:
 
     def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
         """Copies are made once we know that the job is delegated to us."""
-        seen = snapshot(workload(), worker("w1"), job={})
+        seen = snapshot(workload(said=""), worker("w1"), job={})
         assert in_words(seen, decide(seen)) == ["say Waiting for its job to be seen"]
+
+    @pytest.mark.parametrize("facts", [{}, {"job": {}}], ids=["offered", "job unknown"])
+    def test_what_a_dispatcher_remembers_in_the_message_stays_while_it_says_nothing_new(self, facts: Json) -> None:
+        """Else it would begin anew, and write it again, with each look."""
+
+        @attrs.frozen
+        class OneByOne(AllAtOnce):
+            def nominate(self, workload: Json, candidates: object, now: object) -> Nomination:
+                return Nomination(("w1",))
+
+        local = workload(nominated=("w1",), said="asking w1 since 1795600000")
+        seen = snapshot(local, worker("w1", copy_of(local)), **facts)
+        assert decide(seen, OneByOne()).effects == ()
 
 
 class TestWinning:

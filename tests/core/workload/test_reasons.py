@@ -155,11 +155,10 @@ class TestWaiting:
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
         assert told(snapshot(local, worker("w1", copy_of(local)))) == "Offered to w1"
 
-    def test_a_message_of_somebody_else_gives_way(self) -> None:
-        """As Kueue's, after an eviction: its cause stands in the condition Evicted."""
+    def test_a_message_of_somebody_else_stays_in_front(self) -> None:
+        """As Kueue's, after an eviction."""
         seen = offered(worker("w1", waiting("no room")), head="Reset to Pending after eviction. Previously: Retry")
-        (write,) = [one for one in decide(seen).effects if isinstance(one, ApplyStatus)]
-        assert message_of(write) == "Offered to w1 — w1: no room"
+        assert told(seen) == "Reset to Pending after eviction. Previously: Retry — w1: no room"
 
     def test_control_characters_and_length_are_the_workers_and_not_ours(self) -> None:
         said = told(offered(worker("w1", waiting("a\x1b[31m\nb" + "x" * 1_000))))
