@@ -21,6 +21,7 @@ from multikueue.core.workload import plan as planning
 from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.leftovers import Leftover
+from multikueue.core.workload.possible_runs import PossibleRun
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Idle, Served, Syncing, Unreadable, Unserved, Worker
 from multikueue.runtime import event_handlers
@@ -52,7 +53,12 @@ def _without_row(name: str) -> AbstractContextManager[Any]:
 
 def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A worker is recorded though an earlier attempt may run where nobody sees it."""
-    return mock.patch.object(earlier, "hidden", return_value=[])
+    original = earlier.blocking
+
+    def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
+        yield from (run for run in original(situation, chosen) if run not in situation.possible_runs)
+
+    return mock.patch.object(pending, "blocking", blocking)
 
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
@@ -77,7 +83,19 @@ def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]
 
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped though it may run where nobody sees it."""
-    return mock.patch.object(evicting, "hidden", return_value=[])
+
+    def careless(decide: Callable[[Situation], Plan]) -> Callable[[Situation], Plan]:
+        def decided(situation: Situation) -> Plan:
+            with mock.patch.object(Situation, "possible_runs", ()):
+                return decide(situation)
+
+        return decided
+
+    rows = [
+        attrs.evolve(row, decide=careless(row.decide)) if row.name in ("gone", "no quota", "evicted") else row
+        for row in planning.TABLE
+    ]
+    return mock.patch.object(planning, "TABLE", tuple(rows))
 
 
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:

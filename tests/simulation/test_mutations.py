@@ -54,3 +54,10 @@ def test_a_defect_put_back_is_caught(name: str) -> None:
             assert not simulate(seed).broken, "it breaks without the defect as well"
             return
     pytest.fail(f"not caught: look for other seeds with python -m tests.simulation --mutation {name} --seeds 500")
+
+
+@pytest.mark.parametrize("name", sorted(GUARDS))
+def test_a_guard_can_be_taken_away(name: str) -> None:
+    """What it replaces is still there: which seeds find it is measured outside of the gate."""
+    with GUARDS[name]():
+        pass
