@@ -11,7 +11,7 @@ import anyio
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
-from multikueue.core.dispatchers.scored import narrowing, reading
+from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
     SILENT_AFTER,
@@ -129,9 +129,9 @@ class WorkerRooms:
     def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
         """What is known of a Workload beside its own object."""
         annotations = next((annotations_of(job) for job in seen.jobs.values()), {})
-        together = narrowing.read({**annotations, **annotations_of(workload)}).together
+        together = job_annotations.read({**annotations, **annotations_of(workload)}).together
         return JobFacts(
-            request=reading.request(workload),
+            request=kueue_objects.request(workload),
             annotations=annotations,
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
@@ -167,7 +167,7 @@ class WorkerRooms:
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         known, until = _known(queues), self._penalized_until(worker)
-        tree = reading.tree(queues.cluster_queues.values(), _readable(queues.cohorts))
+        tree = kueue_objects.tree(queues.cluster_queues.values(), _readable(queues.cohorts))
         local: dict[str, list[str]] = {}
         for key, target in queues.targets():
             local.setdefault(target, []).append(str(key))
@@ -175,7 +175,7 @@ class WorkerRooms:
             name = name_of(queue)
             yield (
                 name,
-                reading.queue_facts(
+                kueue_objects.queue_facts(
                     tree,
                     queue,
                     self.clock(),
@@ -231,5 +231,5 @@ def _running(copies: Iterator[Json]) -> tuple[Running, ...]:
     found: dict[int, Counter[Flavored]] = {}
     for copy in copies:
         priority = int(dig(copy, "spec", "priority") or 0)
-        found.setdefault(priority, Counter()).update(reading.usage(copy))
+        found.setdefault(priority, Counter()).update(kueue_objects.usage(copy))
     return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))

@@ -16,9 +16,9 @@ from aiohttp import web
 from multikueue.core.admission.registration import PATH
 from multikueue.webhook.reviewer import Answer
 from multikueued.serving.gate import Gate, Limits
-from multikueued.serving.listening import bind, listening
+from multikueued.serving.port import bind, listening
 from multikueued.webhook.bodies import LARGE, MAX_BODY, Bodies
-from multikueued.webhook.serving import reviewing
+from multikueued.webhook.server import reviewing
 from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serving_tls
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"

@@ -14,8 +14,8 @@ from rich.console import Console
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.ocm.pictures import outcome, print_story
-from multikueued.demo.ocm.playing import Played, strays
 from multikueued.demo.ocm.stories import STORIES, Story, score_of
+from multikueued.demo.ocm.story_player import Played, strays
 from multikueued.demo.tally import Stay
 from multikueued.demo.tally import Story as JobStory
 

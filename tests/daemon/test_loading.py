@@ -24,7 +24,7 @@ from multikueued.settings.config import (
     Settings,
     WebhookSettings,
 )
-from multikueued.settings.loading import load_settings, parse_settings
+from multikueued.settings.file import load_settings, parse_settings
 
 FULL = """
 controllerName: example.com/dispatcher

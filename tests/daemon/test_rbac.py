@@ -13,10 +13,10 @@ from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
 from multikueued.rbac.chart import blocks, written
-from multikueued.rbac.making import merged
+from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"

@@ -32,7 +32,7 @@ from multikueued.serving.secure_metrics import (
     serving_securely,
 )
 from multikueued.settings.config import MetricsSettings, ServingSettings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 HOST = "127.0.0.1"
 

@@ -16,7 +16,7 @@ from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, make_authority, pem
 from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import ServingTls
+from multikueued.webhook.server import ServingTls
 
 SECRET_TEXT = "hunter2"
 

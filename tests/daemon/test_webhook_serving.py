@@ -18,7 +18,7 @@ from multikueue.webhook.reviewer import Answer
 from multikueue.webhook.rotation import Credentials, renewed
 from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.bodies import MAX_BODY
-from multikueued.webhook.serving import ServingTls, reviewing
+from multikueued.webhook.server import ServingTls, reviewing
 
 HOST = "127.0.0.1"
 ANY = WebhookSettings(enabled=True, bind_address=HOST, port=0)

@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
-from multikueued.reports.explaining import Seen, explain, unqueued
+from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding, Rule, found_by
 from multikueued.reports.remedy_table import WORKER_RULES, about_worker

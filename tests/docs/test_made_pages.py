@@ -13,7 +13,7 @@ import multikueued.reports
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
 from tests.docs.marked import replaced
 

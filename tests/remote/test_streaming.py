@@ -15,8 +15,8 @@ from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.kube.requests import LogQuery
 from multikueue.protocols import ObjectList
 from multikueued.commands.exits import CommandError
-from multikueued.remote.finding import WorkerPods
-from multikueued.remote.streaming import LogShower, Position, Wanted
+from multikueued.remote.log_output import LogShower, Position, Wanted
+from multikueued.remote.pod_lookup import WorkerPods
 from tests.remote.objects import SOUGHT, job_copy, pod
 
 pytestmark = pytest.mark.looptime

@@ -20,8 +20,8 @@ from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.commands.exits import CommandError
 from multikueued.commands.options import Target
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
-from multikueued.remote.finding import Asked
-from multikueued.remote.streaming import Wanted
+from multikueued.remote.log_output import Wanted
+from multikueued.remote.pod_lookup import Asked
 from multikueued.remote.through_api import is_served, logs_through_api
 from tests.remote.test_on_servers import fleet
 

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.events import EventReport
-from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
+from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding

@@ -13,7 +13,7 @@ import click
 from multikueue.core.model.conditions import timestamp
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.options import Format, output_option, target_of, target_options, utc_now
-from multikueued.commands.running import Printed, run
+from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Request, gather

@@ -24,7 +24,7 @@ from multikueued.logserver.reading import Bounds, Query, job_name, read
 from multikueued.logserver.resolving import LocatorOfTenant, Workers
 from multikueued.logserver.tls import FrontTls, peer_of
 from multikueued.serving.gate import Limits
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 
 SETTINGS: Final = "logs-server"
 QUIET: Final = 60.0

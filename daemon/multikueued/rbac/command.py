@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from multikueue.core.model.names import Json
-from multikueued.printing import to_yaml
 from multikueued.rbac.objects import (
     Account,
     logs_server_objects,
@@ -17,7 +16,8 @@ from multikueued.rbac.objects import (
     spoke_objects,
     worker_objects,
 )
-from multikueued.settings.loading import load_settings
+from multikueued.settings.file import load_settings
+from multikueued.yaml_output import to_yaml
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.kueue_check import CONTROLLER
 from multikueued.rbac.logs import log_rules
-from multikueued.rbac.making import merged, rule
+from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
 from multikueued.run.dispatcher import dispatcher_name
 from multikueued.run.kinds import chosen_kinds

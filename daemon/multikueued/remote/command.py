@@ -17,13 +17,13 @@ from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.running import Printed, run
-from multikueued.remote.finding import Asked, LocatorOfManager, WorkerPods, sought_job
-from multikueued.remote.following import Follower
+from multikueued.commands.report_runner import Printed, run
+from multikueued.remote.log_output import LogShower, Wanted
+from multikueued.remote.placement_watch import Follower
+from multikueued.remote.pod_lookup import Asked, LocatorOfManager, WorkerPods, sought_job
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
-from multikueued.remote.reaching import worker_client, worker_for_people
-from multikueued.remote.streaming import LogShower, Wanted
 from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
+from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.settings.config import Settings
 from multikueued.settings.values import parse_duration
 

@@ -22,7 +22,7 @@ from multikueued.doctor.publisher import Reached
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.renewing import Renewer
+from multikueued.tokens.renewal import Renewer
 
 AGAIN: Final = 60.0
 """Seconds after an unexpected exception."""

@@ -24,10 +24,10 @@ from multikueue.errors import ApiError
 from multikueue.runtime.manager import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 from multikueued.settings.config import ServingSettings
 from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import ServingTls
+from multikueued.webhook.server import ServingTls
 
 PATH: Final = "/metrics"
 TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview"), "tokenreviews", namespaced=False)

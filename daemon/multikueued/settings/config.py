@@ -1,4 +1,4 @@
-"""The daemon's settings. The file has them in camelCase; `multikueued.settings.loading` reads it."""
+"""The daemon's settings. The file has them in camelCase; `multikueued.settings.file` reads it."""
 
 from __future__ import annotations
 

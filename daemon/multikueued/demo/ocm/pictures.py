@@ -13,9 +13,9 @@ from rich.text import Text
 
 from multikueue import ObjectKey
 from multikueued.demo.gantt import gantt
-from multikueued.demo.ocm.playing import Played
 from multikueued.demo.ocm.stories import LABEL, STORIES, Story, score_of
-from multikueued.demo.showing import item
+from multikueued.demo.ocm.story_player import Played
+from multikueued.demo.output import item
 from multikueued.demo.tally import Stay, Tally
 from multikueued.demo.tally import Story as JobStory
 

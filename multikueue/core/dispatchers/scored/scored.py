@@ -11,8 +11,8 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.filtering import REFUSED_FOR, Tier
-from multikueue.core.dispatchers.scored.giving_up import give_up, remaining
+from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
+from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
 from multikueue.core.dispatchers.scored.state import Refusal, State

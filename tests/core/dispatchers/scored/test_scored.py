@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Known, PodSet, QueueFacts, Request, Running
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, PREFERENCE
 from multikueue.core.dispatchers.scored.ledger import Ledger
-from multikueue.core.dispatchers.scored.narrowing import NAMES, PREFERENCE
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.dispatchers.scored.scoring import COST, SPEED
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from tests.core.building import CHECK, NOW, condition, workload

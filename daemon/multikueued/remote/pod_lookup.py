@@ -15,12 +15,12 @@ from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
-from multikueued.commands.finding import Found, find_job
+from multikueued.commands.job_lookup import Found, find_job
+from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import Target
-from multikueued.commands.reading import job_resource
 from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
-from multikueued.remote.reaching import mark_key, worker_client
+from multikueued.remote.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)

@@ -11,8 +11,8 @@ import yaml
 
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.demo.keeping import kept_folder, sample, until_told, write_kubeconfig
-from multikueued.practice.kubeconfigs import merged
+from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
+from multikueued.sandbox_command.kubeconfigs import merged
 
 DAEMON: Final = {
     "namespace": KUEUE_NAMESPACE,

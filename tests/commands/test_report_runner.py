@@ -16,11 +16,11 @@ from rich.console import Console
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unauthorized, Unreachable
 from multikueue.kube import ClusterConfig
 from multikueue.testing import NOW, job, stored, workload
-from multikueued.commands import running
+from multikueued.commands import report_runner
 from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import Target
 from multikueued.commands.panel import status_panel
-from multikueued.commands.running import EVERY, Printed, text_of
+from multikueued.commands.report_runner import EVERY, Printed, text_of
 from multikueued.remote.command import printer
 from multikueued.reports.status import StatusReport, status_report
 from tests.reports.objects import fleet, worker
@@ -44,7 +44,7 @@ async def test_watch_prints_what_has_changed(capsys: pytest.CaptureFixture[str])
     """Without a terminal: each new report once, for a log."""
     printed = printing(iter(["a", "a", "b", "b", "b"]))
     with anyio.move_on_after(4.5 * EVERY):
-        await running._watch(NOBODY, TARGET, printed, "table")
+        await report_runner._watch(NOBODY, TARGET, printed, "table")
 
     assert capsys.readouterr().out == "a None\n\nb None\n\n"
 
@@ -59,7 +59,7 @@ async def test_watch_reads_a_tenth_of_the_time() -> None:
         return "a"
 
     with anyio.move_on_after(70):
-        await running._watch(NOBODY, TARGET, Printed(make, lambda report, _now, _width: [report]), "table")
+        await report_runner._watch(NOBODY, TARGET, Printed(make, lambda report, _now, _width: [report]), "table")
 
     assert [round(look - looks[0]) for look in looks] == [0, 30, 60]
 
@@ -68,9 +68,9 @@ async def test_at_a_terminal_a_manager_that_is_away_is_told_and_asked_again() ->
     printed = printing(iter([Unreachable("manager: cannot connect"), "back"]))
     away = Console(width=80, record=True, file=None)
     with away.capture() as first:
-        away.print(await running._view(NOBODY, TARGET, printed, "table"))
+        away.print(await report_runner._view(NOBODY, TARGET, printed, "table"))
     with away.capture() as second:
-        away.print(await running._view(NOBODY, TARGET, printed, "table"))
+        away.print(await report_runner._view(NOBODY, TARGET, printed, "table"))
 
     assert "the manager at https://manager:6443 cannot be reached" in first.get()
     assert "asked again every 2 s" in first.get()
@@ -135,7 +135,7 @@ def test_a_terminal_is_told_nothing_but_colours(monkeypatch: pytest.MonkeyPatch)
     """Words of workers could set its title, clear it, or turn the direction of what follows."""
     seen: list[str] = []
     monkeypatch.setattr(click, "echo", lambda text, color: seen.append(text))
-    running.echo(f"{click.style('Lost', fg='red')} \x1b]0;t\x07\x1b[2J\x9b2J\u202e\nnext")
+    report_runner.echo(f"{click.style('Lost', fg='red')} \x1b]0;t\x07\x1b[2J\x9b2J\u202e\nnext")
     assert seen == [f"{click.style('Lost', fg='red')} �]0;t��[2J�2J�\nnext"]
 
 
@@ -157,6 +157,6 @@ def test_no_color(set_to: str, coloured: bool, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("NO_COLOR", set_to)
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr(click, "echo", lambda _text, color: seen.append(color))
-    running.echo("x")
+    report_runner.echo("x")
 
     assert seen == [coloured]

@@ -16,8 +16,8 @@ from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient, read
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
-from multikueued.workers.binding import check_bound, issued
-from multikueued.workers.connecting import until_connected
+from multikueued.workers.bound_token import check_bound, issued
+from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import Manager, decoded, remove
 from multikueued.workers.tokens import account_secrets, filled, token_in

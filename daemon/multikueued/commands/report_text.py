@@ -7,7 +7,7 @@ from datetime import datetime
 
 from multikueued.commands.tables import age, listed, paint, paragraph, table, until
 from multikueued.reports.events import EventReport
-from multikueued.reports.explaining import Explanation
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport

@@ -42,7 +42,7 @@ from multikueued.serving.health import serving
 from multikueued.settings.config import Settings
 
 if TYPE_CHECKING:
-    from multikueued.webhook.running import Webhook
+    from multikueued.webhook.run import Webhook
 
 ELECTION: Final = ClientOptions(connections=2)
 """Connections that only the Lease uses: a renewal must not wait behind our writes. One may hang, another is tried."""
@@ -185,7 +185,7 @@ def _webhook(
 ) -> AbstractAsyncContextManager[Webhook | None]:
     if not settings.webhook.enabled:
         return nullcontext()
-    from multikueued.webhook.running import webhook  # imports what makes certificates, which few need
+    from multikueued.webhook.run import webhook  # imports what makes certificates, which few need
 
     return webhook(settings, client, adapters, metrics)
 

@@ -15,7 +15,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.jobs import Submission, drawn_job
 from multikueued.demo.ocm.inventory import report_gpus, tell
 from multikueued.demo.ocm.stories import LONG, Story
-from multikueued.demo.running import Demo, config_of
+from multikueued.demo.run import Demo, config_of
 from multikueued.demo.tally import Stay
 from multikueued.demo.tally import Story as JobStory
 

@@ -13,8 +13,8 @@ from multikueue.protocols import ApiClient
 from multikueued.clusters import read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.workers import objects
-from multikueued.workers.cordoning import cordon
-from multikueued.workers.draining import drain
+from multikueued.workers.cordon import cordon
+from multikueued.workers.drain import drain
 from multikueued.workers.jobs import running_on, title
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import Manager, change_list, remove

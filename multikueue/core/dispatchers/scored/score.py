@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored.facts import JobFacts
-from multikueue.core.dispatchers.scored.narrowing import Narrowing
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.profile import Weights
 from multikueue.core.dispatchers.scored.room import placed
 from multikueue.core.model.names import ClusterName

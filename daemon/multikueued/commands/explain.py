@@ -17,13 +17,13 @@ from multikueue.core.model.workloads import was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
-from multikueued.commands.finding import Found, find_job
+from multikueued.commands.job_lookup import Found, find_job
+from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.reading import events_of
-from multikueued.commands.running import Printed, run
-from multikueued.commands.showing import events_lines, explanation_lines, finding_lines
+from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines
 from multikueued.reports.events import EventReport
-from multikueued.reports.explaining import Explanation, Seen, explain, unqueued
+from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies import Finding
 

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.live import Live
 
 from multikueued.demo.jobs import Submission
-from multikueued.demo.running import CPUS, Demo
-from multikueued.demo.showing import progress_line, render
+from multikueued.demo.output import progress_line, render
+from multikueued.demo.run import CPUS, Demo
 
 _FRAMES_PER_SECOND = 8
 

@@ -27,9 +27,9 @@ from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.requesting import issue
+from multikueued.tokens.request import issue
 from multikueued.workers.objects import location
-from multikueued.workers.rotating import store, with_token
+from multikueued.workers.rotate import store, with_token
 
 INTERVAL: Final = 10.0
 """Seconds between two looks at the caches."""

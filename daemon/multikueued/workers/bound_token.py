@@ -13,7 +13,7 @@ from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import ROLE, ROLE_BINDING
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
-from multikueued.tokens.requesting import issue
+from multikueued.tokens.request import issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
 from multikueued.workers.places import FIELD_MANAGER, Manager
 

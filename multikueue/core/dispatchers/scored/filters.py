@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, Request
-from multikueue.core.dispatchers.scored.narrowing import Narrowing
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.room import placed, unknown
 from multikueue.core.dispatchers.scored.state import Refusal

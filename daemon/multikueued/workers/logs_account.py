@@ -16,7 +16,7 @@ from multikueue.protocols import ApiClient
 from multikueued.clusters import read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, logs_worker_objects
 from multikueued.workers import objects
-from multikueued.workers.adding import Joining
+from multikueued.workers.add import Joining
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import FIELD_MANAGER, Manager, decoded, make_namespace
 from multikueued.workers.tokens import filled

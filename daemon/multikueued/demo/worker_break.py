@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver.faults import Match, Reset
-from multikueued.demo.running import Demo
+from multikueued.demo.run import Demo
 from multikueued.demo.tally import Stage
 from multikueued.settings.config import Settings
 

@@ -8,9 +8,9 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
 from multikueued.commands.exits import NOT_FOUND, CommandError
-from multikueued.remote.finding import JobLocator, UnplacedJob, WorkerPods
+from multikueued.remote.log_output import LogShower, Position, Wanted
 from multikueued.remote.placed_job import PlacedJob
-from multikueued.remote.streaming import LogShower, Position, Wanted
+from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 
 
 @attrs.define(eq=False)

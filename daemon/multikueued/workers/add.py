@@ -25,16 +25,16 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient, read
-from multikueued.printing import to_yaml
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
-from multikueued.workers.binding import authority, check_bound, issued, still_good
-from multikueued.workers.connecting import until_connected
+from multikueued.workers.bound_token import authority, check_bound, issued, still_good
+from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, token_in
+from multikueued.yaml_output import to_yaml
 
 _RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
 _KUBE_SYSTEM: Final = ObjectKey("", "kube-system")

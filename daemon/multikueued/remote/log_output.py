@@ -19,9 +19,9 @@ from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
-from multikueued.remote.finding import WorkerPods, why_no_pods
+from multikueued.remote.pod_lookup import WorkerPods, why_no_pods
 from multikueued.remote.pods import container_of, has_ended, in_order, next_shown
-from multikueued.remote.reaching import told_of
+from multikueued.remote.worker_access import told_of
 
 POLL: Final = 2.0
 """See `Wanted.every`."""

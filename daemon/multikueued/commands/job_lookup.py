@@ -11,7 +11,7 @@ from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
-from multikueued.commands.reading import job_behind, read_objects
+from multikueued.commands.manager_lists import job_behind, read_objects
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
 

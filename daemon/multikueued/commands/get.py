@@ -11,10 +11,10 @@ import click
 from multikueue.errors import Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import USAGE, CommandError
+from multikueued.commands.manager_lists import read_objects, workloads_of_labelled_jobs
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.reading import read_objects, workloads_of_labelled_jobs
-from multikueued.commands.running import Printed, run
-from multikueued.commands.showing import jobs_table, workers_table
+from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_text import jobs_table, workers_table
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_reports
 from multikueued.reports.workers import WorkerReport, worker_reports
 

@@ -17,7 +17,7 @@ from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import Answer
 from multikueued.serving.gate import Limits
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.bodies import Bodies
 

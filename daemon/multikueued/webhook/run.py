@@ -21,7 +21,7 @@ from multikueue.webhook.reviewer import Reviewer
 from multikueue.webhook.rotation import Credentials
 from multikueued.settings.config import Settings
 from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import ServingTls, reviewing
+from multikueued.webhook.server import ServingTls, reviewing
 
 log = structlog.get_logger(__name__)
 
