@@ -72,7 +72,7 @@ class EffectExecutor:
         """
         for effect in part:
             match effect:
-                case effects.Announce():
+                case effects.AnnounceWorkload():
                     about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
                     for one in filter(None, about):
                         self._emit(one, effect.type, effect.note)

@@ -21,7 +21,7 @@ from multikueue.core.workload.snapshot import (
     Lost,
     Reach,
     Served,
-    Unreadable,
+    UnreadableWorker,
     Worker,
 )
 from multikueue.protocols import ApiClient
@@ -89,7 +89,7 @@ def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
     if worker.connection.connected:
         return Connected()
     if worker.connection.unreadable:
-        return Unreadable(seen)
+        return UnreadableWorker(seen)
     return Connecting() if worker.connection.unheard else Lost(worker.connection.lost_since, seen)
 
 

@@ -18,14 +18,14 @@ from multikueue.kube import ClusterConfig
 from multikueue.testing import NOW, job, stored, workload
 from multikueued.commands import report_runner
 from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import Target
+from multikueued.commands.options import ReportTarget
 from multikueued.commands.panel import status_panel
 from multikueued.commands.report_runner import EVERY, Printed, text_of
 from multikueued.remote.command import printer
 from multikueued.reports.status import StatusReport, status_report
 from tests.reports.objects import fleet, worker
 
-TARGET = Target(ClusterConfig("https://manager:6443"), "default", "kueue-system")
+TARGET = ReportTarget(ClusterConfig("https://manager:6443"), "default", "kueue-system")
 NOBODY: Any = None
 
 

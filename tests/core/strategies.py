@@ -26,7 +26,7 @@ from multikueue.core.workload.snapshot import (
     Snapshot,
     Syncing,
     Unanswered,
-    Unreadable,
+    UnreadableWorker,
     Unserved,
     Untracked,
     Unusable,
@@ -57,8 +57,8 @@ REACHES: st.SearchStrategy[Reach] = st.sampled_from(
         *[Connected()] * 4,
         Connecting(),
         Lost(),
-        Unreadable(),
-        Unreadable(seen=False),
+        UnreadableWorker(),
+        UnreadableWorker(seen=False),
         *(Lost(NOW - ago, seen) for ago in (timedelta(minutes=1), timedelta(hours=1)) for seen in (True, False)),
     )
 )
@@ -66,7 +66,7 @@ KINDS: st.SearchStrategy[Kind] = st.sampled_from(
     (
         *[Served()] * 6,
         Syncing(),
-        Unreadable(),
+        UnreadableWorker(),
         Unserved(timedelta(minutes=1)),
         Unserved(timedelta(hours=1), seen=False),
         Unusable(),

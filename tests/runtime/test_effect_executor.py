@@ -17,7 +17,7 @@ from multikueue.core.model.worker_kueue import Version
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CountAdmitted,
     CreateJob,
@@ -175,7 +175,11 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
     stale = {**a_workload(resourceVersion="1"), "status": {}}
     await fleet.clusters[MANAGER].client.create(WORKLOAD, a_workload())
     executing, events = executor(fleet)
-    effects = (ApplyStatus(MANAGER, stale, "kueue-admission"), Announce("Normal", "admitted"), CountAdmitted("q", W1))
+    effects = (
+        ApplyStatus(MANAGER, stale, "kueue-admission"),
+        AnnounceWorkload("Normal", "admitted"),
+        CountAdmitted("q", W1),
+    )
     with pytest.raises(Conflict):
         await executing.execute(a_workload(), effects)
 
@@ -324,7 +328,7 @@ async def test_an_event_in_the_jobs_namespace_has_no_address_of_a_worker() -> No
     emitted = mock.Mock()
     executing = EffectExecutor(lambda _: None, emitted, WorkloadMemory())
     note = 'worker cluster "w1" refuses it: dial https://10.11.12.13:6443/apis and 10.1.2.3:443'
-    await executing.execute(a_workload(uid="u"), (Announce("Warning", note),))
+    await executing.execute(a_workload(uid="u"), (AnnounceWorkload("Warning", note),))
     told = emitted.emit.call_args.args[4]
     assert told == 'worker cluster "w1" refuses it: dial [address] and [address]'
 

@@ -33,7 +33,7 @@ LEASE_NAME = LeaderElectionSettings().lease_name
 
 
 @attrs.define(eq=False)
-class Reading:
+class ManagerLists:
     """The lists of one report; they are read at the same time."""
 
     client: Reader
@@ -78,7 +78,7 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
     Raises:
         ApiError: one of the lists cannot be read.
     """
-    reading = Reading(client)
+    reading = ManagerLists(client)
     async with anyio.create_task_group() as tasks:
         for resource in (ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER, CLUSTER_QUEUE):
             tasks.start_soon(reading.list, resource, "")

@@ -25,7 +25,7 @@ from multikueued.commands.structured import camel
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.remote.pods import PodList, PodReport
-from multikueued.reports.answers import Placement
+from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
@@ -60,7 +60,7 @@ PARTS: Final = (
     WorkerAnswer,
     Step,
     Finding,
-    Placement,
+    ReportedPlacement,
     EventReport,
     DoctorFinding,
     NotChecked,

@@ -21,7 +21,7 @@ from multikueue.core.model.outside_text import without_controls
 from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import CLIENT, Format, Target, utc_now
+from multikueued.commands.options import CLIENT, Format, ReportTarget, utc_now
 from multikueued.commands.structured import as_json, as_yaml
 
 R = TypeVar("R")
@@ -49,12 +49,12 @@ class Printed(Generic[R]):
     """Whether lines go on in the next one; otherwise tables are cut at a terminal, and nowhere else."""
 
 
-def run(target: Target, printed: Printed[R], output: Format, *, watch: bool = False) -> int:
+def run(target: ReportTarget, printed: Printed[R], output: Format, *, watch: bool = False) -> int:
     """Run a command; returns its exit code."""
     return anyio.run(_run, target, printed, output, watch)
 
 
-async def _run(target: Target, printed: Printed[R], output: Format, watch: bool) -> int:
+async def _run(target: ReportTarget, printed: Printed[R], output: Format, watch: bool) -> int:
     with for_people(target.config.server):
         async with KubeClient(target.config, name="manager", options=CLIENT) as client:
             if watch:
@@ -93,7 +93,7 @@ def terminal_width() -> int:
     return Console().width if sys.stdout.isatty() else 80
 
 
-async def _watch(client: ClusterClient, target: Target, printed: Printed[R], output: Format) -> None:
+async def _watch(client: ClusterClient, target: ReportTarget, printed: Printed[R], output: Format) -> None:
     """Print again and again until cancelled. At a terminal a manager that is away is told, and asked again."""
     if sys.stdout.isatty() and output in ("table", "wide"):
         with Live(console=LiveConsole(), refresh_per_second=4) as live:
@@ -116,7 +116,7 @@ async def _pause(began: float) -> None:
     await anyio.sleep(max(EVERY, took * (SHARE - 1)))
 
 
-async def _view(client: ClusterClient, target: Target, printed: Printed[R], output: Format) -> RenderableType:
+async def _view(client: ClusterClient, target: ReportTarget, printed: Printed[R], output: Format) -> RenderableType:
     try:
         with for_people(target.config.server):
             report = await printed.make(client, utc_now())

@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from multikueued.demo.tally import Stage, Story, Tally
+from multikueued.demo.tally import JobRecord, Stage, Tally
 
 _WIDE = 70
 """Columns from which on all times of the jobs are shown."""
@@ -121,7 +121,7 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
     }
 
 
-def item(story: Story) -> dict[str, Any]:
+def item(story: JobRecord) -> dict[str, Any]:
     """One job in the object that `--json` prints; times are seconds since the start, null: it never came."""
     return {
         "kind": story.kind.name,
@@ -178,7 +178,7 @@ def giving_up(tally: Tally) -> str:
     return "Gave up waiting: raise --timeout to wait longer."
 
 
-def _row(story: Story) -> dict[str, str]:
+def _row(story: JobRecord) -> dict[str, str]:
     """By column."""
     return {
         "kind": story.kind.name,
@@ -192,7 +192,7 @@ def _row(story: Story) -> dict[str, str]:
     }
 
 
-def _problem(story: Story) -> str:
+def _problem(story: JobRecord) -> str:
     name = f'{story.kind.resource.gvk.kind} "{story.key.name}"'
     if story.stage is Stage.FAILED:
         return f"{name} failed on {story.cluster}"

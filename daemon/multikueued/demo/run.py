@@ -18,7 +18,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueued.demo.jobs import Submission
-from multikueued.demo.tally import WORKLOAD_KIND, Story, Tally
+from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Tally
 
 SETTLE_TIMEOUT: Final = 10.0
 """Seconds until the copies are gone after the last job has ended; it takes less than one."""
@@ -68,7 +68,7 @@ class Demo:
                         tasks.start_soon(self._delete, client, story)
                 await changed.wait()
 
-    async def _delete(self, client: KubeClient, story: Story) -> None:
+    async def _delete(self, client: KubeClient, story: JobRecord) -> None:
         await anyio.sleep(SERVING_TIME)
         for name in list(story.objects):
             key = ObjectKey(story.key.namespace, name)

@@ -22,7 +22,7 @@ from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""
@@ -148,7 +148,7 @@ class Visit:
         cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
         if local is not None and cluster is not None:
             leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-            self.facts = attrs.evolve(self.facts, queues=Queues(leads, {name_of(one): one for one in cluster}))
+            self.facts = attrs.evolve(self.facts, queues=WorkerQueues(leads, {name_of(one): one for one in cluster}))
 
 
 async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:

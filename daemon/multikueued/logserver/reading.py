@@ -17,7 +17,7 @@ from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import LocatorOfTenant, told_of_worker
-from multikueued.remote.log_output import LogShower, Wanted
+from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import UnplacedJob, WorkerPods
 from multikueued.reports.typenames import JobName
@@ -195,7 +195,7 @@ def _told(error: MultiKueueError, places: LocatorOfTenant) -> tuple[str, int]:
 
 
 async def _show(query: Query, places: LocatorOfTenant, out: Outgoing) -> None:
-    wanted = Wanted(
+    wanted = LogSelection(
         query.all_pods,
         query.container,
         query.since_seconds,

@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
-class Workers:
+class ReadableWorkers:
     """The workers that this server may read."""
 
     client: ClusterClient
@@ -107,7 +107,7 @@ class InTurns(KubeClient):
 class LocatorOfTenant:
     """Implements `remote.finding.JobLocator` for one request."""
 
-    workers: Workers
+    workers: ReadableWorkers
     name: JobName
     namespace: str
     origin: str

@@ -34,7 +34,7 @@ class ReplacedError(Exception):
 
 
 @attrs.frozen
-class Wanted:
+class LogSelection:
     """Which logs are shown, and how."""
 
     all_pods: bool = False
@@ -66,7 +66,7 @@ class Position:
     """How many lines of that time have been shown."""
     _skip: int = attrs.field(default=0, init=False)
 
-    def query(self, wanted: Wanted, container: str, *, follow: bool) -> LogQuery:
+    def query(self, wanted: LogSelection, container: str, *, follow: bool) -> LogQuery:
         """What to ask for."""
         self._skip = self._same
         if self.time:
@@ -105,7 +105,7 @@ class LogShower:
     """Shows the logs of one job on one worker."""
 
     pods: WorkerPods
-    wanted: Wanted
+    wanted: LogSelection
     positions: dict[str, Position] = attrs.field(factory=dict)
     """By the pod's UID."""
     is_over: Callable[[], bool] = lambda: False

@@ -8,7 +8,7 @@ import attrs
 from multikueue.core.model import workloads
 from multikueue.errors import ApiError
 from multikueued.commands.exits import NOT_FOUND, CommandError
-from multikueued.remote.log_output import LogShower, Position, Wanted
+from multikueued.remote.log_output import LogSelection, LogShower, Position
 from multikueued.remote.placed_job import PlacedJob
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 
@@ -18,7 +18,7 @@ class Follower:
     """Shows the logs of a job wherever it is, until it has ended."""
 
     places: JobLocator
-    wanted: Wanted
+    wanted: LogSelection
     _positions: dict[str, Position] = attrs.field(factory=dict, init=False)
     _worker: str = attrs.field(default="", init=False)
     """Where it was last."""

@@ -17,7 +17,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import job_resource
-from multikueued.commands.options import Target
+from multikueued.commands.options import ReportTarget
 from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.worker_access import mark_key, worker_client
@@ -33,7 +33,7 @@ class Asked:
 
     job: str
     """As the user wrote it."""
-    target: Target
+    target: ReportTarget
     origin: str
 
 

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.answers import Placement, placements
+from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.clocks import clock_findings
@@ -63,7 +63,7 @@ class Explanation:
     """What happens next, and when."""
     findings: tuple[Finding, ...]
     """What is wrong and what to do, what needs somebody first."""
-    placements: tuple[Placement, ...]
+    placements: tuple[ReportedPlacement, ...]
     """The last workers that had it."""
     not_checked: tuple[str, ...]
     """What could not be read, and so says nothing."""

@@ -13,7 +13,7 @@ import anyio
 from aiohttp import web
 
 from multikueue.errors import SettingsError
-from multikueued.serving.gate import Gate, Limits, Tls
+from multikueued.serving.gate import ConnectionLimit, Limits, Tls
 
 _CLOSE_TIMEOUT: Final = 2.0
 _BACKLOG: Final = 128
@@ -43,7 +43,7 @@ async def listening(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    gate = Gate(limits or Limits(), tls)
+    gate = ConnectionLimit(limits or Limits(), tls)
     application.middlewares.append(gate.middleware)
     # A compressed body is refused as malformed: API servers send none, and a small one may be anything unpacked.
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2, auto_decompress=False)

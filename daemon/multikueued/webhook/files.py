@@ -35,7 +35,7 @@ class FileSet:
 
 
 @attrs.define(eq=False)
-class CertificateFiles:
+class CertificateFolder:
     """The certificate in a folder. Implements `multikueue.webhook.registrar.Authorities`."""
 
     folder: Path

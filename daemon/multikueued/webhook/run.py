@@ -18,9 +18,9 @@ from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import pem
 from multikueue.webhook.registrar import WebhookRegistrar
 from multikueue.webhook.reviewer import Reviewer
-from multikueue.webhook.rotation import Credentials
+from multikueue.webhook.rotation import WebhookCredentials
 from multikueued.settings.config import Settings
-from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.files import CertificateFolder
 from multikueued.webhook.server import ServingTls, reviewing
 
 log = structlog.get_logger(__name__)
@@ -31,7 +31,7 @@ class Webhook:
     """A webhook that is being served."""
 
     reviewer: Reviewer
-    certificate: CertificateSecret | CertificateFiles
+    certificate: CertificateSecret | CertificateFolder
     registrar: WebhookRegistrar
     """Keeps it registered; runs while this process leads."""
 
@@ -62,9 +62,9 @@ async def webhook(
     reviewer = Reviewer.build(
         client, adapters, settings.controller_name, hook=hook, holds=holds, fraction=random.random
     )
-    certificate: CertificateSecret | CertificateFiles
+    certificate: CertificateSecret | CertificateFolder
     if settings.webhook.cert_dir:
-        certificate = await CertificateFiles.open(Path(settings.webhook.cert_dir), tls, utc_now)
+        certificate = await CertificateFolder.open(Path(settings.webhook.cert_dir), tls, utc_now)
     else:
         certificate = _shared(settings, client, where, tls)
     kinds = [kind.resource for kind in adapters if kind.row.delegation.path or (holds and kind.row.holding)]
@@ -90,7 +90,7 @@ def registration(settings: Settings) -> Registration:
 
 
 def _shared(settings: Settings, client: ApiClient, where: Registration, tls: ServingTls) -> CertificateSecret:
-    def serve(credentials: Credentials) -> None:
+    def serve(credentials: WebhookCredentials) -> None:
         tls.load(pem(credentials.serving.certificate), credentials.serving.key_pem)
 
     key = ObjectKey(settings.namespace, settings.webhook.secret_name)

@@ -15,7 +15,7 @@ from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
 from multikueue.kube.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
-from multikueue.webhook.reviewer import Answer
+from multikueue.webhook.reviewer import ReviewAnswer
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 from multikueued.settings.config import WebhookSettings
@@ -25,7 +25,7 @@ READ_TIMEOUT: Final = 5.0
 """Seconds a review may take to arrive and to get its turn. API servers do not wait that long for the answer."""
 _MEDIA_TYPE: Final = "application/json"
 
-Review = Callable[[bytes], Answer]
+Review = Callable[[bytes], ReviewAnswer]
 
 
 def _context() -> ssl.SSLContext:

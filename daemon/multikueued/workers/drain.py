@@ -26,7 +26,7 @@ INTERVAL: Final = 1.0
 
 
 @attrs.frozen
-class Stay:
+class UnmovedJob:
     """A job that is not moved, and why."""
 
     workload: Json
@@ -43,7 +43,7 @@ class Sorted:
     """What a worker has, by what can be done about it."""
 
     movable: tuple[Json, ...] = ()
-    stay: tuple[Stay, ...] = ()
+    stay: tuple[UnmovedJob, ...] = ()
 
 
 async def drain(
@@ -77,7 +77,7 @@ async def sort(manager: Manager, worker: str, *, can_move: bool) -> Sorted:
     """Tell what of a worker can be moved, and why the rest cannot."""
     kinds, ours = known_kinds(manager.settings), await Ours.read(manager)
     movable: list[Json] = []
-    stay: list[Stay] = []
+    stay: list[UnmovedJob] = []
     async with AsyncExitStack() as stack:
         elsewhere = MoveTargets(manager, stack)
         for workload in await running_on(manager, worker):
@@ -89,7 +89,7 @@ async def sort(manager: Manager, worker: str, *, can_move: bool) -> Sorted:
                 others = [name for name in ours.workers_of(workload) if name != worker]
                 why = _nowhere([(name, await elsewhere.why_not(name, workload, kind)) for name in others])
             if why:
-                stay.append(Stay(workload, why, ends=not endless))
+                stay.append(UnmovedJob(workload, why, ends=not endless))
             else:
                 movable.append(workload)
     return Sorted(tuple(movable), tuple(stay))

@@ -16,8 +16,7 @@ from multikueued.demo.jobs import Submission, drawn_job
 from multikueued.demo.ocm.inventory import report_gpus, tell
 from multikueued.demo.ocm.stories import LONG, Story
 from multikueued.demo.run import Demo, config_of
-from multikueued.demo.tally import Stay
-from multikueued.demo.tally import Story as JobStory
+from multikueued.demo.tally import JobRecord, WorkerStay
 
 RUNS_FOR = 1.0
 """Seconds for which jobs run before the scores change."""
@@ -32,7 +31,7 @@ class Played:
     until: float | None = None
     changed: float | None = None
     """When the scores changed."""
-    listed: list[Stay] = attrs.field(factory=list)
+    listed: list[WorkerStay] = attrs.field(factory=list)
     """Which clusters the config listed, and when."""
 
     @property
@@ -73,7 +72,7 @@ class Stories:
         await self.demo.wait()
         played.until = self.demo.elapsed
 
-    def jobs(self, story: Story) -> list[JobStory]:
+    def jobs(self, story: Story) -> list[JobRecord]:
         """What has been seen of the jobs of a story, in the order of their submission."""
         names = [name for name, _ in (*story.jobs, *(story.later.jobs if story.later else ()))]
         found = {seen.key.name: seen for seen in self.demo.tally.stories.values()}
@@ -96,7 +95,7 @@ class Stories:
         for stay in played.listed:
             if stay.until is None and stay.worker not in listed:
                 stay.until = now
-        played.listed += [Stay(name, now) for name in listed if name not in before]
+        played.listed += [WorkerStay(name, now) for name in listed if name not in before]
         if sorted(before) != sorted(listed):
             self._say(f"{key.name} is {', '.join(listed) or 'nowhere'}")
 
@@ -120,7 +119,7 @@ def submissions(jobs: Iterable[tuple[str, int]], queue: str) -> list[Submission]
     return found
 
 
-def strays(story: Story, jobs: Iterable[JobStory]) -> list[str]:
+def strays(story: Story, jobs: Iterable[JobRecord]) -> list[str]:
     """The jobs of a story that ran where its Placement did not want them, or have moved."""
     later = {name for name, _ in story.later.jobs} if story.later else set()
     found = []

@@ -116,7 +116,7 @@ class PodSet:
 
 
 @attrs.frozen
-class Request:
+class ResourceRequest:
     """What a Workload needs: hashable by `shape`, and equal requests have an equal one."""
 
     pod_sets: tuple[PodSet, ...] = ()
@@ -154,7 +154,7 @@ class Room:
 class JobFacts:
     """What is known of the Workload beside its own object."""
 
-    request: Request | None = None
+    request: ResourceRequest | None = None
     """None: the manager has not said what it needs."""
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     """Of its job: those of the Workload win over them."""

@@ -10,11 +10,11 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, Request
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.room import placed, unknown
-from multikueue.core.dispatchers.scored.state import Refusal
+from multikueue.core.dispatchers.scored.state import QueueRefusal
 from multikueue.core.model.names import ClusterName
 from multikueue.core.model.quantities import written
 
@@ -35,17 +35,17 @@ class Tier(IntEnum):
 
 
 @attrs.frozen
-class Wanted:
+class FilteredWorkload:
     """What the Workload is, for the filter."""
 
-    request: Request | None
+    request: ResourceRequest | None
     priority: int
     narrowing: Narrowing
     company: ClusterName | None
-    refused: tuple[Refusal, ...]
+    refused: tuple[QueueRefusal, ...]
 
 
-def obstacle(worker: Candidate, wanted: Wanted, now: datetime) -> Reason | None:
+def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
     """Why a worker cannot get the Workload whatever is free there; None: it can.
 
     What failed before is not in here: it depends on the others.
@@ -73,7 +73,7 @@ def obstacle(worker: Candidate, wanted: Wanted, now: datetime) -> Reason | None:
     return None
 
 
-def tier(worker: Candidate, wanted: Wanted, now: datetime) -> tuple[Tier, Reason | None]:
+def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Tier, Reason | None]:
     """How sure it is that a worker without obstacle takes the Workload, and why it is not surer."""
     queue, request = worker.queue, wanted.request
     if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
@@ -90,7 +90,7 @@ def tier(worker: Candidate, wanted: Wanted, now: datetime) -> tuple[Tier, Reason
     return Tier.NONE, reason
 
 
-def _evident(queue: QueueFacts, request: Request, priority: int) -> bool:
+def _evident(queue: QueueFacts, request: ResourceRequest, priority: int) -> bool:
     """Whether enough would be free if the worker preempted what we know of."""
     freed = dict(queue.free)
     if queue.within != "Never":
@@ -107,16 +107,16 @@ def _add(total: dict[tuple[str, str], int], more: FlavorAmounts) -> None:
         total[key] = total.get(key, 0) + amount
 
 
-def _holds(refusal: Refusal, worker: Candidate, queue: QueueFacts, now: datetime) -> bool:
+def _holds(refusal: QueueRefusal, worker: Candidate, queue: QueueFacts, now: datetime) -> bool:
     same = refusal.worker == worker.name and refusal.generation == queue.generation
     return same and timedelta(0) <= now - refusal.at < REFUSED_FOR
 
 
-def _never(request: Request, queue: QueueFacts) -> str:
+def _never(request: ResourceRequest, queue: QueueFacts) -> str:
     return f"no flavor could ever hold {_scarcest(request, queue, queue.ceiling) or 'the job'}"
 
 
-def _short(request: Request, queue: QueueFacts, free: FlavorAmounts, *, others: bool) -> Reason:
+def _short(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts, *, others: bool) -> Reason:
     if others:
         return Reason(Why.OTHERS_WAIT, f"{queue.others_pending} jobs of others wait there")
     unclaimed = free is not queue.free and placed(request, queue.groups, queue.free) is not None
@@ -125,7 +125,7 @@ def _short(request: Request, queue: QueueFacts, free: FlavorAmounts, *, others: 
     return Reason(Why.NO_ROOM, f"needs {_scarcest(request, queue, free) or 'more than is free'}")
 
 
-def _scarcest(request: Request, queue: QueueFacts, free: FlavorAmounts) -> str:
+def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) -> str:
     """The first resource that no flavor has enough of: `8 nvidia.com/gpu, 4 free of a100`."""
     for pod_set in request.pod_sets:
         for resource, amount in sorted(pod_set.needs.items()):

@@ -13,7 +13,7 @@ from multikueue.core.dispatchers.scored.facts import (
     Known,
     PodSet,
     QueueFacts,
-    Request,
+    ResourceRequest,
     Running,
 )
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
@@ -97,14 +97,14 @@ def queue_facts(
     )
 
 
-def request(workload: Json) -> Request | None:
+def request(workload: Json) -> ResourceRequest | None:
     """What a Workload needs at least, as the manager's Kueue has counted it; None if it has no quota."""
     assigned = dig(workload, "status", "admission", "podSetAssignments")
     if not assigned:
         return None
     counts = pod_counts(workload)
     least = {one.get("name"): one.get("minCount") for one in dig(workload, "spec", "podSets") or []}
-    return Request(
+    return ResourceRequest(
         tuple(
             _pod_set(one.get("resourceUsage") or {}, one.get("count") or counts.get(name, 1), least.get(name))
             for one in assigned

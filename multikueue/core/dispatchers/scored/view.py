@@ -10,7 +10,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.filters import Tier, Wanted, obstacle, tier
+from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
 from multikueue.core.dispatchers.scored.profile import Profile
@@ -50,7 +50,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     job, history = candidates.job, placements(workload)
     narrowing = read({**job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
-    wanted = Wanted(job.request, priority, narrowing, job.company, state.refused)
+    wanted = FilteredWorkload(job.request, priority, narrowing, job.company, state.refused)
     obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
     failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
     reasons = {name: why for name, why in obstacles.items() if why is not None}

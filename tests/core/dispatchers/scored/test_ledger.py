@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, Request
+from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -45,7 +45,7 @@ def entry(
     offered: Sequence[Place] = (),
 ) -> Entry:
     """One that waits since so many seconds."""
-    at, request = NOW - timedelta(seconds=age), Request((PodSet({"gpu": gpus}),))
+    at, request = NOW - timedelta(seconds=age), ResourceRequest((PodSet({"gpu": gpus}),))
     return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered))
 
 
@@ -163,14 +163,14 @@ def test_one_of_a_priority_may_probe() -> None:
 def test_a_change_looks_at_each_kind_of_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand that are held cost no more than their forty kinds."""
     places = tuple((ClusterName(f"w{number}"), "queue") for number in range(20))
-    made, looked = Ledger(), list[Request]()
+    made, looked = Ledger(), list[ResourceRequest]()
     for place in places:
         made.set_queue(place, queue(0, ceiling=100))
     for number in range(10_000):
         made.put(entry(f"j{number}", 10 + number % 40, age=number % 50, places=places))
     made.woken(NOW)
 
-    def counted(request: Request, *arguments: Any) -> dict[tuple[str, str], int] | None:
+    def counted(request: ResourceRequest, *arguments: Any) -> dict[tuple[str, str], int] | None:
         looked.append(request)
         return placed(request, *arguments)
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, Request
+from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
 from multikueue.core.model.names import Json
 from tests.core.building import NOW, condition
 
@@ -88,7 +88,7 @@ def test_what_a_workload_needs_is_what_the_manager_has_counted_and_the_least_of_
     ]
     workload = {"spec": {"podSets": pod_sets}, "status": {"admission": {"podSetAssignments": assigned}}}
 
-    assert kueue_objects.request(workload) == Request(
+    assert kueue_objects.request(workload) == ResourceRequest(
         (
             PodSet({"cpu": 500, "pods": 1_000}, 1),
             PodSet({"cpu": 4_000, "nvidia.com/gpu": 2_000, "pods": 2_000}, 2),
