@@ -10,12 +10,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
-from multikueued.reports.answers import (
-    ReportedPlacement,
-    cluster_state,
-    placements,
-    refusals,
-)
+from multikueued.reports.answers import ReportedPlacement, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
 from tests.reports.objects import worker
 

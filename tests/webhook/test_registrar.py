@@ -20,12 +20,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.registrar import PERIOD, WebhookRegistrar
-from multikueue.webhook.rotation import (
-    AUTHORITY_LIFETIME,
-    SERVING_LIFETIME,
-    WebhookCredentials,
-    renewed,
-)
+from multikueue.webhook.rotation import AUTHORITY_LIFETIME, SERVING_LIFETIME, WebhookCredentials, renewed
 from tests.runtime.fleet import now
 
 pytestmark = pytest.mark.looptime

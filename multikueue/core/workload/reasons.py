@@ -33,15 +33,7 @@ from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplySta
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Lost,
-    Syncing,
-    UnreadableWorker,
-    Unserved,
-    Unusable,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
 from multikueue.core.workload.text import condensed
 
 
@@ -175,7 +167,7 @@ def out_of_sight(worker: Worker) -> str:
             return "connecting"
         case Lost(since), _:
             return f"unreachable since {timestamp(since)}" if since is not None else "unreachable"
-        case (UnreadableWorker(), _) | (_, UnreadableWorker()):
+        case (Opaque(), _) | (_, Opaque()):
             return "answers with more than may be read"
         case _, Syncing():
             return "its jobs are being read"
@@ -237,7 +229,7 @@ def _counts(worker: Worker) -> bool:
     match worker.reach, worker.kind:
         case Lost(since), _:
             return since is not None
-        case UnreadableWorker(), _:
+        case Opaque(), _:
             return False
     return isinstance(worker.kind, Unserved)
 

@@ -19,9 +19,9 @@ from multikueue.core.workload.snapshot import (
     Kind,
     Lost,
     NothingSent,
+    Opaque,
     Reach,
     Served,
-    UnreadableWorker,
     Unserved,
     Untracked,
     Unusable,
@@ -73,14 +73,14 @@ def tell_unreadable(situation: Situation) -> Iterator[Effect]:
 def _unseen(reach: Reach) -> Reach:
     if isinstance(reach, Lost):  # for one that does not answer time counts, whatever it showed before
         return attrs.evolve(reach, seen=False)
-    return UnreadableWorker(seen=False) if isinstance(reach, Connected | UnreadableWorker) else reach
+    return Opaque(seen=False) if isinstance(reach, Connected | Opaque) else reach
 
 
 def _unseen_kind(kind: Kind) -> Kind:
     """What was seen before the jobs could not be read does not tell that none runs."""
     if isinstance(kind, Unserved):
         return attrs.evolve(kind, seen=False)
-    return UnreadableWorker(seen=False) if isinstance(kind, Served | Unusable) else kind
+    return Opaque(seen=False) if isinstance(kind, Served | Unusable) else kind
 
 
 def _unsure(creation: Creation) -> Creation:

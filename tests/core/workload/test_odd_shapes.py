@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, DeleteJob, PatchJob, Plan
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.snapshot import Lost, NothingSent, Snapshot, UnreadableWorker, Unserved, Worker
+from multikueue.core.workload.snapshot import Lost, NothingSent, Opaque, Snapshot, Unserved, Worker
 from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
 from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
@@ -180,6 +180,6 @@ def test_a_plan_that_raises_without_any_worker_raises(workers: tuple[Worker, ...
 
 
 def test_a_lost_worker_stays_lost_whatever_cannot_be_read() -> None:
-    there = hidden(attrs.evolve(RUNNING, reach=UnreadableWorker()), "Workload cannot be read")
-    assert there.reach == UnreadableWorker(seen=False)
+    there = hidden(attrs.evolve(RUNNING, reach=Opaque()), "Workload cannot be read")
+    assert there.reach == Opaque(seen=False)
     assert isinstance(decide(snapshot(TAKEN, there)), Plan)

@@ -14,16 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Lost,
-    Refusal,
-    Served,
-    Snapshot,
-    UnreadableWorker,
-    Unserved,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Refusal, Served, Snapshot, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
     CHECK,
@@ -111,7 +102,7 @@ class TestWaiting:
         ("facts", "why"),
         [
             ({"reach": Connecting()}, "connecting"),
-            ({"reach": UnreadableWorker()}, "answers with more than may be read"),
+            ({"reach": Opaque()}, "answers with more than may be read"),
             ({"kind": Unserved(timedelta(minutes=2))}, "does not serve the job's kind"),
             (
                 {"refusal": Refusal("denied by 10.0.0.1:443", timedelta(minutes=1))},
@@ -242,7 +233,7 @@ class TestLosses:
         assert decide(connecting).telling == ()
 
     def test_one_that_cannot_be_read_keeps_its_job(self) -> None:
-        decided = decide(self.seen(reach=UnreadableWorker()))
+        decided = decide(self.seen(reach=Opaque()))
         assert message_of(decided.telling[0]).endswith("w1: answers with more than may be read; stays there")
 
     def test_a_cluster_that_was_deleted_by_hand_is_told(self) -> None:
