@@ -19,7 +19,7 @@ from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
-from multikueue.core.workload.transitions import Ended, Offered, Placed, milestones
+from multikueue.core.workload.transitions import JobEnded, Offered, Placed, milestones
 from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
@@ -136,7 +136,7 @@ class TestMilestones:
         ran["status"]["conditions"].append(condition("Admitted", at=timestamp(NOW - timedelta(minutes=3))))
         ended = {**ran, "status": {**ran["status"], "conditions": [*ran["status"]["conditions"]]}}
         ended["status"]["conditions"].append(condition("Finished", "Succeeded"))
-        assert list(milestones(ran, ended, NOW)) == [Ended(ClusterName("w1"), 180.0, "Succeeded")]
+        assert list(milestones(ran, ended, NOW)) == [JobEnded(ClusterName("w1"), 180.0, "Succeeded")]
 
     def test_each_round_is_one(self) -> None:
         (found,) = milestones(workload(nominated=("w1",)), workload(nominated=("w1", "w2")), NOW)
