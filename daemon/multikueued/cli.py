@@ -67,6 +67,10 @@ _WORKER: Final = {
     "uncordon": Subcommand("multikueued.workers.command:uncordon", "Offer jobs to the worker cluster NAME again."),
 }
 SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
+    "dashboard": Subcommand(
+        "multikueued.dashboard.command:dashboard",
+        "Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.",
+    ),
     "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
     "doctor": Subcommand(
         "multikueued.doctor.command:doctor",
