@@ -14,7 +14,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from multikueue.core.model.names import Json
 from multikueue.errors import Expired, Forbidden, NotFound, Unreachable
-from multikueued.dashboard.local_port import HEADERS
+from multikueued.dashboard.local_port import API
 
 HOSTILE = "<img src=x onerror=window.hacked=1>"
 
@@ -33,7 +33,7 @@ FLEET: Json = {
             "reachable": True,
             "since": "2026-11-25T08:00:00Z",
             "kueueVersion": "v0.20.0",
-            "flavors": [{"flavor": "a100", "resource": "nvidia.com/gpu", "used": "6", "nominal": "8"}],
+            "quota": [{"resource": "nvidia.com/gpu", "used": "6", "nominal": "8"}],
             "ownBacklog": 3,
             "othersBacklog": 1,
             "readAt": "2026-11-25T11:00:00Z",
@@ -41,7 +41,7 @@ FLEET: Json = {
         },
         {"name": "w2", "reachable": False, "reason": HOSTILE, "findings": ["its token ends in an hour"]},
     ],
-    "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "finishedLastHour": 12}],
+    "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "endedLastHour": 12}],
     "moves": [{"job": "job/train", "from": "w2", "to": "w1", "at": "2026-11-25T10:30:00Z", "reason": "lost"}],
 }
 
@@ -72,6 +72,9 @@ class FleetApi:
             watcher.close()
         self.watchers.clear()
 
+    def add_to(self, application: web.Application) -> None:
+        application.router.add_get(f"{API}{{rest:.*}}", self.answer, allow_head=False)
+
     async def answer(self, request: web.Request) -> web.StreamResponse:
         self.asked.append(request.path_qs)
         if self.away:
@@ -80,7 +83,7 @@ class FleetApi:
             case ["fleet"]:
                 if not self.sees_fleet:
                     raise Forbidden("you may not see the fleet", status=403)
-                return self._json(FLEET)
+                return self._json({"status": FLEET})
             case ["remotenamespaces"]:
                 return self._json({"items": [{"metadata": {"name": name}} for name in self.readable]})
             case ["namespaces", namespace, "remotejobs", *rest]:
@@ -114,14 +117,14 @@ class FleetApi:
             case ["explain"]:
                 return self._json({"summary": "It runs on w1.", "next": [{"text": "it ends"}], "findings": []})
             case ["events"]:
-                event = {"type": "Normal", "reason": "Admitted", "message": HOSTILE, "last": "2026-11-25T10:05:00Z"}
+                event = {"type": "Normal", "reason": "Admitted", "note": HOSTILE, "last": "2026-11-25T10:05:00Z"}
                 return self._json({"items": [event]})
             case ["log"]:
-                return web.Response(text=f"first line\n{HOSTILE}\n", headers=HEADERS)
+                return web.Response(text=f"first line\n{HOSTILE}\n")
         return self._json(one)
 
     async def _watch(self, request: web.Request, namespace: str) -> web.StreamResponse:
-        response = web.StreamResponse(headers=HEADERS)
+        response = web.StreamResponse()
         await response.prepare(request)
         async with self._watched() as events:
             async for event in events:
@@ -142,7 +145,7 @@ class FleetApi:
 
     @staticmethod
     def _json(body: Json) -> web.Response:
-        return web.Response(body=orjson.dumps(body), content_type="application/json", headers=HEADERS)
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 
 def many(count: int) -> Iterator[Json]:

@@ -43,18 +43,16 @@ HEADERS: Final = {
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~%:-]*")
 """A part of a path as it is passed on: neither empty, nor `..`, nor an encoded slash."""
 
+API: Final = f"/apis/{GROUP}/"
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Source(Protocol):
     """Who answers for the API."""
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Answer a request for a path of the API.
-
-        Raises:
-            ApiError: it is refused, and nothing has been written.
-        """
+    def add_to(self, application: web.Application) -> None:
+        """Add the API's routes. A handler may raise ApiError before it has written anything."""
 
 
 @attrs.frozen
@@ -63,9 +61,12 @@ class PassedOn:
 
     client: KubeClient
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    def add_to(self, application: web.Application) -> None:
         """See `Source`."""
-        response = web.StreamResponse(headers=HEADERS)
+        application.router.add_get(f"{API}{{rest:.*}}", self._answer, allow_head=False)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
         response.content_type = "text/plain" if request.path.endswith("/log") else "application/json"
         async with self.client.stream(REMOTE_JOB, request.rel_url.raw_path_qs, idle=IDLE) as pieces:
             await response.prepare(request)
@@ -99,7 +100,8 @@ class LocalPort:
             SettingsError: the port cannot be opened.
         """
         application = web.Application(middlewares=[self.guarded])
-        application.router.add_get(f"/apis/{GROUP}/{{rest:.*}}", self._api, allow_head=False)
+        application.on_response_prepare.append(_with_headers)
+        self.source.add_to(application)
         for file in sorted(PAGE.iterdir()):
             if (media_type := _TYPES.get(file.suffix)) is not None:
                 name = "" if file.name == "index.html" else file.name
@@ -120,26 +122,32 @@ class LocalPort:
             return _refused(403, "this port answers its own page only")
         if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
             return _refused(403, "this port answers its own page only")
+        if request.path.startswith(API) and (refused := self._refused_api(request)) is not None:
+            return refused
         try:
             return await handler(request)
         except web.HTTPNotFound:
             return _refused(404, "there is no such page here")
+        except ApiError as error:
+            return _refused(error.status or 503, str(error))
 
-    async def _api(self, request: web.Request) -> web.StreamResponse:
-        if not hmac.compare_digest(request.headers.get(TOKEN_HEADER, "").encode(), self.token.encode()):
+    def _refused_api(self, request: web.Request) -> web.Response | None:
+        given = request.headers.get(TOKEN_HEADER, "").encode()
+        if not hmac.compare_digest(given, self.token.encode()):
             return _refused(401, "the token is not the one that was printed")
         if not all(map(_allowed, request.rel_url.raw_path.split("/")[1:])):
             return _refused(400, "this is no path of the API")
-        try:
-            return await self.source.answer(request)
-        except ApiError as error:
-            return _refused(error.status or 503, str(error))
+        return None
+
+
+async def _with_headers(_request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
 
 
 def _file(body: bytes, media_type: str) -> Handler:
     async def show(request: web.Request) -> web.StreamResponse:
         del request
-        return web.Response(body=body, content_type=media_type, charset="utf-8", headers=HEADERS)
+        return web.Response(body=body, content_type=media_type, charset="utf-8")
 
     return show
 
@@ -150,4 +158,4 @@ def _allowed(segment: str) -> bool:
 
 def _refused(code: int, message: str) -> web.Response:
     body = orjson.dumps(status(code, message))
-    return web.Response(status=code, body=body, content_type="application/json", headers=HEADERS)
+    return web.Response(status=code, body=body, content_type="application/json")

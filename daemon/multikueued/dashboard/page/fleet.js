@@ -30,7 +30,7 @@ export function pause(milliseconds, signal) {
 }
 
 function draw(body, fleet) {
-  const { workers = [], queues = [], moves = [] } = fleet.status ?? fleet;
+  const { workers = [], queues = [], moves = [] } = fleet.status;
   const parts = [table(t("workers", workers.length), workerColumns(), workers), table(t("queues", queues.length), queueColumns(), queues)];
   if (moves.length) parts.push(table(t("moves", moves.length), moveColumns(), moves));
   const focused = body.contains(document.activeElement);
@@ -44,11 +44,9 @@ const workerColumns = () => [
   { label: t("health"), words: true, cell: (one) => {
     const [kind, text] = health(one);
     return el("span", {}, el("span", { class: `state ${kind}` }, t(text)), " ", time(one.since),
-      one.reason ? el("div", { class: "soft" }, one.reason) : null,
-      (one.findings ?? []).map((finding) => el("div", { class: "bad" }, finding)));
+      one.reason || one.notChecked ? el("div", { class: "soft" }, one.reason || one.notChecked) : null);
   } },
-  { label: t("use"), cell: (one) => (one.flavors ?? []).map((use) =>
-    bar(`${use.flavor} ${use.resource}`, use.used, use.nominal)) },
+  { label: t("use"), cell: (one) => (one.quota ?? []).map((use) => bar(use.resource, use.used, use.nominal)) },
   { label: t("backlog"), cell: (one) => t("backlog.of", `${one.ownBacklog ?? "?"} / ${one.othersBacklog ?? "?"}`) },
   { label: t("read"), cell: (one) => time(one.readAt) },
   { label: "Kueue", cell: (one) => one.kueueVersion || t("unknown") },
@@ -60,7 +58,7 @@ const queueColumns = () => [
   { label: t("waiting"), cell: (one) => one.waiting ?? "–" },
   { label: t("running"), cell: (one) => one.running ?? "–" },
   { label: t("oldest"), cell: (one) => time(one.oldestWaiting) },
-  { label: t("throughput"), cell: (one) => one.finishedLastHour ?? "–" },
+  { label: t("throughput"), cell: (one) => one.endedLastHour ?? "–" },
 ];
 
 const moveColumns = () => [

@@ -40,12 +40,12 @@ function parts(job, why, events) {
   if (status.reason) made.push(el("p", {}, status.reason));
   if (why?.summary) made.push(el("p", {}, why.summary));
   if (why?.place || why?.start) made.push(el("p", {}, t("place", [why.place, why.start].filter(Boolean).join(" · "))));
-  for (const finding of why?.findings ?? []) made.push(el("p", { class: finding.blocking ? "bad" : "wait" }, finding.message ?? "", finding.remedy ? el("pre", {}, finding.remedy) : null));
+  for (const finding of why?.findings ?? []) made.push(el("p", { class: finding.blocking ? "bad" : "wait" }, finding.why, finding.remedy ? el("pre", {}, finding.remedy) : null));
   const next = why?.next ?? status.next ?? [];
-  if (next.length) made.push(el("h2", {}, t("then")), el("ul", {}, next.map((one) => el("li", {}, one.text ?? one.what ?? String(one), " ", one.at ? time(one.at) : null))));
+  if (next.length) made.push(el("h2", {}, t("then")), el("ul", {}, next.map((one) => el("li", {}, one.text, " ", one.at ? time(one.at) : null))));
   made.push(el("h2", {}, t("line")), line(job));
   if (why?.workers?.length) made.push(table(t("answers"), answerColumns(), why.workers));
-  if (events?.items?.length ?? events?.events?.length) made.push(table(t("events"), eventColumns(), events.items ?? events.events));
+  if (events?.items.length) made.push(table(t("events"), eventColumns(), events.items));
   return made;
 }
 
@@ -54,8 +54,8 @@ function line(job) {
   const { metadata, status } = job;
   const points = [{ at: metadata.creationTimestamp, text: t("created") }];
   for (const one of status.placements ?? []) {
-    points.push({ at: one.since ?? one.from, text: t("placed", one.cluster ?? one.worker) });
-    if (one.until) points.push({ at: one.until, text: t("left", `${one.cluster ?? one.worker}${one.reason ? `: ${one.reason}` : ""}`) });
+    points.push({ at: one.since, text: t("placed", one.cluster) });
+    if (one.until) points.push({ at: one.until, text: t("left", `${one.cluster}${one.reason ? `: ${one.reason}` : ""}`) });
   }
   points.push({ at: status.since, text: t(`state.${status.state}`, "", status.state) + (status.cluster ? ` · ${status.cluster}` : "") });
   points.sort((a, b) => ((a.at ?? "") < (b.at ?? "") ? -1 : 1));
@@ -63,17 +63,16 @@ function line(job) {
 }
 
 const answerColumns = () => [
-  { label: t("worker"), cell: (one) => one.worker ?? one.name },
-  { label: t("state"), cell: (one) => one.state ?? one.answer ?? "" },
-  { label: t("since"), cell: (one) => time(one.since) },
-  { label: t("reason"), words: true, cell: (one) => one.reason ?? one.message ?? "" },
+  { label: t("worker"), cell: (one) => one.worker },
+  { label: t("state"), cell: (one) => one.state },
+  { label: t("reason"), words: true, cell: (one) => one.told },
 ];
 
 const eventColumns = () => [
-  { label: t("when"), cell: (one) => time(one.last ?? one.at ?? one.time) },
-  { label: t("type"), cell: (one) => one.type ?? "" },
-  { label: t("reason"), cell: (one) => one.reason ?? "" },
-  { label: t("message"), words: true, cell: (one) => one.message ?? one.note ?? "" },
+  { label: t("when"), cell: (one) => time(one.last) },
+  { label: t("type"), cell: (one) => one.type },
+  { label: t("reason"), cell: (one) => one.reason },
+  { label: t("message"), words: true, cell: (one) => one.note },
 ];
 
 /** The log, once somebody asks for it; the last lines only. */

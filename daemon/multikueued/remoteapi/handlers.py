@@ -1,0 +1,285 @@
+"""Answers GETs of the API: lists, objects, watches. Whoever serves says who asks, and what they may."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Final, Protocol
+
+import anyio
+import attrs
+import orjson
+from aiohttp import web
+
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import ApiError
+from multikueue.protocols import Reader
+from multikueued.commands.manager_lists import events_of
+from multikueued.commands.structured import plain
+from multikueued.logserver.access import RefusedError, Slots
+from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
+from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.remoteapi.objects import API_VERSION, fleet, table
+from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Seen, explain
+
+BASE: Final = f"/apis/{GROUP}/{VERSION}"
+ASKED_AGAIN: Final = 60.0
+"""Seconds after which it is asked again whether a user may watch."""
+BOOKMARK: Final = 30.0
+"""Seconds of silence after which a watch says which version it has reached."""
+LONGEST: Final = 3600.0
+"""Seconds of a watch."""
+AS_TABLE: Final = "as=Table"
+_SELECTOR: Final = "metadata.name="
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Rights(Protocol):
+    """Who asks, and what they may."""
+
+    def user(self, request: web.Request) -> str:
+        """The name of who asks.
+
+        Raises:
+            RefusedError: nobody vouches for one.
+        """
+        ...
+
+    async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
+        """
+        Raises:
+            RefusedError: who asks may not, or nobody says.
+        """
+        ...
+
+    async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
+        """Those of the known ones in which who asks may list jobs."""
+        ...
+
+
+@attrs.define(eq=False)
+class JobHandlers:
+    """Answers for jobs and the fleet, from a view of the manager."""
+
+    view: ManagerView
+    reader: Reader
+    """Of the manager, for events."""
+    rights: Rights
+    lists: Slots
+    watches: Slots
+    daemon_namespace: str
+
+    def add_to(self, application: web.Application) -> None:
+        """Add the routes."""
+        jobs = f"{BASE}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
+        routes: dict[str, Handler] = {
+            f"{BASE}/{REMOTE_JOB.plural}": self.all_jobs,
+            jobs: self.all_jobs,
+            f"{jobs}/{{name}}": self.job,
+            f"{jobs}/{{name}}/explain": self.explained,
+            f"{jobs}/{{name}}/events": self.events,
+            f"{BASE}/fleet": self.fleet,
+            f"{BASE}/remotenamespaces": self.namespaces,
+        }
+        for path, handler in routes.items():
+            application.router.add_get(path, self._answering(handler), allow_head=False)
+
+    def _answering(self, handler: Handler) -> Handler:
+        async def answer(request: web.Request) -> web.StreamResponse:
+            try:
+                if not self.view.synced:
+                    raise RefusedError(503, "the manager's objects have not been read yet", 2)
+                return await handler(request)
+            except RefusedError as error:
+                headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+                body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
+                return _json(body, error.code, headers)
+
+        return answer
+
+    async def all_jobs(self, request: web.Request) -> web.StreamResponse:
+        """List or watch jobs, of one namespace or of all."""
+        watch = request.query.get("watch", "false").lower() in ("true", "1")
+        namespace = request.match_info.get("namespace", "")
+        wanted = _wanted(request, namespace)
+        await self.rights.check(request, "watch" if watch else "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+        if watch:
+            return await self._watch(request, namespace, wanted)
+        with self.lists.of_user(self.rights.user(request)):
+            return self._list(request, wanted)
+
+    def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
+        version, after = self.view.version, ("", "")
+        if request.query.get("continue"):
+            version, after = _continued(request.query["continue"])
+            if version < self.view.begin:
+                raise RefusedError(410, "the list has changed too much since: begin again")
+        limit = _number(request, "limit") or math.inf
+        keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
+        shown = keys if len(keys) <= limit else keys[: int(limit)]
+        items = [self.view.jobs[key] for key in shown]
+        more = _continue(version, shown[-1]) if len(shown) < len(keys) else ""
+        if _as_table(request):
+            return _json(table(items, str(version), more))
+        metadata = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
+
+    async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
+        began = request.query.get("resourceVersion", "")
+        version = int(began) if began.isdecimal() and began != "0" else None
+        if version is not None and version < self.view.begin:
+            raise RefusedError(410, f"the version {version} is too old: list again")
+        as_table, seconds = _as_table(request), min(LONGEST, _number(request, "timeoutSeconds") or LONGEST)
+        user = self.rights.user(request)
+        with self.watches.of_user(user), self.watches.in_namespace(namespace):
+            response = web.StreamResponse(headers={"Cache-Control": "no-store"})
+            response.content_type = "application/json"
+            await response.prepare(request)
+            with anyio.move_on_after(seconds):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
+                    async for kind, job in self._events(version, wanted):
+                        shown = table([job], job["metadata"]["resourceVersion"]) if as_table and kind in _JOBS else job
+                        await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
+                    tasks.cancel_scope.cancel()
+            return response
+
+    async def _events(self, version: int | None, wanted: Callable[[Json], bool]) -> AsyncIterator[tuple[str, Json]]:
+        """Changes from a version on, itself included: one event of the manager may have changed several jobs."""
+        view, place = self.view, self.view.dropped
+        if version is None:
+            place += len(view.changes)
+            for job in [one for one in view.jobs.values() if wanted(one)]:
+                yield "ADDED", job
+        while True:
+            changed = view.changed
+            while place < view.dropped + len(view.changes):
+                if place < view.dropped:
+                    yield "ERROR", status(410, "the watch is too slow: list again")
+                    return
+                change = view.changes[place - view.dropped]
+                place += 1
+                if (version is None or change.version >= version) and wanted(change.job):
+                    yield change.type, change.job
+            with anyio.move_on_after(BOOKMARK) as silence:
+                await changed.wait()
+            if silence.cancelled_caught:
+                metadata = {"resourceVersion": str(view.version)}
+                yield "BOOKMARK", {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata}
+
+    async def _while_permitted(self, request: web.Request, namespace: str, watch: anyio.CancelScope) -> None:
+        while True:
+            await anyio.sleep(ASKED_AGAIN)
+            try:
+                await self.rights.check(request, "watch", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+            except RefusedError as error:
+                if error.code == 403:
+                    watch.cancel()
+
+    async def job(self, request: web.Request) -> web.StreamResponse:
+        """One job."""
+        one = (await self._one(request))[1]
+        return _json(table([one], one["metadata"]["resourceVersion"]) if _as_table(request) else one)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """The events of a job and its Workload, in the order of time."""
+        key, _ = await self._one(request, "events")
+        found, why = await self._events_of(request, key)
+        if why:
+            raise RefusedError(503, why, 5)
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": plain(found)})
+
+    async def explained(self, request: web.Request) -> web.StreamResponse:
+        """Why a job is where it is, as `multikueue explain -o json` says it."""
+        key, _ = await self._one(request, "explain")
+        workload = self.view.workload_of(key)
+        assert workload is not None, "a job is made of one"
+        events, why = await self._events_of(request, key)
+        unread = (why,) if why else ()
+        seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **plain(explain(seen))})
+
+    async def _one(self, request: web.Request, part: str = "") -> tuple[ObjectKey, Json]:
+        key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
+        await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
+        found = self.view.jobs.get(key)
+        if found is None:
+            raise RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
+        return key, found
+
+    async def _events_of(self, request: web.Request, key: ObjectKey) -> tuple[tuple[EventReport, ...], str]:
+        workload = self.view.workload_of(key)
+        with self.lists.of_user(self.rights.user(request)):
+            try:
+                return await events_of(self.reader, [workload] if workload is not None else []), ""
+            except ApiError:
+                return (), f"events cannot be read: this server may not list {EVENT}, or got no answer"
+
+    async def fleet(self, request: web.Request) -> web.StreamResponse:
+        """The workers, the queues and the moves."""
+        await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
+        return _json(fleet(self.view.objects, self.view.now()))
+
+    async def namespaces(self, request: web.Request) -> web.StreamResponse:
+        """The namespaces with jobs that who asks may list."""
+        await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
+        known = sorted({key.namespace for key in self.view.jobs})
+        items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, known)]
+        metadata = {"resourceVersion": str(self.view.version)}
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
+
+
+_JOBS: Final = ("ADDED", "MODIFIED", "DELETED")
+
+
+def _wanted(request: web.Request, namespace: str) -> Callable[[Json], bool]:
+    """Which jobs are asked for.
+
+    Raises:
+        RefusedError: a selector that is not served.
+    """
+    if request.query.get("labelSelector"):
+        raise RefusedError(400, "jobs have no labels here: labelSelector is not served")
+    selector = request.query.get("fieldSelector", "")
+    if selector and not selector.startswith(_SELECTOR):
+        raise RefusedError(400, f"of fieldSelector only {_SELECTOR}NAME is served")
+    name = selector.removeprefix(_SELECTOR)
+
+    def wanted(job: Json) -> bool:
+        metadata = job["metadata"]
+        return namespace in ("", metadata["namespace"]) and name in ("", metadata["name"])
+
+    return wanted
+
+
+def _as_table(request: web.Request) -> bool:
+    return AS_TABLE in request.headers.get("Accept", "").replace(" ", "")
+
+
+def _number(request: web.Request, name: str) -> int:
+    text = request.query.get(name, "")
+    if text and (not text.isdecimal() or len(text) > 9):
+        raise RefusedError(400, f"{name}: {text[:20]!r} is no number")
+    return int(text or 0)
+
+
+def _continue(version: int, last: ObjectKey) -> str:
+    return base64.urlsafe_b64encode(json.dumps([version, last.namespace, last.name]).encode()).decode()
+
+
+def _continued(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        version, namespace, name = json.loads(base64.urlsafe_b64decode(token.encode()))
+        return int(version), (str(namespace), str(name))
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise RefusedError(400, "continue: this is no token of ours") from error
+
+
+def _json(body: Json, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=code, body=orjson.dumps(body), content_type="application/json", headers=headers)
