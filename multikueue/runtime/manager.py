@@ -39,6 +39,7 @@ from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, Kub
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.origin import Origin
 from multikueue.runtime.part import Part, Process
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
@@ -57,6 +58,8 @@ class ManagerSettings:
     """The settings of a manager."""
 
     plan: PlanSettings = attrs.field(factory=PlanSettings)
+    name: str = ""
+    """By which namespaces of workers allow its copies, which say then where they come from. Empty: they do not."""
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
     gc_interval: timedelta = timedelta(minutes=1)
@@ -154,7 +157,10 @@ class Manager:
             cluster, settings.profiles, settings.namespace, work.clusters.enqueue, self.client, self.fraction
         )
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
-        effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
+        origin = Origin(settings.name, self.client) if settings.name else None
+        effects = EffectExecutor(
+            partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
+        )
         self._rooms = followed_rooms(self.dispatcher, cluster, workers, work.workloads.enqueue, self.clock)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)

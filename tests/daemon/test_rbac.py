@@ -123,6 +123,28 @@ class TestWhatIsGranted:
         scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
         assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
 
+    def test_the_namespaces_of_both_sides_are_read_only_for_a_manager_with_a_name(self) -> None:
+        named = parse_settings("managerName: prod-eu")
+        assert granted(on_manager(named))["", "namespaces"] == {"get"}
+        assert rules(chart_objects("rbac-origin.yaml")) == {("", "namespaces"): {"get"}}
+        assert ("", "namespaces") not in granted(on_manager(Settings()))
+        policies = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+        assert granted(on_worker(named))[policies] == {"get"}
+        assert policies not in granted(on_worker(Settings()))
+
+    def test_the_policy_covers_all_that_the_account_creates(self, tmp_path: Path) -> None:
+        """On a real server: `tests/integration/test_allowed_copies.py`."""
+        file = tmp_path / "settings.yaml"
+        file.write_text("{managerName: prod-eu, integrations: {frameworks: [batch/job, pod, ray.io/rayjob]}}")
+        made = printed("worker", "--config-file", str(file), "--binding")
+        (policy,) = (one for one in made if one["kind"] == "ValidatingAdmissionPolicy")
+        matched = policy["spec"]["matchConstraints"]["resourceRules"]
+        covered = {(group, one) for rule in matched for group in rule["apiGroups"] for one in rule["resources"]}
+        assert covered == {what for what, verbs in rules(made).items() if "create" in verbs}
+        result = CliRunner().invoke(main, ["rbac", "worker", "--binding"])
+        assert result.exit_code == 2
+        assert "--binding needs managerName" in result.output
+
     def test_merging_grants_neither_more_nor_less(self) -> None:
         found = [rule for rules in framework_rules().values() for rule in rules]
         assert granted(merged(found)) == granted(found)

@@ -86,6 +86,8 @@ class WorkerFacts:
     namespaces: frozenset[str] | None = None
     queues: WorkerQueues | None = None
     kueue: WorkerKueue | None = None
+    takes_anybody: bool | None = None
+    """Whether no policy there asks its namespaces whose copies they take."""
 
 
 @attrs.frozen

@@ -227,6 +227,7 @@ def build_manager(
         adapters,
         ManagerSettings(
             plan=_plan_settings(settings, mark_key),
+            name=settings.manager_name,
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
             kubeconfig_prefix=settings.kubeconfig_path_prefix,

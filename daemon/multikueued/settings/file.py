@@ -27,6 +27,7 @@ from multikueued.settings.values import Hook, advice, is_list, register_values, 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where kubelet writes the pod's own namespace."""
 KUEUE_NAMESPACE: Final = "kueue-system"
+DEFAULT_ORIGIN: Final = Settings().origin
 
 
 @attrs.frozen
@@ -126,6 +127,8 @@ def _contradictions(settings: Settings) -> Iterator[str]:
     listed = [entry.config for entry in settings.inventory if entry.config]
     for name in dict.fromkeys(name for name in listed if listed.count(name) > 1):
         yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
+    if settings.manager_name == DEFAULT_ORIGIN:
+        yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 

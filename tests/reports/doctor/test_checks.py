@@ -227,6 +227,8 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
     lacking = with_worker(lacking=frozenset({WORKLOAD.gvk}))
     yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
+    open_to_all = with_worker(takes_anybody=True)
+    yield "worker-takes-anybody", open_to_all, "worker1", "asks its namespaces whose copies they take"
     older = with_worker(kueue=WorkerKueue((0, 16), frozenset({GATES}), read=True))
     yield "worker-kueue-older", older, "worker1", "Kueue 0.16 there lacks .spec.preemptionGates"
     lacking = with_worker(lacking=frozenset({RAY_KIND.resource.gvk}))
