@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
 import click
 
 from multikueue.kube import KubeClient
-from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
+from multikueued.commands.exits import for_people
 from multikueued.commands.options import CLIENT, ReportTarget, target_of, target_options
-from multikueued.dashboard.local_port import LocalPort, PassedOn
+from multikueued.dashboard.in_process import in_process
+from multikueued.dashboard.local_port import LocalPort, PassedOn, Source
 from multikueued.logserver.answers import REMOTE_JOB
 
 
@@ -21,19 +23,22 @@ from multikueued.logserver.answers import REMOTE_JOB
 def dashboard(port: int, **options: Any) -> None:
     """Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.
 
-    Open the address that is printed. It holds a token: whoever has it sees what you may see.
+    Open the address that is printed. It holds a token: whoever has it sees what you may see. Where the manager serves
+    our API, the page shows what you may read of that; elsewhere what your kubeconfig may, of one namespace with -n.
     """
-    anyio.run(_serve, target_of(options), port)
+    namespace = options["namespace"] or ""
+    anyio.run(_serve, target_of(options), namespace, port)
 
 
-async def _serve(target: ReportTarget, port: int) -> None:
-    async with KubeClient(target.config, name="manager", options=CLIENT) as client:
+async def _serve(target: ReportTarget, namespace: str, port: int) -> None:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(KubeClient(target.config, name="manager", options=CLIENT))
         with for_people(target.config.server):
             served = await client.discover(REMOTE_JOB.gvk)
-        if served is None:
-            told = f"the manager at {target.config.server} does not serve {REMOTE_JOB}"
-            raise CommandError(f"{told}: ask an operator to run multikueue api-server there", NOT_REACHABLE)
-        local = LocalPort(PassedOn(client), secrets.token_urlsafe(24))
-        async with local.serving(port):
-            click.echo(f"Open {local.address}\nCtrl-C ends it.")
-            await anyio.sleep_forever()
+        source: Source = PassedOn(client)
+        if served is None or "explain" not in served.subresources:  # an older one serves logs alone
+            source = await stack.enter_async_context(in_process(client, target, namespace))
+        local = LocalPort(source, secrets.token_urlsafe(24))
+        await stack.enter_async_context(local.serving(port))
+        click.echo(f"Open {local.address}\nCtrl-C ends it.")
+        await anyio.sleep_forever()

@@ -12,16 +12,21 @@ from typing import Final, Protocol
 import anyio
 import attrs
 import orjson
+import structlog
 from aiohttp import web
 
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.protocols import Reader
+from multikueued.commands.exits import NOT_REACHABLE, CommandError
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.structured import plain
 from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
+from multikueued.logserver.resolving import told_of_worker
+from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
+from multikueued.remote.pods import PodList, in_order, pod_report
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, table
 from multikueued.reports.events import EventReport
@@ -36,6 +41,8 @@ LONGEST: Final = 3600.0
 """Seconds of a watch."""
 AS_TABLE: Final = "as=Table"
 _SELECTOR: Final = "metadata.name="
+
+log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -73,6 +80,8 @@ class JobHandlers:
     rights: Rights
     lists: Slots
     watches: Slots
+    locate: Callable[[Json], JobLocator]
+    """By the Workload: says where a job is, and reaches its worker."""
     daemon_namespace: str
 
     def add_to(self, application: web.Application) -> None:
@@ -84,24 +93,43 @@ class JobHandlers:
             f"{jobs}/{{name}}": self.job,
             f"{jobs}/{{name}}/explain": self.explained,
             f"{jobs}/{{name}}/events": self.events,
+            f"{jobs}/{{name}}/pods": self.pods,
             f"{BASE}/fleet": self.fleet,
             f"{BASE}/remotenamespaces": self.namespaces,
         }
         for path, handler in routes.items():
-            application.router.add_get(path, self._answering(handler), allow_head=False)
+            application.router.add_get(path, self.answering(handler), allow_head=False)
 
-    def _answering(self, handler: Handler) -> Handler:
+    def answering(self, handler: Handler) -> Handler:
+        """A handler whose refusals are answered as API servers do."""
+
         async def answer(request: web.Request) -> web.StreamResponse:
+            began, code, why = anyio.current_time(), 499, "the request was given up"
             try:
                 if not self.view.synced:
-                    raise RefusedError(503, "the manager's objects have not been read yet", 2)
-                return await handler(request)
+                    raise RefusedError(503, self.view.why_not_synced or "the manager has not been read yet", 2)
+                response = await handler(request)
+                code, why = response.status, ""
+                return response
             except RefusedError as error:
-                headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-                body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
-                return _json(body, error.code, headers)
+                code, why = error.code, str(error)
+                return _refusal(error, request)
+            except Exception as error:  # a bug: the traceback goes to the log only
+                log.error("internal error", exc_info=error)
+                code, why = 500, "this server has failed: ask an operator"
+                return _refusal(RefusedError(code, why), request)
+            finally:
+                self._audit(request, code, why, anyio.current_time() - began)
 
         return answer
+
+    def _audit(self, request: web.Request, code: int, why: str, seconds: float) -> None:
+        try:
+            user = self.rights.user(request)
+        except RefusedError:
+            return  # strangers have no lines: anybody can send their requests
+        watch = "watch" in request.query
+        log.info("api read", user=user, path=request.path, watch=watch, code=code, seconds=round(seconds, 3), why=why)
 
     async def all_jobs(self, request: web.Request) -> web.StreamResponse:
         """List or watch jobs, of one namespace or of all."""
@@ -146,7 +174,10 @@ class JobHandlers:
                     tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
                     async for kind, job in self._events(version, wanted):
                         shown = table([job], job["metadata"]["resourceVersion"]) if as_table and kind in _JOBS else job
-                        await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
+                        try:
+                            await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
+                        except ConnectionError:  # the reader is gone
+                            break
                     tasks.cancel_scope.cancel()
             return response
 
@@ -195,6 +226,18 @@ class JobHandlers:
             raise RefusedError(503, why, 5)
         return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": plain(found)})
 
+    async def pods(self, request: web.Request) -> web.StreamResponse:
+        """The pods of a job on the worker that has it."""
+        key, _ = await self._one(request, "pods")
+        workload = self.view.workload_of(key)
+        assert workload is not None, "a job is made of one"
+        with self.lists.of_user(self.rights.user(request)):
+            try:
+                found = await _pods(self.locate(workload))
+            except CommandError as error:
+                raise RefusedError(503, str(error), 5) from error
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(found)})
+
     async def explained(self, request: web.Request) -> web.StreamResponse:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         key, _ = await self._one(request, "explain")
@@ -235,7 +278,33 @@ class JobHandlers:
         return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
 
 
+async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
+    """
+    Raises:
+        CommandError: the worker cannot be asked; in words for users.
+    """
+    try:
+        sought = await locator.look()
+    except ApiError as error:
+        raise CommandError(locator.told(error), NOT_REACHABLE) from error
+    if isinstance(sought, UnplacedJob):
+        return sought
+    async with locator.client(sought.worker) as client:
+        try:
+            found = await WorkerPods(client, sought).now()
+        except ApiError as error:
+            raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error
+    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+
+
 _JOBS: Final = ("ADDED", "MODIFIED", "DELETED")
+
+
+def _refusal(error: RefusedError, request: web.Request) -> web.Response:
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
+    return _json(body, error.code, headers)
 
 
 def _wanted(request: web.Request, namespace: str) -> Callable[[Json], bool]:

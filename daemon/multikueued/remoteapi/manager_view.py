@@ -123,6 +123,12 @@ class ManagerView:
                 await self._make_due()
 
     @property
+    def why_not_synced(self) -> str:
+        """Which kind the manager does not give, and why; empty: none yet."""
+        failing = (one for one in self.informers.values() if one.status.last_error and not one.status.synced)
+        return next((f"{one.resource} cannot be read on the manager" for one in failing), "")
+
+    @property
     def version(self) -> int:
         """The newest version that lists have."""
         return self._latest
@@ -220,11 +226,11 @@ class ManagerView:
 _LISTS: Final = ("checks", "configs", "clusters", "cluster_queues", "local_queues")
 
 
-def _slim(workload: Json) -> Json | None:
+def _slim(workload: Json) -> Json:
     """A Workload without its pods' templates: reports need none of them, and they are most of its size."""
     slim = drop_managed_fields(workload)
     pod_sets = dig(slim, "spec", "podSets")
-    if slim is None or not isinstance(pod_sets, list):
+    if not isinstance(pod_sets, list):
         return slim
     kept = [{field: one[field] for field in ("name", "count") if field in one} for one in pod_sets]
     return {**slim, "spec": {**slim["spec"], "podSets": kept}}
