@@ -205,15 +205,12 @@ class KubeClient:
 
     @asynccontextmanager
     async def stream(self, resource: Resource, path: str, *, idle: float = IDLE) -> AsyncIterator[AsyncIterator[bytes]]:
-        """GET a path of an aggregated API, and read the answer as it comes, piece by piece.
+        """GET a path of an aggregated API, and read the answer as it comes.
 
         Args:
             resource: what is read there, for errors.
             path: path and query, encoded.
-            idle: seconds without a byte after which the stream counts as dead.
-
-        Raises:
-            ApiError: the server refuses, or the stream has ended with an error.
+            idle: see `pod_log`; errors, too.
         """
         request = requests.Request("get", resource, "GET", path)
         response = await self._exchange.stream(request, idle)

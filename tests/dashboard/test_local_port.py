@@ -15,7 +15,7 @@ WITH_TOKEN = {TOKEN_HEADER: TOKEN}
 
 
 async def ask(
-    path: str, method: str = "GET", api: FleetApi | None = None, **headers: str
+    path: str, method: str = "GET", api: FleetApi | None = None, headers: dict[str, str] | None = None
 ) -> tuple[int, str, dict[str, str]]:
     local = LocalPort(api or FleetApi(), TOKEN)
     async with local.serving(0), aiohttp.ClientSession() as session:
@@ -30,7 +30,7 @@ async def test_the_page_comes_without_a_token_and_the_api_with_it() -> None:
     assert (status, "<main" in text) == (200, True)
     assert "default-src 'none'" in headers["Content-Security-Policy"]
     assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
-    assert (await ask(f"{API}/fleet", **WITH_TOKEN))[0] == 200
+    assert (await ask(f"{API}/fleet", headers=WITH_TOKEN))[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,10 @@ async def test_what_does_not_come_from_the_page_is_refused(
     path: str, method: str, headers: dict[str, str], code: int
 ) -> None:
     api = FleetApi()
-    assert (await ask(path, method, api, **headers))[0] == code
+    assert (await ask(path, method, api, headers))[0] == code
     assert api.asked == []
 
 
 async def test_what_the_api_refuses_is_told() -> None:
-    status, text, _ = await ask(f"{API}/namespaces/team-b/remotejobs", **WITH_TOKEN)
+    status, text, _ = await ask(f"{API}/namespaces/team-b/remotejobs", headers=WITH_TOKEN)
     assert (status, "you may not read team-b" in text) == (403, True)

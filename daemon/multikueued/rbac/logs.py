@@ -32,7 +32,7 @@ API_READS: Final = ("admissionchecks", "clusterqueues", "localqueues", "multikue
 
 def marks_and_findings_rules(marks: str, findings: str) -> list[Json]:
     """In the daemon's namespace: the key of marks, and what the daemon publishes of workers."""
-    return [*named_secret_rules([marks]), rule("", ["configmaps"], ["list", "watch"], [findings])]
+    return [*named_secret_rules([marks]), rule("", ["configmaps"], ["get"], [findings])]
 
 
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:

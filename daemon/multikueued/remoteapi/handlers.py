@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 import anyio
@@ -27,6 +24,8 @@ from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
 from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.pods import PodList, in_order, pod_report
+from multikueued.remoteapi.job_query import as_table, continue_token, continued, number_in, wanted_jobs
+from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, table
 from multikueued.reports.events import EventReport
@@ -35,12 +34,8 @@ from multikueued.reports.explanation import Seen, explain
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
 ASKED_AGAIN: Final = 60.0
 """Seconds after which it is asked again whether a user may watch."""
-BOOKMARK: Final = 30.0
-"""Seconds of silence after which a watch says which version it has reached."""
 LONGEST: Final = 3600.0
 """Seconds of a watch."""
-AS_TABLE: Final = "as=Table"
-_SELECTOR: Final = "metadata.name="
 
 log = structlog.get_logger(__name__)
 
@@ -135,7 +130,7 @@ class JobHandlers:
         """List or watch jobs, of one namespace or of all."""
         watch = request.query.get("watch", "false").lower() in ("true", "1")
         namespace = request.match_info.get("namespace", "")
-        wanted = _wanted(request, namespace)
+        wanted = wanted_jobs(request, namespace)
         await self.rights.check(request, "watch" if watch else "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
         if watch:
             return await self._watch(request, namespace, wanted)
@@ -145,15 +140,15 @@ class JobHandlers:
     def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
         version, after = self.view.version, ("", "")
         if request.query.get("continue"):
-            version, after = _continued(request.query["continue"])
+            version, after = continued(request.query["continue"])
             if version < self.view.begin:
                 raise RefusedError(410, "the list has changed too much since: begin again")
-        limit = _number(request, "limit") or math.inf
+        limit = number_in(request, "limit") or math.inf
         keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
         shown = keys if len(keys) <= limit else keys[: int(limit)]
         items = [self.view.jobs[key] for key in shown]
-        more = _continue(version, shown[-1]) if len(shown) < len(keys) else ""
-        if _as_table(request):
+        more = continue_token(version, shown[-1]) if len(shown) < len(keys) else ""
+        if as_table(request):
             return _json(table(items, str(version), more))
         metadata = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
         return _json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
@@ -163,7 +158,7 @@ class JobHandlers:
         version = int(began) if began.isdecimal() and began != "0" else None
         if version is not None and version < self.view.begin:
             raise RefusedError(410, f"the version {version} is too old: list again")
-        as_table, seconds = _as_table(request), min(LONGEST, _number(request, "timeoutSeconds") or LONGEST)
+        in_table, seconds = as_table(request), min(LONGEST, number_in(request, "timeoutSeconds") or LONGEST)
         user = self.rights.user(request)
         with self.watches.of_user(user), self.watches.in_namespace(namespace):
             response = web.StreamResponse(headers={"Cache-Control": "no-store"})
@@ -172,37 +167,14 @@ class JobHandlers:
             with anyio.move_on_after(seconds):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
-                    async for kind, job in self._events(version, wanted):
-                        shown = table([job], job["metadata"]["resourceVersion"]) if as_table and kind in _JOBS else job
+                    async for kind, job in job_events(self.view, version, wanted):
+                        shown = table([job], job["metadata"]["resourceVersion"]) if in_table and kind in _JOBS else job
                         try:
                             await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
                         except ConnectionError:  # the reader is gone
                             break
                     tasks.cancel_scope.cancel()
             return response
-
-    async def _events(self, version: int | None, wanted: Callable[[Json], bool]) -> AsyncIterator[tuple[str, Json]]:
-        """Changes from a version on, itself included: one event of the manager may have changed several jobs."""
-        view, place = self.view, self.view.dropped
-        if version is None:
-            place += len(view.changes)
-            for job in [one for one in view.jobs.values() if wanted(one)]:
-                yield "ADDED", job
-        while True:
-            changed = view.changed
-            while place < view.dropped + len(view.changes):
-                if place < view.dropped:
-                    yield "ERROR", status(410, "the watch is too slow: list again")
-                    return
-                change = view.changes[place - view.dropped]
-                place += 1
-                if (version is None or change.version >= version) and wanted(change.job):
-                    yield change.type, change.job
-            with anyio.move_on_after(BOOKMARK) as silence:
-                await changed.wait()
-            if silence.cancelled_caught:
-                metadata = {"resourceVersion": str(view.version)}
-                yield "BOOKMARK", {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata}
 
     async def _while_permitted(self, request: web.Request, namespace: str, watch: anyio.CancelScope) -> None:
         while True:
@@ -216,7 +188,7 @@ class JobHandlers:
     async def job(self, request: web.Request) -> web.StreamResponse:
         """One job."""
         one = (await self._one(request))[1]
-        return _json(table([one], one["metadata"]["resourceVersion"]) if _as_table(request) else one)
+        return _json(table([one], one["metadata"]["resourceVersion"]) if as_table(request) else one)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The events of a job and its Workload, in the order of time."""
@@ -305,49 +277,6 @@ def _refusal(error: RefusedError, request: web.Request) -> web.Response:
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
     return _json(body, error.code, headers)
-
-
-def _wanted(request: web.Request, namespace: str) -> Callable[[Json], bool]:
-    """Which jobs are asked for.
-
-    Raises:
-        RefusedError: a selector that is not served.
-    """
-    if request.query.get("labelSelector"):
-        raise RefusedError(400, "jobs have no labels here: labelSelector is not served")
-    selector = request.query.get("fieldSelector", "")
-    if selector and not selector.startswith(_SELECTOR):
-        raise RefusedError(400, f"of fieldSelector only {_SELECTOR}NAME is served")
-    name = selector.removeprefix(_SELECTOR)
-
-    def wanted(job: Json) -> bool:
-        metadata = job["metadata"]
-        return namespace in ("", metadata["namespace"]) and name in ("", metadata["name"])
-
-    return wanted
-
-
-def _as_table(request: web.Request) -> bool:
-    return AS_TABLE in request.headers.get("Accept", "").replace(" ", "")
-
-
-def _number(request: web.Request, name: str) -> int:
-    text = request.query.get(name, "")
-    if text and (not text.isdecimal() or len(text) > 9):
-        raise RefusedError(400, f"{name}: {text[:20]!r} is no number")
-    return int(text or 0)
-
-
-def _continue(version: int, last: ObjectKey) -> str:
-    return base64.urlsafe_b64encode(json.dumps([version, last.namespace, last.name]).encode()).decode()
-
-
-def _continued(token: str) -> tuple[int, tuple[str, str]]:
-    try:
-        version, namespace, name = json.loads(base64.urlsafe_b64decode(token.encode()))
-        return int(version), (str(namespace), str(name))
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise RefusedError(400, "continue: this is no token of ours") from error
 
 
 def _json(body: Json, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -27,6 +28,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.writers import drop_managed_fields
+from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.kube.reflector import ListerWatcher
@@ -36,6 +38,8 @@ from multikueued.reports.objects import ManagerObjects
 
 WINDOW: Final = 8192
 """Changes that a watch can begin behind; before them it lists again."""
+FINDINGS_AGAIN: Final = 30.0
+"""Seconds between two looks at what the daemon publishes."""
 BREATH: Final = 50
 """Jobs that are made anew before others run."""
 
@@ -55,8 +59,12 @@ class Change:
 class ManagerView:
     """Implements what the handlers read. `run` keeps it."""
 
+    client: ListerWatcher
     informers: dict[str, Informer]
     now: Callable[[], datetime]
+    findings_namespace: str
+    """Where the daemon publishes what it sees of workers; empty: that is not read."""
+    findings: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     """By namespace and API name."""
     changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=WINDOW), init=False)
@@ -96,9 +104,7 @@ class ManagerView:
             "cluster_queues": informer(CLUSTER_QUEUE),
             "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=_without_status),
         }
-        if findings:
-            found["findings"] = informer(CONFIG_MAP, namespace=findings, transform=_findings_only)
-        view = cls(found, now)
+        view = cls(client, found, now, findings)
         found["workloads"].subscribe(view._workload_changed)
         for name in _LISTS:
             found[name].subscribe(partial(view._other_changed, name))
@@ -107,10 +113,9 @@ class ManagerView:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the view; ready once all can be read."""
         async with anyio.create_task_group() as tasks:
-            optional = self.informers.get("findings")
-            if optional is not None:
-                tasks.start_soon(optional.run)
-            await start_informers([one for one in self.informers.values() if one is not optional], tasks)
+            if self.findings_namespace:
+                tasks.start_soon(self._read_findings)
+            await start_informers([*self.informers.values()], tasks)
             self.begin = self._latest = max(map(_version_of, self.informers.values()))
             self._due.clear()
             for key, workload in one_for_each_job(self._dispatched()).items():
@@ -121,6 +126,13 @@ class ManagerView:
                 await self._due_now.wait()
                 self._due_now = anyio.Event()
                 await self._make_due()
+
+    async def _read_findings(self) -> None:
+        """Again and again, by name: it may be one that the reader may read alone."""
+        while True:
+            with contextlib.suppress(ApiError):
+                self.findings = await self.client.get(CONFIG_MAP, ObjectKey(self.findings_namespace, FINDINGS))
+            await anyio.sleep(FINDINGS_AGAIN)
 
     @property
     def why_not_synced(self) -> str:
@@ -154,9 +166,7 @@ class ManagerView:
         checks, configs, clusters, cluster_queues, local_queues = (
             tuple(self.informers[name].values()) for name in _LISTS
         )
-        findings = self.informers.get("findings")
-        published = next(iter(findings.values()), None) if findings is not None else None
-        return ManagerObjects(found, checks, configs, clusters, cluster_queues, local_queues, findings=published)
+        return ManagerObjects(found, checks, configs, clusters, cluster_queues, local_queues, findings=self.findings)
 
     def _dispatched(self) -> Iterator[Json]:
         context = self.context
@@ -238,10 +248,6 @@ def _slim(workload: Json) -> Json:
 
 def _without_status(obj: Json) -> Json | None:
     return {field: value for field, value in obj.items() if field != "status"}
-
-
-def _findings_only(obj: Json) -> Json | None:
-    return obj if dig(obj, "metadata", "name") == FINDINGS else None
 
 
 def _checks_of(queue: Json | None) -> tuple[object, ...]:
