@@ -39,7 +39,7 @@ FLEET: Json = {
             "readAt": "2026-11-25T11:00:00Z",
             "cost": "2.5",
         },
-        {"name": "w2", "reachable": False, "reason": HOSTILE, "findings": ["its token ends in an hour"]},
+        {"name": "w2", "reachable": False, "reason": "cannot be reached"},
     ],
     "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "endedLastHour": 12}],
     "moves": [{"job": "job/train", "from": "w2", "to": "w1", "at": "2026-11-25T10:30:00Z", "reason": "lost"}],
@@ -53,6 +53,8 @@ class FleetApi:
     jobs: dict[tuple[str, str], Json] = attrs.field(factory=dict)
     readable: tuple[str, ...] = ("team-a",)
     sees_fleet: bool = True
+    words: str = "admitted by the worker"
+    """What others have written."""
     away: bool = False
     forgotten: bool = False
     """What happened since the last list is not known any more."""
@@ -83,7 +85,8 @@ class FleetApi:
             case ["fleet"]:
                 if not self.sees_fleet:
                     raise Forbidden("you may not see the fleet", status=403)
-                return self._json({"status": FLEET})
+                workers = [*FLEET["workers"], {"name": "w3", "reachable": True, "cordoned": True, "reason": self.words}]
+                return self._json({"status": {**FLEET, "workers": workers}})
             case ["remotenamespaces"]:
                 return self._json({"items": [{"metadata": {"name": name}} for name in self.readable]})
             case ["namespaces", namespace, "remotejobs", *rest]:
@@ -117,10 +120,10 @@ class FleetApi:
             case ["explain"]:
                 return self._json({"summary": "It runs on w1.", "next": [{"text": "it ends"}], "findings": []})
             case ["events"]:
-                event = {"type": "Normal", "reason": "Admitted", "note": HOSTILE, "last": "2026-11-25T10:05:00Z"}
+                event = {"type": "Normal", "reason": "Admitted", "note": self.words, "last": "2026-11-25T10:05:00Z"}
                 return self._json({"items": [event]})
             case ["log"]:
-                return web.Response(text=f"first line\n{HOSTILE}\n")
+                return web.Response(text=f"first line\n{self.words}\n")
         return self._json(one)
 
     async def _watch(self, request: web.Request, namespace: str) -> web.StreamResponse:

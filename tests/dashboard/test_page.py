@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="the browser's tests need chromium: apt-get install chromium"),
     pytest.mark.timeout(60),
 ]
-PICTURES = os.environ.get("DASHBOARD_PICTURES")
+PICTURES = os.environ.get("PICTURES")
 """The folder to which the pictures of the docs are written; none: they are not."""
 SIZES = {"small": (360, 740), "large": (1600, 900)}
 
@@ -92,6 +92,7 @@ async def test_a_job_has_its_line_reasons_and_logs(api: FleetApi) -> None:
 
 async def test_names_and_words_are_texts_only(api: FleetApi) -> None:
     """Nothing that is named by others becomes HTML, wherever it is shown."""
+    api.words = HOSTILE
     api.put(job(HOSTILE, reason=HOSTILE, cluster=HOSTILE, state=HOSTILE))
     async with opened(api) as page:
         await page.get_by_text(HOSTILE).first.wait_for()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -31,6 +32,24 @@ def dashboard(port: int, **options: Any) -> None:
 
 
 async def _serve(target: ReportTarget, namespace: str, port: int) -> None:
+    async with dashboard_of(target, namespace, port) as local:
+        click.echo(f"Open {local.address}\nCtrl-C ends it.")
+        await anyio.sleep_forever()
+
+
+@asynccontextmanager
+async def dashboard_of(target: ReportTarget, namespace: str = "", port: int = 0) -> AsyncIterator[LocalPort]:
+    """The page of a manager, while the context lasts.
+
+    Args:
+        target: the manager, and where the daemon is.
+        namespace: of jobs, where the manager does not serve our API; empty: all.
+        port: 0 for any free one.
+
+    Raises:
+        CommandError: the manager does not answer.
+        SettingsError: the port cannot be opened.
+    """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(KubeClient(target.config, name="manager", options=CLIENT))
         with for_people(target.config.server):
@@ -40,5 +59,4 @@ async def _serve(target: ReportTarget, namespace: str, port: int) -> None:
             source = await stack.enter_async_context(in_process(client, target, namespace))
         local = LocalPort(source, secrets.token_urlsafe(24))
         await stack.enter_async_context(local.serving(port))
-        click.echo(f"Open {local.address}\nCtrl-C ends it.")
-        await anyio.sleep_forever()
+        yield local
