@@ -64,7 +64,7 @@ async def test_the_fleet_has_bars_and_its_address_no_token(api: FleetApi) -> Non
         assert await page.locator("meter").get_attribute("value") == "6"
         assert "secret" not in page.url
         await page.reload()
-        await page.get_by_text("unknown").wait_for()
+        await page.get_by_text("cannot be reached").wait_for()
 
 
 async def test_jobs_are_filtered_and_change_while_they_are_seen(api: FleetApi) -> None:
