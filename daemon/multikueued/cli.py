@@ -18,11 +18,11 @@ from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
     "jobs": Subcommand(
-        "multikueued.commands.listing:get_jobs",
+        "multikueued.commands.get:get_jobs",
         "List the jobs that MultiKueue looks after, with worker, state, age and reason.",
     ),
     "workers": Subcommand(
-        "multikueued.commands.listing:get_workers",
+        "multikueued.commands.get:get_workers",
         "List the worker clusters, with their connection, jobs, quota in use and last error.",
     ),
 }
@@ -56,7 +56,7 @@ _WORKER: Final = {
         "multikueued.workers.command:drain", "Cordon the worker cluster NAME, and wait until it has no job."
     ),
     "grant-logs": Subcommand(
-        "multikueued.workers.granting_logs_command:grant_logs_command",
+        "multikueued.workers.logs_account_command:grant_logs_command",
         "Let multikueue logs-server read logs of the worker cluster NAME.",
     ),
     "remove": Subcommand("multikueued.workers.command:remove", "Disconnect the worker cluster NAME."),
@@ -73,7 +73,7 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
         "Look for what is wrong on the manager and on all workers, and say how to mend it.",
     ),
     "events": Subcommand(
-        "multikueued.commands.explaining:events_command",
+        "multikueued.commands.explain:events_command",
         "List the events of JOB and its Workload on the manager, in the order of time.",
     ),
     "exec": Subcommand(
@@ -81,7 +81,7 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
         "Run a command in a container of JOB, on the worker that has it: multikueue exec JOB -it -- sh.",
     ),
     "explain": Subcommand(
-        "multikueued.commands.explaining:explain_command",
+        "multikueued.commands.explain:explain_command",
         "Say why JOB is where it is, what happens next, and what to do.",
     ),
     "get": LazyGroup("get", help="List jobs or workers.", subcommands=_GET),
@@ -102,11 +102,13 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
         subcommands=_RBAC,
     ),
     "retry": Subcommand(
-        "multikueued.commands.explaining:retry_command",
+        "multikueued.commands.explain:retry_command",
         "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
     ),
     "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
-    "sandbox": Subcommand("multikueued.practice.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."),
+    "sandbox": Subcommand(
+        "multikueued.sandbox_command.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."
+    ),
     "status": Subcommand(
         "multikueued.commands.status:status", "Show the workers, the queues, and what needs somebody."
     ),

@@ -76,7 +76,7 @@ class NoAccess(MultiKueueError):
 
 
 @attrs.frozen
-class Access:
+class WorkerAccess:
     """How a worker is reached, and what says so."""
 
     config: ClusterConfig
@@ -86,7 +86,7 @@ class Access:
     """Name of the ClusterProfile; empty: it is a kubeconfig."""
 
 
-async def access_to(manager: Reader, cluster: Json, namespace: str) -> Access:
+async def access_to(manager: Reader, cluster: Json, namespace: str) -> WorkerAccess:
     """How a worker is reached.
 
     Args:
@@ -109,7 +109,7 @@ async def access_to(manager: Reader, cluster: Json, namespace: str) -> Access:
     key = ObjectKey(namespace, location)
     try:
         secret = await manager.get(SECRET, key)
-        return Access(parse_worker_kubeconfig(kubeconfig_in(secret, location)), secret)
+        return WorkerAccess(parse_worker_kubeconfig(kubeconfig_in(secret, location)), secret)
     except Forbidden as error:
         told = f'you may not get the Secret "{key}", which has the credentials for worker cluster "{worker}"'
         raise NoAccess(Lack.FORBIDDEN, told) from error
@@ -121,7 +121,7 @@ async def access_to(manager: Reader, cluster: Json, namespace: str) -> Access:
         raise NoAccess(Lack.UNUSABLE, told) from error
 
 
-async def _by_profile(manager: Reader, worker: str, key: ObjectKey) -> Access:
+async def _by_profile(manager: Reader, worker: str, key: ObjectKey) -> WorkerAccess:
     begin = f'worker cluster "{worker}" is reached by ClusterProfile "{key}"'
     try:
         found = await _access_by_profile(manager, key)
@@ -134,7 +134,7 @@ async def _by_profile(manager: Reader, worker: str, key: ObjectKey) -> Access:
     return found
 
 
-async def _access_by_profile(manager: Reader, named: ObjectKey) -> Access | None:
+async def _access_by_profile(manager: Reader, named: ObjectKey) -> WorkerAccess | None:
     """How the worker of a profile is reached; None: no Secret is for it.
 
     Raises:
@@ -150,7 +150,7 @@ async def _access_by_profile(manager: Reader, named: ObjectKey) -> Access | None
         secret = await read(manager, SECRET, key)
         if profile is not None and secret is not None and is_for(secret, profile, access.provider):
             token = token_in(secret, str(key), profile, access.provider)
-            return Access(profile_config(access, settings, token), secret, named.name)
+            return WorkerAccess(profile_config(access, settings, token), secret, named.name)
     return None
 
 

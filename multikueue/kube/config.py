@@ -21,7 +21,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
 from multikueue.kube.bounded_yaml import MAX_SIZE
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.kubeconfig_document import Document, Selection, pem, refuse, refused_as, split_url, text
+from multikueue.kube.kubeconfig_document import ContextSelection, Document, pem, refuse, refused_as, split_url, text
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -158,7 +158,7 @@ def _read(path: Path) -> Document:
     return document
 
 
-def inline_config(selection: Selection) -> ClusterConfig:
+def inline_config(selection: ContextSelection) -> ClusterConfig:
     """What a kubeconfig holds itself, without the files and plugins that it names.
 
     Raises:
@@ -195,7 +195,7 @@ def _config(document: Document, context: str | None, source: str) -> ClusterConf
     return attrs.evolve(config, exec_plugin=_plugin(selection, config))
 
 
-def _check(selection: Selection) -> None:
+def _check(selection: ContextSelection) -> None:
     url = split_url(selection.server)
     if url is None or url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
         refuse("server must be an http:// or https:// URL without a query")
@@ -206,7 +206,7 @@ def _check(selection: Selection) -> None:
         refuse("auth-provider is not supported any more: use the exec plugin of your provider")
 
 
-def _plugin(selection: Selection, config: ClusterConfig) -> ExecPlugin | None:
+def _plugin(selection: ContextSelection, config: ClusterConfig) -> ExecPlugin | None:
     section = selection.user.get("exec")
     if not section:
         return None

@@ -61,7 +61,7 @@ class Document:
             {**other.contexts, **self.contexts},
         )
 
-    def select(self, context: str | None = None) -> Selection:
+    def select(self, context: str | None = None) -> ContextSelection:
         """Cluster, user and namespace of a context; None: the current one.
 
         Raises:
@@ -80,13 +80,13 @@ class Document:
         if user_name and user_name not in self.users:
             refuse(f'context "{name}" names user "{user_name}", which does not exist')
         namespace = text(found, "namespace")
-        selection = Selection(cluster, self.users.get(user_name, {}), namespace)
+        selection = ContextSelection(cluster, self.users.get(user_name, {}), namespace)
         selection.check()
         return selection
 
 
 @attrs.frozen
-class Selection:
+class ContextSelection:
     """What a context selects, with decoded values."""
 
     cluster: Json = attrs.field(repr=False)
@@ -132,13 +132,13 @@ def pem(section: Json, field: str) -> str:
         refuse(f"{field} is not base64 of a PEM text")
 
 
-class Refusal(Exception):
+class KubeconfigFault(Exception):
     """Why a kubeconfig cannot be used. It does not leave this layer: `refused_as` makes a `KubeconfigError` of it."""
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise a `Refusal` without a cause: a parser's error quotes what it could not read."""
-    raise Refusal(message) from None
+    """Raise a `KubeconfigFault` without a cause: a parser's error quotes what it could not read."""
+    raise KubeconfigFault(message) from None
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def refused_as(reason: str, source: str = "") -> Iterator[None]:
     """
     try:
         yield
-    except Refusal as refusal:
+    except KubeconfigFault as refusal:
         raise KubeconfigError(reason, f"{source}: {refusal}" if source else str(refusal)) from None
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from multikueue.core.model.names import Json
 from multikueue.kube.config import ClusterConfig, inline_config
-from multikueue.kube.kubeconfig_document import Selection, refuse, refused_as
+from multikueue.kube.kubeconfig_document import ContextSelection, refuse, refused_as
 from multikueue.kube.worker_kubeconfig import check_endpoint
 
 REASON: Final = "BadRestConfig"
@@ -26,7 +26,7 @@ def parse_profile_cluster(cluster: Json) -> ClusterConfig:
     Raises:
         KubeconfigError: with the reason `BadRestConfig`. The message names the field and never its value.
     """
-    selection = Selection(cluster, {})
+    selection = ContextSelection(cluster, {})
     selection.check()
     if not cluster.get("server"):
         refuse("server URL is required")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.config.access_providers import PluginCommand, ProfileSettings
-from multikueue.core.config.cluster_profiles import BAD_PROFILE, EXEC_EXTENSION, Access
+from multikueue.core.config.cluster_profiles import BAD_PROFILE, EXEC_EXTENSION, ProfileAccess
 from multikueue.errors import ClusterProfileError, KubeconfigError
 from multikueue.kube.config import ClusterConfig, cluster_info
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
@@ -14,7 +14,7 @@ from multikueue.kube.profile_cluster import parse_profile_cluster
 _INSECURE = "insecure-skip-tls-verify"
 
 
-def profile_config(access: Access, settings: ProfileSettings, token: str = "") -> ClusterConfig:
+def profile_config(access: ProfileAccess, settings: ProfileSettings, token: str = "") -> ClusterConfig:
     """The configuration for what a ClusterProfile says. Equal profiles make equal ones.
 
     Args:
@@ -36,7 +36,7 @@ def profile_config(access: Access, settings: ProfileSettings, token: str = "") -
     return reached if plugin is None else attrs.evolve(reached, exec_plugin=_plugin(plugin, access, reached))
 
 
-def _plugin(command: PluginCommand, access: Access, config: ClusterConfig) -> ExecPlugin:
+def _plugin(command: PluginCommand, access: ProfileAccess, config: ClusterConfig) -> ExecPlugin:
     try:
         info = cluster_info(config, access.config) if command.provide_cluster_info else ""
     except RecursionError:  # the profile's extension has up to 1,024 levels

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from multikueue.kube.config import ClusterConfig, inline_config
-from multikueue.kube.kubeconfig_document import Document, Selection, is_host, refuse, refused_as, split_url
+from multikueue.kube.kubeconfig_document import ContextSelection, Document, is_host, refuse, refused_as, split_url
 
 REASON: Final = "InsecureKubeConfig"
 """Kueue's condition reason for a kubeconfig with bad content."""
@@ -75,7 +75,7 @@ def check_endpoint(server: str) -> None:
         refuse("server URL must not have a query or a fragment")
 
 
-def _check_user(selection: Selection) -> None:
+def _check_user(selection: ContextSelection) -> None:
     user = selection.user
     if user.get("username") or user.get("password"):
         refuse("basic auth is not allowed")

@@ -18,7 +18,7 @@ import attrs
 
 from multikueue.core.machinery import cluster_state
 from multikueue.core.machinery.cluster_state import ClusterState
-from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection, Failing, Following, Health, Reading
+from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection, Failing, Health, OpeningWatch, OpenWatch
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import MultiKueueError
 from multikueue.kube.client_configuration import Given, cluster_config
@@ -54,7 +54,7 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
             deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for, deciding.unreadable
         )
         return Health(failing, complete)
-    return Health(Following() if deciding.synced and not deciding.failures else Reading(), complete)
+    return Health(OpenWatch() if deciding.synced and not deciding.failures else OpeningWatch(), complete)
 
 
 @attrs.define(eq=False)
@@ -202,7 +202,7 @@ class ClusterPool(Generic[S]):
                 cluster._open.pop(number).watching.cancel()
             case cluster_state.Stop(number):
                 cluster._open.pop(number).everything.cancel()
-            case cluster_state.Adopt(number):
+            case cluster_state.AdoptKnowledge(number):
                 self._replace(cluster, cluster._open[number].caches)
             case cluster_state.Forget():
                 self._replace(cluster, None)

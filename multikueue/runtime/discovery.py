@@ -33,7 +33,7 @@ class Discoverer(Protocol):
 
 
 @attrs.frozen
-class Finding:
+class DiscoveryFinding:
     """Something that is not as it should be, for the log."""
 
     setting: str
@@ -46,7 +46,7 @@ class Resolved:
 
     kinds: tuple[JobKind, ...]
     """Those that the manager does not serve are marked as `unserved`."""
-    findings: tuple[Finding, ...]
+    findings: tuple[DiscoveryFinding, ...]
 
 
 async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool = True) -> Resolved:
@@ -62,18 +62,20 @@ async def resolve(kinds: Iterable[JobKind], server: Discoverer, *, patient: bool
         ApiError: the server fails for one kind, and `patient`. Ask again later.
     """
     kept: list[JobKind] = []
-    findings: list[Finding] = []
+    findings: list[DiscoveryFinding] = []
     silent: list[DeadlineExceeded] = []
     rows = tuple(kinds)
     for kind in rows:
         found = await _found(kind, server, patient, silent)
-        if isinstance(found, Finding):
+        if isinstance(found, DiscoveryFinding):
             findings.append(found)
             kept.append(kind)
         elif found is None:
             kept.append(attrs.evolve(kind, unserved=True))
         elif not found.namespaced:
-            findings.append(Finding(kind.source, f"{kind.resource.gvk.dotted} is not namespaced: it cannot be a job"))
+            findings.append(
+                DiscoveryFinding(kind.source, f"{kind.resource.gvk.dotted} is not namespaced: it cannot be a job")
+            )
         else:
             kept.append(_completed(kind, found))
             findings += await _doubts(kept[-1], found, server, patient)
@@ -94,7 +96,7 @@ async def newly_served(kinds: Iterable[JobKind], server: Discoverer) -> tuple[Jo
 
 async def _found(
     kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]
-) -> Served | Finding | None:
+) -> Served | DiscoveryFinding | None:
     name = kind.resource.gvk.dotted
     try:
         return await server.discover(kind.resource.gvk)
@@ -103,7 +105,7 @@ async def _found(
             raise
         if isinstance(error, DeadlineExceeded):
             silent.append(error)
-        return Finding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
+        return DiscoveryFinding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
 
 
 def _completed(kind: JobKind, found: Served) -> JobKind:
@@ -124,7 +126,7 @@ def _may_pass(error: ApiError, patient: bool) -> bool:
     return gone or (patient and error.retryable)
 
 
-async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[Finding]:
+async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[DiscoveryFinding]:
     """Where the manager's definition of the kind contradicts the declaration."""
     said = kind.declaration
     if said is None:
@@ -140,20 +142,20 @@ async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: boo
     return [*doubts, *_unknown(kind, said, definition)]
 
 
-def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[Finding]:
+def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[DiscoveryFinding]:
     if said.plural is not None and said.plural != found.plural:
         message = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
-        yield Finding(f"{kind.source}.plural", message)
+        yield DiscoveryFinding(f"{kind.source}.plural", message)
     if said.status_subresource is not None and said.status_subresource != ("status" in found.subresources):
         served = "does not serve" if said.status_subresource else "serves"
         message = f"the manager {served} /status for {kind.resource}: the status is written accordingly"
-        yield Finding(f"{kind.source}.statusSubresource", message)
+        yield DiscoveryFinding(f"{kind.source}.statusSubresource", message)
 
 
-def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[Finding]:
+def _unknown(kind: JobKind, said: Declaration, definition: Json) -> Iterator[DiscoveryFinding]:
     name, version = definition["metadata"]["name"], kind.resource.gvk.version
     for field, text in said.unknown_paths(definition, version):
         message = f"the CustomResourceDefinition {name} has no field {text} in version {version}"
         if field == "managedByPath":
             message += ": the kind does not honour it, or its version here does not yet; its jobs will be rejected"
-        yield Finding(f"{kind.source}.{field}", message)
+        yield DiscoveryFinding(f"{kind.source}.{field}", message)

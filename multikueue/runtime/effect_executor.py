@@ -23,10 +23,12 @@ from multikueue.protocols import ApiClient, ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.origin import Origin, coming_from
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
 
+_CREATIONS: Final = (effects.CreateWorkload, effects.CreateJob)
 TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
 
@@ -59,6 +61,8 @@ class EffectExecutor:
     hook: ManagerHook | None = None
     ask_again: Callable[[ObjectKey], object] = lambda _: None
     """Has a Workload planned again that a worker had refused."""
+    origin: Origin | None = None
+    """What copies say of where they come from; None: nothing."""
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails.
@@ -72,7 +76,7 @@ class EffectExecutor:
         """
         for effect in part:
             match effect:
-                case effects.Announce():
+                case effects.AnnounceWorkload():
                     about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
                     for one in filter(None, about):
                         self._emit(one, effect.type, effect.note)
@@ -86,6 +90,9 @@ class EffectExecutor:
                     await self._write(target, effect, workload)
 
     async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
+        if self.origin is not None and workload is not None and isinstance(effect, _CREATIONS):
+            said = await self.origin.of(ObjectKey.of(workload).namespace)
+            effect = attrs.evolve(effect, object=coming_from(effect.object, said))
         match effect:
             case effects.ApplyStatus(object=body, field_manager=manager):
                 written = await target.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")

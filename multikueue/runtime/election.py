@@ -10,7 +10,7 @@ from typing import Protocol
 import anyio
 import attrs
 
-from multikueue.core.machinery.lease import Candidate, LeaseSettings, Step
+from multikueue.core.machinery.lease import LeaseCandidate, LeaseSettings, Step
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
@@ -50,7 +50,7 @@ class Elector:
     led_until: datetime | None = attrs.field(default=None, init=False)
     """When a leader had renewed the Lease last before this process acquired it, by that leader's wall clock; None:
     nobody had. `lead` may ask how long nobody was at work."""
-    _candidate: Candidate = attrs.field(init=False)
+    _candidate: LeaseCandidate = attrs.field(init=False)
     _stopped: datetime | None = attrs.field(default=None, init=False)
     """When this process led last."""
     _tried: bool = attrs.field(default=False, init=False)
@@ -60,8 +60,8 @@ class Elector:
     """The other leader that was logged last."""
 
     @_candidate.default
-    def _of_settings(self) -> Candidate:
-        return Candidate(self.key, self.identity, self.settings)
+    def _of_settings(self) -> LeaseCandidate:
+        return LeaseCandidate(self.key, self.identity, self.settings)
 
     def __repr__(self) -> str:
         holder = "leading" if self.leading else f"led by {self._candidate.holder or 'nobody'}"

@@ -32,13 +32,14 @@ from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
-from multikueue.runtime.inventory.selection import Selection
+from multikueue.runtime.inventory.selection import SelectedClusters
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.origin import Origin
 from multikueue.runtime.part import Part, Process
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
@@ -57,6 +58,8 @@ class ManagerSettings:
     """The settings of a manager."""
 
     plan: PlanSettings = attrs.field(factory=PlanSettings)
+    name: str = ""
+    """By which namespaces of workers allow its copies, which say then where they come from. Empty: they do not."""
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
     gc_interval: timedelta = timedelta(minutes=1)
@@ -119,7 +122,7 @@ class Manager:
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     before: InitialList = attrs.field(factory=InitialList, kw_only=True)
     """The Workloads as they were read just before `run`; without, they are read then."""
-    selection: Selection | None = attrs.field(default=None, kw_only=True)
+    selection: SelectedClusters | None = attrs.field(default=None, kw_only=True)
     """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
     permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
     """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""
@@ -154,7 +157,10 @@ class Manager:
             cluster, settings.profiles, settings.namespace, work.clusters.enqueue, self.client, self.fraction
         )
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
-        effects = EffectExecutor(partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue)
+        origin = Origin(settings.name, self.client) if settings.name else None
+        effects = EffectExecutor(
+            partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
+        )
         self._rooms = followed_rooms(self.dispatcher, cluster, workers, work.workloads.enqueue, self.clock)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_queue, owner
-from multikueue.core.workload.transitions import Ended, Milestone, Offered, Placed, milestones
+from multikueue.core.workload.transitions import JobEnded, Milestone, Offered, Placed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -42,7 +42,7 @@ class TransitionLog:
                 log.info("moved" if how else "placed", **_job(key, workload), worker=worker, **_rounded(seconds), **how)
                 if self.hook is not None and seconds is not None:
                     self.hook.placed(worker, seconds)
-            case Ended(worker, seconds, reason):
+            case JobEnded(worker, seconds, reason):
                 log.info("ended", **_job(key, workload), worker=worker, **_rounded(seconds), reason=reason)
 
 

@@ -20,7 +20,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.workloads import Owner, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.snapshot import JobCopy, Kind, Refusal, Served, Syncing, Unreadable, Unserved, Unusable
+from multikueue.core.workload.snapshot import JobCopy, Kind, Opaque, Refusal, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
@@ -160,7 +160,7 @@ class WorkerInformers(Target):
             return Unserved(seen=False)
         status = cache.informer.status
         if status.unreadable:
-            return Unreadable(status.synced)
+            return Opaque(status.synced)
         if status.failing_since is not None:
             return Unserved(timedelta(seconds=loop_time() - status.failing_since), status.synced)
         if not status.synced:

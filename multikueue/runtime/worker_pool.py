@@ -19,9 +19,9 @@ from multikueue.core.workload.snapshot import (
     Creation,
     InFlight,
     Lost,
+    Opaque,
     Reach,
     Served,
-    Unreadable,
     Worker,
 )
 from multikueue.protocols import ApiClient
@@ -89,7 +89,7 @@ def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
     if worker.connection.connected:
         return Connected()
     if worker.connection.unreadable:
-        return Unreadable(seen)
+        return Opaque(seen)
     return Connecting() if worker.connection.unheard else Lost(worker.connection.lost_since, seen)
 
 

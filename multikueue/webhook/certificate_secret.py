@@ -21,7 +21,7 @@ from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.webhook.certificates import UnusableError, is_for
-from multikueue.webhook.rotation import FIELDS, Credentials, is_usable, renewed
+from multikueue.webhook.rotation import FIELDS, WebhookCredentials, is_usable, renewed
 
 log = get_logger(__name__)
 
@@ -36,11 +36,11 @@ class CertificateSecret:
     host: str
     """What the certificate is for."""
     clock: Callable[[], datetime]
-    on_change: Callable[[Credentials], None] = attrs.field(default=lambda _: None, kw_only=True)
+    on_change: Callable[[WebhookCredentials], None] = attrs.field(default=lambda _: None, kw_only=True)
     """Called with the credentials to serve from now on; raises `UnusableError` if it cannot serve them."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
-    credentials: Credentials | None = attrs.field(default=None, init=False)
+    credentials: WebhookCredentials | None = attrs.field(default=None, init=False)
     """The newest that can be used. They stay in use if the Secret is deleted."""
     changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     """Set with the next change of the Secret."""
@@ -92,7 +92,7 @@ class CertificateSecret:
             return f"the certificate in Secret {self.key} has expired on {_ends(self.credentials)}"
         return None
 
-    async def _write(self, wanted: Credentials, found: Json | None) -> Json:
+    async def _write(self, wanted: WebhookCredentials, found: Json | None) -> Json:
         data = {field: base64.b64encode(text.encode()).decode() for field, text in wanted.written().items()}
         if found is not None:
             precondition = {"resourceVersion": resource_version(found)}
@@ -101,7 +101,7 @@ class CertificateSecret:
         secret = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind, "metadata": metadata, "data": data}
         return await self.client.create(SECRET, secret)
 
-    def _is_kept(self, credentials: Credentials, found: Json | None) -> bool:
+    def _is_kept(self, credentials: WebhookCredentials, found: Json | None) -> bool:
         """Whether the Secret holds the credentials in use: it may hold unusable ones."""
         kept = _read(found) if found is not None else None
         return kept is not None and kept.written() == credentials.written()
@@ -117,7 +117,7 @@ class CertificateSecret:
         self.changed.set()
         self.changed = anyio.Event()
 
-    def _use(self, credentials: Credentials) -> None:
+    def _use(self, credentials: WebhookCredentials) -> None:
         """Serve the credentials from now on; if that fails, the ones before stay in use."""
         try:
             self.on_change(credentials)
@@ -127,18 +127,18 @@ class CertificateSecret:
             self.credentials = credentials
 
 
-def _read(secret: Json) -> Credentials | None:
+def _read(secret: Json) -> WebhookCredentials | None:
     """The credentials in a Secret; None if they cannot be used. The log says why, without the content."""
     data = {field: value for field, value in (dig(secret, "data") or {}).items() if field in FIELDS}
     if not data:
         return None
     try:
-        return Credentials.read({field: base64.b64decode(value).decode() for field, value in data.items()})
+        return WebhookCredentials.read({field: base64.b64decode(value).decode() for field, value in data.items()})
     except (UnusableError, binascii.Error, UnicodeDecodeError) as error:
         why = error if isinstance(error, UnusableError) else "it is not text"
         log.warning("certificate unusable", secret=str(ObjectKey.of(secret)), error=str(why))
         return None
 
 
-def _ends(credentials: Credentials) -> str:
+def _ends(credentials: WebhookCredentials) -> str:
     return credentials.serving.certificate.not_valid_after_utc.strftime("%Y-%m-%d")

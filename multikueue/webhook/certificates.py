@@ -35,7 +35,7 @@ class UnusableError(ValueError):
 
 
 @attrs.frozen
-class KeyPair:
+class ServerKeyPair:
     """A certificate and its private key."""
 
     certificate: x509.Certificate
@@ -49,7 +49,7 @@ class KeyPair:
         ).decode()
 
 
-def make_authority(name: str, now: datetime, lifetime: timedelta) -> KeyPair:
+def make_authority(name: str, now: datetime, lifetime: timedelta) -> ServerKeyPair:
     """Make an authority that signs itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name[:64])])
@@ -58,10 +58,10 @@ def make_authority(name: str, now: datetime, lifetime: timedelta) -> KeyPair:
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage("key_cert_sign", "crl_sign"), critical=True)
     )
-    return KeyPair(builder.sign(key, hashes.SHA256()), key)
+    return ServerKeyPair(builder.sign(key, hashes.SHA256()), key)
 
 
-def make_certificate(authority: KeyPair, host: str, now: datetime, lifetime: timedelta) -> KeyPair:
+def make_certificate(authority: ServerKeyPair, host: str, now: datetime, lifetime: timedelta) -> ServerKeyPair:
     """Make a server's certificate, which ends with its authority's at the latest.
 
     Args:
@@ -83,7 +83,7 @@ def make_certificate(authority: KeyPair, host: str, now: datetime, lifetime: tim
         .add_extension(x509.SubjectAlternativeName([_general_name(host)]), critical=False)
         .add_extension(signer, critical=False)
     )
-    return KeyPair(builder.sign(authority.key, hashes.SHA256()), key)
+    return ServerKeyPair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
 def pem(certificate: x509.Certificate) -> str:
@@ -91,7 +91,7 @@ def pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
 
 
-def read_pair(certificate_pem: str, key_pem: str) -> KeyPair:
+def read_pair(certificate_pem: str, key_pem: str) -> ServerKeyPair:
     """Read a pair that was made here.
 
     Raises:
@@ -106,7 +106,7 @@ def read_pair(certificate_pem: str, key_pem: str) -> KeyPair:
         raise UnusableError("the key is not of an elliptic curve")
     if key.public_key() != _public_key(certificate):
         raise UnusableError("the key is not the certificate's")
-    return KeyPair(certificate, key)
+    return ServerKeyPair(certificate, key)
 
 
 def _public_key(certificate: x509.Certificate) -> CertificatePublicKeyTypes:

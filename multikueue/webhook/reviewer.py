@@ -29,7 +29,7 @@ from multikueue.runtime.queue_informers import only_spec
 
 
 @attrs.frozen
-class Answer:
+class ReviewAnswer:
     """What to say to the API server."""
 
     status: int
@@ -97,7 +97,7 @@ class Reviewer:
         """Whether the queues are known."""
         return all(informer.status.synced for informer in self.informers.values())
 
-    def review(self, body: bytes) -> Answer:
+    def review(self, body: bytes) -> ReviewAnswer:
         """Answer one request. No body makes it raise."""
         try:
             review = parse_review(orjson.loads(body))
@@ -120,7 +120,7 @@ class Reviewer:
         log_problems(self.adapters.problems)
         return found
 
-    def _answer(self, outcome: str, status: int, body: bytes) -> Answer:
+    def _answer(self, outcome: str, status: int, body: bytes) -> ReviewAnswer:
         if self.hook is not None:
             self.hook.reviewed(outcome)
-        return Answer(status, body)
+        return ReviewAnswer(status, body)

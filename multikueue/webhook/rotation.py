@@ -17,7 +17,7 @@ from cryptography import x509
 
 from multikueue.webhook.certificates import (
     BACKDATED,
-    KeyPair,
+    ServerKeyPair,
     UnusableError,
     is_for,
     is_signed_by,
@@ -40,13 +40,13 @@ CERTIFICATE, KEY, AUTHORITIES, AUTHORITY_KEY = FIELDS = ("tls.crt", "tls.key", "
 
 
 @attrs.frozen
-class Credentials:
+class WebhookCredentials:
     """What the replicas share."""
 
-    serving: KeyPair
+    serving: ServerKeyPair
     authorities: tuple[x509.Certificate, ...]
     """The authorities that API servers must trust; the newest first, with `authority`'s key."""
-    authority: KeyPair
+    authority: ServerKeyPair
 
     @property
     def bundle(self) -> str:
@@ -77,7 +77,7 @@ class Credentials:
         }
 
 
-def renewed(known: Credentials | None, host: str, now: datetime, trusted: str = "") -> Credentials | None:
+def renewed(known: WebhookCredentials | None, host: str, now: datetime, trusted: str = "") -> WebhookCredentials | None:
     """The credentials to share from now on; None if the known ones need no change.
 
     Args:
@@ -88,19 +88,19 @@ def renewed(known: Credentials | None, host: str, now: datetime, trusted: str = 
     """
     if known is None or _has_expired(known.authority.certificate, now):
         authority = make_authority(AUTHORITY_NAME, now, AUTHORITY_LIFETIME)
-        return Credentials(_issue(authority, host, now), (authority.certificate,), authority)
+        return WebhookCredentials(_issue(authority, host, now), (authority.certificate,), authority)
     wanted = _with_authority(known, now)
     if _needs_certificate(wanted, host, now, trusted):
         wanted = attrs.evolve(wanted, serving=_issue(wanted.authority, host, now))
     return None if wanted == known else wanted
 
 
-def is_usable(known: Credentials, now: datetime) -> bool:
+def is_usable(known: WebhookCredentials, now: datetime) -> bool:
     """Whether API servers can accept the certificate, as far as time is concerned."""
     return not _has_expired(known.serving.certificate, now)
 
 
-def _with_authority(known: Credentials, now: datetime) -> Credentials:
+def _with_authority(known: WebhookCredentials, now: datetime) -> WebhookCredentials:
     """With the expired authorities gone, and a new one if the newest is old."""
     kept = tuple(one for one in known.authorities if not _has_expired(one, now))
     if not _is_due(known.authority.certificate, now):
@@ -109,7 +109,7 @@ def _with_authority(known: Credentials, now: datetime) -> Credentials:
     return attrs.evolve(known, authorities=(authority.certificate, *kept), authority=authority)
 
 
-def _needs_certificate(known: Credentials, host: str, now: datetime, trusted: str) -> bool:
+def _needs_certificate(known: WebhookCredentials, host: str, now: datetime, trusted: str) -> bool:
     serving, authority = known.serving.certificate, known.authority
     accepted = any(is_signed_by(serving, one) for one in known.authorities)
     if not accepted or not is_for(serving, host) or _has_expired(serving, now):
@@ -120,7 +120,7 @@ def _needs_certificate(known: Credentials, host: str, now: datetime, trusted: st
     return _is_due(serving, now) or not is_signed_by(serving, authority.certificate)
 
 
-def _issue(authority: KeyPair, host: str, now: datetime) -> KeyPair:
+def _issue(authority: ServerKeyPair, host: str, now: datetime) -> ServerKeyPair:
     return make_certificate(authority, host, now, SERVING_LIFETIME)
 
 

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
-from multikueue.adapters.declared.patches import Operation, Patch
+from multikueue.adapters.declared.patches import DeclaredPatch, Operation
 from multikueue.core.model.names import Json
 from multikueue.errors import RuleError
 
 VARIABLES = ("object", "remote")
 
 
-def patch(*steps: Any) -> Patch:
-    return Patch("externalFrameworks[0].creationPatches", tuple(Operation.parse(step, VARIABLES) for step in steps))
+def patch(*steps: Any) -> DeclaredPatch:
+    return DeclaredPatch(
+        "externalFrameworks[0].creationPatches", tuple(Operation.parse(step, VARIABLES) for step in steps)
+    )
 
 
 def target() -> Json:

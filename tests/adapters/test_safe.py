@@ -12,7 +12,7 @@ from multikueue.adapters import CopyRules, JobKind, Membership, SafeAdapter, Sta
 from multikueue.adapters.safe import MAX_NOTED, Problems
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.effects import AnnounceWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.errors import RuleError
@@ -20,7 +20,7 @@ from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of,
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"
-WARNING = Announce("Warning", WHY)
+WARNING = AnnounceWorkload("Warning", WHY)
 ASSIGNED = workload(cluster="w1", check="Ready")
 
 
@@ -158,8 +158,8 @@ def test_a_job_of_which_nobody_can_tell_who_runs_it_waits() -> None:
     decided = decide(snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=UNDELEGATED))
 
     assert decided.row == "delegation unknown"
-    warnings = [effect for effect in decided.effects if isinstance(effect, Announce)]
-    assert warnings == [Announce("Warning", problem) for problem in decided.problems]
+    warnings = [effect for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
+    assert warnings == [AnnounceWorkload("Warning", problem) for problem in decided.problems]
     assert "delete" not in in_words(snapshot(local, adapter=UNDELEGATED), decided)
     assert len(decided.problems) == 1
 

@@ -20,8 +20,8 @@ from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
-from multikueued.commands.explaining import gather_explanation
-from multikueued.reports.explaining import Explanation
+from multikueued.commands.explain import gather_explanation
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.remedies import Finding
 from tests.runtime.fleet import Fleet, now
 

@@ -15,10 +15,10 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import Served
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW
-from multikueued.doctor.collect import Request, examine
+from multikueued.doctor.collect import Examination, examine
 from multikueued.doctor.facts import ClockBound
 from multikueued.doctor.findings import Diagnosis, DoctorFinding
-from multikueued.doctor.probe import Probe
+from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.worker_reader import Connect
 from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now
@@ -78,12 +78,14 @@ async def diagnosed(
         manager: what the manager refuses.
     """
 
-    async def measure(config: ClusterConfig) -> Probe:
+    async def measure(config: ClusterConfig) -> ProbeResult:
         ahead = 0.0 if config is MANAGER else skew
-        return Probe(0.01, ClockBound(ahead - 0.5, ahead + 0.5))
+        return ProbeResult(0.01, ClockBound(ahead - 0.5, ahead + 0.5))
 
     client: Any = Reviewing(Person(fleet.manager), manager or {})
-    request = Request(MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure)
+    request = Examination(
+        MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure
+    )
     return await examine(client, request, now())
 
 

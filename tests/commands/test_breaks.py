@@ -16,7 +16,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.testing import job
 from multikueued.doctor.findings import Diagnosis
-from multikueued.reports.explaining import Explanation
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from tests.commands.breaking import Change, Refusals, explained, explained_after, finding, seen_after
 from tests.commands.diagnosing import diagnosed, named

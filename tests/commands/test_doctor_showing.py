@@ -8,7 +8,7 @@ from multikueued.doctor.cluster_reader import needed, permissions
 from multikueued.doctor.command import ALIKE, diagnosis_lines
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
-from multikueued.rbac.making import merged
+from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 

@@ -10,7 +10,7 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueued.commands.exits import CommandError
-from multikueued.commands.explaining import ask_again
+from multikueued.commands.explain import ask_again
 from tests.commands.breaking import Person, explained
 from tests.runtime.fleet import Fleet, is_active, now, until
 

@@ -19,9 +19,9 @@ from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
-from multikueued.doctor.probe import Probe
+from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.published import Published, published_in
-from multikueued.doctor.publisher import EVERY, SOON, Watcher
+from multikueued.doctor.publisher import EVERY, SOON, FindingsPublisher
 from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
@@ -59,16 +59,18 @@ async def scene(*workers: str) -> AsyncIterator[Scene]:
     fleet, looks = Fleet.of(*workers), Counter[str]()
     await fleet.connect()
 
-    async def measure(config: ClusterConfig) -> Probe:
+    async def measure(config: ClusterConfig) -> ProbeResult:
         looks[config.server.removeprefix("https://").partition(":")[0]] += 1
-        return Probe(0.01, ClockBound(-0.5, 0.5))
+        return ProbeResult(0.01, ClockBound(-0.5, 0.5))
 
     client: Any = Reviewing(Person(fleet.manager), {})
     async with fleet.running() as manager, anyio.create_task_group() as tasks:
         settings = Settings(namespace=KUEUE_NAMESPACE)
         reach, connect = partial(reached, manager), visited(fleet, {})
         kinds = tuple(BUILTIN)
-        watcher = Watcher(settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure)
+        watcher = FindingsPublisher(
+            settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure
+        )
         await anyio.sleep(1)
         tasks.start_soon(watcher.run)
         await anyio.sleep(1)

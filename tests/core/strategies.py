@@ -19,6 +19,7 @@ from multikueue.core.workload.snapshot import (
     Kind,
     Lost,
     NothingSent,
+    Opaque,
     Reach,
     Refusal,
     Removing,
@@ -26,7 +27,6 @@ from multikueue.core.workload.snapshot import (
     Snapshot,
     Syncing,
     Unanswered,
-    Unreadable,
     Unserved,
     Untracked,
     Unusable,
@@ -57,8 +57,8 @@ REACHES: st.SearchStrategy[Reach] = st.sampled_from(
         *[Connected()] * 4,
         Connecting(),
         Lost(),
-        Unreadable(),
-        Unreadable(seen=False),
+        Opaque(),
+        Opaque(seen=False),
         *(Lost(NOW - ago, seen) for ago in (timedelta(minutes=1), timedelta(hours=1)) for seen in (True, False)),
     )
 )
@@ -66,7 +66,7 @@ KINDS: st.SearchStrategy[Kind] = st.sampled_from(
     (
         *[Served()] * 6,
         Syncing(),
-        Unreadable(),
+        Opaque(),
         Unserved(timedelta(minutes=1)),
         Unserved(timedelta(hours=1), seen=False),
         Unusable(),

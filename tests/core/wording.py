@@ -9,7 +9,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CountAdmitted,
     CreateJob,
@@ -36,7 +36,7 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return _status_word(seen, body, field_manager) if cluster == MANAGER else _copy_status_word(cluster, body)
         case PatchJobStatus():
             return "copy job status"
-        case Announce(kind):
+        case AnnounceWorkload(kind):
             return "tell" if kind == "Normal" else "warn"
         case CountAdmitted(queue, where):
             return f"count {queue} {where}"

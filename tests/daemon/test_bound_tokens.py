@@ -16,7 +16,7 @@ from multikueue.testing import NOW
 from multikueued.rbac.objects import Account
 from multikueued.tokens.bound import ACCOUNT, DEFAULT_LIFE, NOT_BOUND, SHORTEST, Bound, bound_in, life_of, request_spec
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.renewing import remedy, retry_in
+from multikueued.tokens.renewal import remedy, retry_in
 
 ACCOUNT_THERE = Account("kueue-system", "multikueue")
 WEEK = timedelta(days=7)

@@ -14,11 +14,11 @@ import pytest
 from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
-from multikueue.webhook.reviewer import Answer
-from multikueued.serving.gate import Gate, Limits
-from multikueued.serving.listening import bind, listening
+from multikueue.webhook.reviewer import ReviewAnswer
+from multikueued.serving.gate import ConnectionLimit, Limits
+from multikueued.serving.port import bind, listening
 from multikueued.webhook.bodies import LARGE, MAX_BODY, Bodies
-from multikueued.webhook.serving import reviewing
+from multikueued.webhook.server import reviewing
 from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serving_tls
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -169,7 +169,7 @@ async def test_bodies_that_are_too_large_together_are_refused_and_those_before_a
 async def test_a_compressed_body_is_not_unpacked() -> None:
     packed = gzip.compress(b"x" * 100_000)
     async with (
-        reviewing(ANY, serving_tls(MADE), lambda body: Answer(200, b"%d bytes" % len(body))) as port,
+        reviewing(ANY, serving_tls(MADE), lambda body: ReviewAnswer(200, b"%d bytes" % len(body))) as port,
         await to_webhook(port) as stream,
     ):
         await stream.send(post(len(packed), packed, b"Content-Encoding: gzip\r\n"))
@@ -205,7 +205,7 @@ class SaysMuch(asyncio.Protocol):
 
 async def test_one_that_is_closed_before_its_answer_is_sent_ends_no_server() -> None:
     """asyncio forgets the loop of such a transport, and aborting it then raised: one client ended the daemon."""
-    gate = Gate(Limits())
+    gate = ConnectionLimit(Limits())
     gate.protocol = SaysMuch
     (listener, *_) = await bind(HOST, 0)
     with listener:

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from multikueue.sandbox.kinds import AVAILABLE
-from multikueued.demo.keeping import sample
+from multikueued.demo.kept_clusters import sample
 
 DEMO = [sys.executable, "-m", "multikueued", "demo"]
 JOB = """

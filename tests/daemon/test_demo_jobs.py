@@ -10,7 +10,7 @@ import pytest
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueued.demo.jobs import load_jobs
-from multikueued.demo.keeping import sample
+from multikueued.demo.kept_clusters import sample
 
 LABELS = "labels: {kueue.x-k8s.io/queue-name: user-queue}"
 HEAD = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: mine, {LABELS}}}\n"

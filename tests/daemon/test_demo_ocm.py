@@ -14,10 +14,9 @@ from rich.console import Console
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.ocm.pictures import outcome, print_story
-from multikueued.demo.ocm.playing import Played, strays
 from multikueued.demo.ocm.stories import STORIES, Story, score_of
-from multikueued.demo.tally import Stay
-from multikueued.demo.tally import Story as JobStory
+from multikueued.demo.ocm.story_player import Played, strays
+from multikueued.demo.tally import JobRecord, WorkerStay
 
 DEMO = [sys.executable, "-m", "multikueued", "demo", "--ocm"]
 WORKERS = ("worker1", "worker2", "worker3")
@@ -30,12 +29,12 @@ def run(*arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=240, check=False, env=env)
 
 
-def job(name: str, *stays: Stay) -> JobStory:
+def job(name: str, *stays: WorkerStay) -> JobRecord:
     """A job that ran on these workers and finished."""
     last = stays[-1]
     placed = {f"job-{name}": last.worker}
     ran_on = {stay.worker for stay in stays}
-    return JobStory(
+    return JobRecord(
         BATCH_JOB,
         ObjectKey("default", name),
         10.0,
@@ -47,11 +46,11 @@ def job(name: str, *stays: Stay) -> JobStory:
     )
 
 
-def best_story() -> tuple[Played, list[JobStory]]:
+def best_story() -> tuple[Played, list[JobRecord]]:
     """The third story as it shall be."""
-    listed = [Stay("worker2", 10.2, 12.5), Stay("worker3", 12.5)]
-    jobs = [job("tune-long", Stay("worker2", 10.5, 17.0)), job("tune-1", Stay("worker2", 10.5, 12.0))]
-    jobs += [job(f"tune-{number}", Stay("worker3", 13.0, 15.0)) for number in (2, 3, 4)]
+    listed = [WorkerStay("worker2", 10.2, 12.5), WorkerStay("worker3", 12.5)]
+    jobs = [job("tune-long", WorkerStay("worker2", 10.5, 17.0)), job("tune-1", WorkerStay("worker2", 10.5, 12.0))]
+    jobs += [job(f"tune-{number}", WorkerStay("worker3", 13.0, 15.0)) for number in (2, 3, 4)]
     return Played(BEST, 10.0, 17.5, 12.4, listed), jobs
 
 
@@ -84,9 +83,11 @@ def test_a_picture_fits_its_terminal(story: Story, width: int) -> None:
         played, jobs = best_story()
     else:
         names = sorted(story.chosen)
-        listed = [Stay(name, 0.5) for name in names]
+        listed = [WorkerStay(name, 0.5) for name in names]
         played = Played(story, 0.0, 5.0, None, listed)
-        jobs = [job(name, Stay(names[number % len(names)], 1.0, 4.0)) for number, (name, _) in enumerate(story.jobs)]
+        jobs = [
+            job(name, WorkerStay(names[number % len(names)], 1.0, 4.0)) for number, (name, _) in enumerate(story.jobs)
+        ]
     text = io.StringIO()
     print_story(Console(file=text, width=width), played, jobs, WORKERS)
     lines = text.getvalue().splitlines()
@@ -119,8 +120,8 @@ def test_what_came_of_it_is_said_in_a_sentence() -> None:
 
 
 def test_a_job_that_moves_or_runs_elsewhere_is_told() -> None:
-    moved = job("tune-long", Stay("worker2", 1.0, 2.0), Stay("worker3", 2.0, 4.0))
-    elsewhere = job("tune-2", Stay("worker1", 1.0, 2.0))
+    moved = job("tune-long", WorkerStay("worker2", 1.0, 2.0), WorkerStay("worker3", 2.0, 4.0))
+    elsewhere = job("tune-2", WorkerStay("worker1", 1.0, 2.0))
     assert strays(BEST, [moved, elsewhere]) == [
         'Job "tune-long" was moved from worker2 to worker3',
         'Job "tune-2" ran on worker1, which its Placement had not chosen',

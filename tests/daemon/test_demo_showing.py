@@ -10,11 +10,11 @@ from rich.console import Console
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import BATCH_JOB
-from multikueued.demo.breaking import check_broken
 from multikueued.demo.gantt import MOST_ROWS, gantt
 from multikueued.demo.jobs import drawn_job
-from multikueued.demo.showing import print_table, progress_line, render, summary
+from multikueued.demo.output import print_table, progress_line, render, summary
 from multikueued.demo.tally import Tally
+from multikueued.demo.worker_break import check_broken
 
 
 def workload(job: str, cluster: str | None = None) -> Json:

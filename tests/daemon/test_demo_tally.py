@@ -8,7 +8,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.pods import POD
 from multikueued.demo.jobs import Submission, drawn_job
-from multikueued.demo.showing import problems
+from multikueued.demo.output import problems
 from multikueued.demo.tally import Stage, Tally
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient quota for cpu"

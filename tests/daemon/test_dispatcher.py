@@ -17,9 +17,9 @@ from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
+from multikueued.run.daemon import build_manager, work
 from multikueued.run.dispatcher import chosen_dispatcher
-from multikueued.run.wiring import build_manager, work
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"

@@ -19,7 +19,7 @@ from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
 from multikueued.run.kinds import configured_kinds
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
 

@@ -11,7 +11,7 @@ from multikueue.core.dispatchers.dispatcher import External
 from multikueued.cli import main
 from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.run.kinds import configured_kinds
-from multikueued.settings.loading import Loaded, parse
+from multikueued.settings.file import Loaded, parse
 
 SHIPPED = """
 apiVersion: config.kueue.x-k8s.io/v1beta2

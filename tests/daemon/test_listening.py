@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from multikueue.errors import SettingsError
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ async def test_it_says_why_and_what_to_set(raised: OSError, why: str, monkeypatc
     async def bind(_address: str, _port: int) -> list[socket.socket]:
         raise raised
 
-    monkeypatch.setattr("multikueued.serving.listening.bind", bind)
+    monkeypatch.setattr("multikueued.serving.port.bind", bind)
     told = f"cannot listen on 203.0.113.1:9443: {why}; set webhook.bindAddress and webhook.port to"
     with pytest.raises(SettingsError, match=re.escape(told)):
         async with listening(web.Application(), "203.0.113.1", 9443, settings="webhook"):

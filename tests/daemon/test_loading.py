@@ -24,7 +24,7 @@ from multikueued.settings.config import (
     Settings,
     WebhookSettings,
 )
-from multikueued.settings.loading import load_settings, parse_settings
+from multikueued.settings.file import load_settings, parse_settings
 
 FULL = """
 controllerName: example.com/dispatcher
@@ -196,6 +196,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("{pods: {check: Ready}, webhook: {enabled: true}}", "pods.check: without the webhook's scheduling gate"),
         ("{pods: {check: Ready}, webhook: {failurePolicy: Fail}}", "pods.check: without the webhook's scheduling gate"),
         ("webhook: {servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
+        ("managerName: multikueue", 'managerName: "multikueue" tells no manager from another'),
         ("- a", "the file: ['a'] is not a group of settings"),
         ("origin: a\norigin: b", 'not valid YAML in line 2, column 1: "origin" is written twice'),
         ("a: [", "not valid YAML in line 1"),

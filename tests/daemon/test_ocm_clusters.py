@@ -19,7 +19,7 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager, on_worker
 from multikueued.rbac.spokes import granting_rules
 from multikueued.run.ocm_workers import granting_client, profile_settings, spoke_settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.integration.permissions import granted
 
 GRANTING = "namespace: kueue-system\nocm: {enabled: true, clusterPermissions: {enabled: true}}\n"

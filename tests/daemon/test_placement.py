@@ -18,7 +18,7 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.run.dispatcher import placement_options
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import parse, parse_settings
+from multikueued.settings.file import parse, parse_settings
 from tests.integration.permissions import NotGranted, chart_objects, chart_rules, granted
 from tests.runtime.fleet import until
 from tests.runtime.inventory.placing import PLACED, Hub

@@ -31,9 +31,9 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.cli import main
-from multikueued.practice.command import DAEMON
-from multikueued.practice.kubeconfigs import merged
-from multikueued.settings.loading import load_settings
+from multikueued.sandbox_command.command import DAEMON
+from multikueued.sandbox_command.kubeconfigs import merged
+from multikueued.settings.file import load_settings
 
 SANDBOX = [sys.executable, "-m", "multikueued", "sandbox"]
 ACCOUNTS = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")

@@ -6,7 +6,7 @@ import pytest
 
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.errors import SettingsError
-from multikueued.settings.loading import Loaded, parse
+from multikueued.settings.file import Loaded, parse
 
 V1 = "client.authentication.k8s.io/v1"
 FIELD = f"""

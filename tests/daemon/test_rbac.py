@@ -13,10 +13,10 @@ from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
 from multikueued.rbac.chart import blocks, written
-from multikueued.rbac.making import merged
+from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"
@@ -122,6 +122,28 @@ class TestWhatIsGranted:
         assert granted(on_worker(parse_settings("quotaAutomation: true")))[KUEUE, "clusterqueues"] == {"list", "watch"}
         scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
         assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
+
+    def test_the_namespaces_of_both_sides_are_read_only_for_a_manager_with_a_name(self) -> None:
+        named = parse_settings("managerName: prod-eu")
+        assert granted(on_manager(named))["", "namespaces"] == {"get"}
+        assert rules(chart_objects("rbac-origin.yaml")) == {("", "namespaces"): {"get"}}
+        assert ("", "namespaces") not in granted(on_manager(Settings()))
+        policies = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
+        assert granted(on_worker(named))[policies] == {"get"}
+        assert policies not in granted(on_worker(Settings()))
+
+    def test_the_policy_covers_all_that_the_account_creates(self, tmp_path: Path) -> None:
+        """On a real server: `tests/integration/test_allowed_copies.py`."""
+        file = tmp_path / "settings.yaml"
+        file.write_text("{managerName: prod-eu, integrations: {frameworks: [batch/job, pod, ray.io/rayjob]}}")
+        made = printed("worker", "--config-file", str(file), "--binding")
+        (policy,) = (one for one in made if one["kind"] == "ValidatingAdmissionPolicy")
+        matched = policy["spec"]["matchConstraints"]["resourceRules"]
+        covered = {(group, one) for rule in matched for group in rule["apiGroups"] for one in rule["resources"]}
+        assert covered == {what for what, verbs in rules(made).items() if "create" in verbs}
+        result = CliRunner().invoke(main, ["rbac", "worker", "--binding"])
+        assert result.exit_code == 2
+        assert "--binding needs managerName" in result.output
 
     def test_merging_grants_neither_more_nor_less(self) -> None:
         found = [rule for rules in framework_rules().values() for rule in rules]

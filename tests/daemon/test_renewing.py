@@ -12,8 +12,8 @@ from multikueue.core.model.kinds import JOB, LEASE
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
+from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.run.wiring import work
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 from tests.daemon.test_running import LEASE_KEY, delegated_job

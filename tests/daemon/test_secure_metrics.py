@@ -27,12 +27,12 @@ from multikueued.serving.secure_metrics import (
     REFUSED_FOR,
     TOKEN_REVIEW,
     TOKENS,
+    AccessVerdict,
     Readers,
-    Verdict,
     serving_securely,
 )
 from multikueued.settings.config import MetricsSettings, ServingSettings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 HOST = "127.0.0.1"
 
@@ -63,23 +63,23 @@ class Manager:
 @pytest.mark.parametrize(
     ("header", "verdict"),
     [
-        ("Bearer good", Verdict.ALLOWED),
-        ("bearer  good", Verdict.ALLOWED),
-        ("Bearer other", Verdict.FORBIDDEN),
-        ("Bearer wrong", Verdict.UNKNOWN),
-        ("Basic good", Verdict.UNKNOWN),
-        ("Bearer ", Verdict.UNKNOWN),
-        ("", Verdict.UNKNOWN),
-        ("Bearer " + "x" * (MAX_TOKEN + 1), Verdict.UNKNOWN),
+        ("Bearer good", AccessVerdict.ALLOWED),
+        ("bearer  good", AccessVerdict.ALLOWED),
+        ("Bearer other", AccessVerdict.FORBIDDEN),
+        ("Bearer wrong", AccessVerdict.UNKNOWN),
+        ("Basic good", AccessVerdict.UNKNOWN),
+        ("Bearer ", AccessVerdict.UNKNOWN),
+        ("", AccessVerdict.UNKNOWN),
+        ("Bearer " + "x" * (MAX_TOKEN + 1), AccessVerdict.UNKNOWN),
     ],
 )
-async def test_the_manager_says_who_may_read(header: str, verdict: Verdict) -> None:
+async def test_the_manager_says_who_may_read(header: str, verdict: AccessVerdict) -> None:
     assert await Readers(Manager().create).verdict(header) is verdict
 
 
 async def test_a_header_of_odd_bytes_is_nobodys() -> None:
     """aiohttp gives them as lone surrogates."""
-    assert await Readers(Manager().create).verdict("Bearer \udcff") is Verdict.UNKNOWN
+    assert await Readers(Manager().create).verdict("Bearer \udcff") is AccessVerdict.UNKNOWN
 
 
 @pytest.mark.looptime
@@ -88,14 +88,14 @@ async def test_an_answer_is_kept_for_a_while() -> None:
     manager = Manager()
     readers = Readers(manager.create)
     for _ in range(10):
-        assert await readers.verdict("Bearer good") is Verdict.ALLOWED
+        assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
     assert len(manager.asked) == 2
     manager.users.clear()
     await anyio.sleep(ALLOWED_FOR)
-    assert await readers.verdict("Bearer good") is Verdict.UNKNOWN
+    assert await readers.verdict("Bearer good") is AccessVerdict.UNKNOWN
     manager.users["good"] = "prometheus"
     await anyio.sleep(REFUSED_FOR)
-    assert await readers.verdict("Bearer good") is Verdict.ALLOWED
+    assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
 
 
 async def test_a_stranger_with_many_tokens_fills_no_memory() -> None:
@@ -114,15 +114,15 @@ async def test_invented_tokens_push_out_no_real_one() -> None:
     for number in range(2 * TOKENS):
         await readers.verdict(f"Bearer {number}")
     asked = len(manager.asked)
-    assert await readers.verdict("Bearer good") is Verdict.ALLOWED
+    assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
     assert len(manager.asked) == asked
 
 
 async def test_a_manager_that_does_not_answer_opens_nothing() -> None:
     manager = Manager(broken=ServerFault("broken", status=500))
-    assert await Readers(manager.create).verdict("Bearer good") is Verdict.UNCLEAR
+    assert await Readers(manager.create).verdict("Bearer good") is AccessVerdict.UNCLEAR
     manager.broken = None
-    assert await Readers(manager.create).verdict("Bearer good") is Verdict.ALLOWED
+    assert await Readers(manager.create).verdict("Bearer good") is AccessVerdict.ALLOWED
 
 
 def settings(folder: Path) -> ServingSettings:
@@ -162,8 +162,8 @@ async def test_a_real_manager_is_asked_over_http() -> None:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         async with KubeClient(config, name="manager") as client:
             readers = Readers(client.create)
-            assert await readers.verdict("Bearer p") is Verdict.ALLOWED
-            assert await readers.verdict("Bearer x") is Verdict.UNKNOWN
+            assert await readers.verdict("Bearer p") is AccessVerdict.ALLOWED
+            assert await readers.verdict("Bearer x") is AccessVerdict.UNKNOWN
 
 
 async def test_then_the_plain_port_has_health_alone(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMES
 from multikueue.testing import job
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, Account, manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
-from multikueued.run.wiring import work
-from multikueued.settings.loading import parse_settings
+from multikueued.run.daemon import work
+from multikueued.settings.file import parse_settings
 
 pytestmark = pytest.mark.timeout(120)
 

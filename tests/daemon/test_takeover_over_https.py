@@ -24,9 +24,9 @@ from multikueue.sandbox.apiserver.serving.server import ServerTls
 from multikueue.testing import job
 from multikueued.rbac.objects import manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
-from multikueued.run.wiring import work
+from multikueued.run.daemon import work
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.daemon.test_spokes_over_https import ACCOUNT, ROLE, ROLE_BINDING, prepare, when
 
 pytestmark = pytest.mark.timeout(120)

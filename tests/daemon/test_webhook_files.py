@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives import serialization
 
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, make_authority, pem
-from multikueue.webhook.rotation import Credentials, renewed
-from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import ServingTls
+from multikueue.webhook.rotation import WebhookCredentials, renewed
+from multikueued.webhook.files import CertificateFolder
+from multikueued.webhook.server import ServingTls
 
 SECRET_TEXT = "hunter2"
 
@@ -36,22 +36,22 @@ class SpyTls(ServingTls):
         self.served.append(certificate)
 
 
-def made() -> Credentials:
+def made() -> WebhookCredentials:
     found = renewed(None, "localhost", now())
     assert found is not None
     return found
 
 
-def put(folder: Path, found: Credentials, *, authorities: bool = True) -> None:
+def put(folder: Path, found: WebhookCredentials, *, authorities: bool = True) -> None:
     (folder / "tls.crt").write_text(pem(found.serving.certificate))
     (folder / "tls.key").write_text(found.serving.key_pem)
     if authorities:
         (folder / "ca.crt").write_text(found.bundle)
 
 
-async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFiles, SpyTls]:
+async def files(folder: Path, *, ahead: timedelta = timedelta(0)) -> tuple[CertificateFolder, SpyTls]:
     tls = SpyTls()
-    return await CertificateFiles.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
+    return await CertificateFolder.open(folder, tls, lambda: now() + ahead, interval=0.01), tls
 
 
 async def test_a_folder_as_cert_manager_makes_it_is_served_and_its_authority_written(tmp_path: Path) -> None:

@@ -14,38 +14,43 @@ import pytest
 from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, pem
-from multikueue.webhook.reviewer import Answer
-from multikueue.webhook.rotation import Credentials, renewed
+from multikueue.webhook.reviewer import ReviewAnswer
+from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.bodies import MAX_BODY
-from multikueued.webhook.serving import ServingTls, reviewing
+from multikueued.webhook.server import ServingTls, reviewing
 
 HOST = "127.0.0.1"
 ANY = WebhookSettings(enabled=True, bind_address=HOST, port=0)
 
 
-def credentials() -> Credentials:
+def credentials() -> WebhookCredentials:
     made = renewed(None, HOST, datetime.now(UTC))
     assert made is not None
     return made
 
 
-def serving_tls(made: Credentials) -> ServingTls:
+def serving_tls(made: WebhookCredentials) -> ServingTls:
     tls = ServingTls()
     load(tls, made)
     return tls
 
 
-def load(tls: ServingTls, made: Credentials) -> None:
+def load(tls: ServingTls, made: WebhookCredentials) -> None:
     tls.load(pem(made.serving.certificate), made.serving.key_pem)
 
 
-def echo(body: bytes) -> Answer:
-    return Answer(200, body)
+def echo(body: bytes) -> ReviewAnswer:
+    return ReviewAnswer(200, body)
 
 
 async def ask(
-    port: int, trusted: Credentials, body: bytes = b"{}", *, path: str = PATH, media_type: str = "application/json"
+    port: int,
+    trusted: WebhookCredentials,
+    body: bytes = b"{}",
+    *,
+    path: str = PATH,
+    media_type: str = "application/json",
 ) -> tuple[int, str]:
     tls = ssl.create_default_context(cadata=trusted.bundle)
     async with (
@@ -68,7 +73,7 @@ async def test_a_review_is_answered_over_tls() -> None:
 
 async def test_a_refusal_is_plain_text() -> None:
     made = credentials()
-    async with reviewing(ANY, serving_tls(made), lambda _: Answer(400, b"not a review\n")) as port:
+    async with reviewing(ANY, serving_tls(made), lambda _: ReviewAnswer(400, b"not a review\n")) as port:
         assert await ask(port, made) == (400, "not a review\n")
 
 
@@ -88,7 +93,7 @@ async def test_nothing_else_is_on_that_port() -> None:
 
 async def test_a_body_may_be_as_long_as_api_servers_make_them_and_no_longer() -> None:
     made = credentials()
-    async with reviewing(ANY, serving_tls(made), lambda body: Answer(200, str(len(body)).encode())) as port:
+    async with reviewing(ANY, serving_tls(made), lambda body: ReviewAnswer(200, str(len(body)).encode())) as port:
         assert await ask(port, made, b"x" * (6 << 20)) == (200, str(6 << 20))
         assert (await ask(port, made, b"x" * (MAX_BODY + 1)))[0] == 413
 
@@ -166,8 +171,8 @@ async def test_a_port_in_use_is_reported_with_the_setting_to_change() -> None:
 async def test_a_bug_in_a_review_is_a_500() -> None:
     """It gets a 500 and does as its `failurePolicy` says; the daemon goes on."""
 
-    def broken(body: bytes) -> Answer:
-        return Answer(200, json.loads(body)["missing"])
+    def broken(body: bytes) -> ReviewAnswer:
+        return ReviewAnswer(200, json.loads(body)["missing"])
 
     made = credentials()
     async with reviewing(ANY, serving_tls(made), broken) as port:

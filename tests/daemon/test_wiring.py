@@ -19,9 +19,9 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, definition
-from multikueued.run import kinds, wiring
+from multikueued.run import daemon, kinds
+from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.run.wiring import work
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.daemon.test_running import eventually
@@ -41,7 +41,7 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
         told.append(arguments[-1])
         raise ZeroDivisionError
 
-    monkeypatch.setattr(wiring, "build_manager", build)
+    monkeypatch.setattr(daemon, "build_manager", build)
     settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
     renewed = "2026-01-02T03:04:05.000000Z"
     lease: Json = {

@@ -12,10 +12,10 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts
+from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAULT, Failures
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.reading import request
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.conditions import timestamp

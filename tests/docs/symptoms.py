@@ -17,9 +17,9 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
-from multikueued.reports.explaining import Seen, explain, unqueued
+from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import Finding, Rule, found_by
+from multikueued.reports.remedies import Finding, RemedyRule, found_by
 from multikueued.reports.remedy_table import WORKER_RULES, about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
@@ -53,7 +53,7 @@ class Row:
         return f"| {self.seen} | {_cell(self.finding.why)} (`{self.finding.id}`) | {_cell(self.finding.remedy)} |"
 
 
-def told(rules: tuple[Rule, ...], samples: list[tuple[str, str]]) -> Iterator[Row]:
+def told(rules: tuple[RemedyRule, ...], samples: list[tuple[str, str]]) -> Iterator[Row]:
     """The first words of each rule, in the order of the table."""
     for rule in rules:
         words = next(words for _, words in samples if first(rules, words) is rule)
@@ -63,7 +63,7 @@ def told(rules: tuple[Rule, ...], samples: list[tuple[str, str]]) -> Iterator[Ro
         yield Row(f"`{plain}`", finding)
 
 
-def first(rules: tuple[Rule, ...], words: str) -> Rule | None:
+def first(rules: tuple[RemedyRule, ...], words: str) -> RemedyRule | None:
     """The rule that decides about these words."""
     return next((rule for rule in rules if rule.pattern.search(words) is not None), None)
 

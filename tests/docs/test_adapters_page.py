@@ -16,8 +16,8 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared.profiles import names
 from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.run.kinds import configured_kinds
+from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names
-from multikueued.settings.loading import parse_settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "adapters.md").read_text()

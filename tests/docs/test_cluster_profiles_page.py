@@ -15,7 +15,7 @@ from multikueue.core.config.cluster_profiles import chosen_access
 from multikueue.core.config.profile_secrets import is_for, secret_name
 from multikueue.core.model.names import Json
 from multikueued.commands.structured import camel
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from multikueued.settings.profiles import AccessProviderSettings, ExecSettings
 
 WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()

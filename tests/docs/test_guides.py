@@ -15,8 +15,8 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.runtime.plugins import DISPATCHER_GROUP
 from multikueued.metrics.hooks import Metrics
-from multikueued.run.wiring import build_manager
-from multikueued.settings.loading import parse_settings
+from multikueued.run.daemon import build_manager
+from multikueued.settings.file import parse_settings
 
 ROOT = Path(__file__).parents[2]
 GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))

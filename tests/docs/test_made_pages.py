@@ -13,13 +13,13 @@ import multikueued.reports
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
 from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
 from tests.docs.marked import replaced
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
-FINDERS: Final = ("chain", "clocks", "explaining", "rejections", "remedy_table", "status")
+FINDERS: Final = ("chain", "clocks", "explanation", "rejections", "remedy_table", "status")
 
 
 def test_the_settings_are_up_to_date() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL, SPOKE_ANNOTATION, UID_ANNOTATION
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY
 from multikueue.runtime.inventory.spoke_reader import LINGER
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
 PAGE = WORKERS.partition("\n## Workers from ManagedClusters\n")[2]

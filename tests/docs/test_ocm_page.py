@@ -12,7 +12,7 @@ import multikueue.core.inventory
 import multikueue.runtime.inventory
 from multikueue.core.inventory.ownership import placement_name
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()
 FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.inventory, multikueue.runtime.inventory)]

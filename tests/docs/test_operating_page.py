@@ -21,7 +21,7 @@ from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, patience
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.config import DispatcherSettings, Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.integration.permissions import WORKER_RULES, chart_rules, granted
 
 DOCS = Path(__file__).parents[2] / "docs"

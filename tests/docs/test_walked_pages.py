@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from multikueued.settings.loading import load_settings, parse_settings
+from multikueued.settings.file import load_settings, parse_settings
 from tests.integration.walking import commands
 
 DOCS: Final = Path(__file__).parents[2] / "docs"

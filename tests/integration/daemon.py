@@ -9,8 +9,8 @@ import attrs
 from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.run.wiring import work
 from multikueued.settings.config import ServingSettings, Settings
 from tests.controlplane.polling import poll_until
 

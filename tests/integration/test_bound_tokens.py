@@ -19,7 +19,7 @@ from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.doctor.published import published_in
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
-from multikueued.workers.connecting import digest_in_use, digest_of
+from multikueued.workers.connection_wait import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
 from tests.controlplane.polling import poll_until

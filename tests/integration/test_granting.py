@@ -16,7 +16,7 @@ from multikueue.kube import ClientOptions, KubeClient
 from multikueue.sandbox.crds import load_ocm_crds
 from multikueued.rbac.objects import granting_account, granting_objects
 from multikueued.rbac.rules import on_worker
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes, connection
 

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueue.webhook.certificates import is_signed_by, make_authority, make_certificate
-from multikueue.webhook.rotation import FIELDS, Credentials
+from multikueue.webhook.rotation import FIELDS, WebhookCredentials
 from multikueued.settings.config import Settings, WebhookSettings
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
@@ -49,7 +49,9 @@ def settings(*, failure_policy: str = "Ignore") -> Settings:
 
 
 @asynccontextmanager
-async def installed(planes: Planes, chosen: Settings, earlier: Credentials | None = None) -> AsyncIterator[Fleet]:
+async def installed(
+    planes: Planes, chosen: Settings, earlier: WebhookCredentials | None = None
+) -> AsyncIterator[Fleet]:
     """A fleet with the chart's objects, and a daemon that serves the webhook, with an earlier one's certificate."""
     for template in ("rbac-webhook.yaml", "webhook.yaml"):
         for obj in chart_objects(template):
@@ -156,7 +158,7 @@ async def test_while_the_authority_changes_every_job_is_asked_about(planes: Plan
     old = make_authority("old", now - timedelta(days=300), timedelta(days=365))
     new = make_authority("new", now - timedelta(hours=2), timedelta(days=365))
     serving = make_certificate(old, "127.0.0.1", now - timedelta(days=10), timedelta(days=90))
-    earlier = Credentials(serving, (new.certificate, old.certificate), new)
+    earlier = WebhookCredentials(serving, (new.certificate, old.certificate), new)
     asked_about = 0
 
     async def create_without_end() -> None:
@@ -173,7 +175,7 @@ async def test_while_the_authority_changes_every_job_is_asked_about(planes: Plan
 
         async def signed_by_the_new_one() -> bool:
             data = (await planes.manager.admin.get(_SECRET))["data"]
-            found = Credentials.read({field: base64.b64decode(data[field]).decode() for field in FIELDS})
+            found = WebhookCredentials.read({field: base64.b64decode(data[field]).decode() for field in FIELDS})
             return is_signed_by(found.serving.certificate, new.certificate)
 
         await poll_until(signed_by_the_new_one, seconds=20, otherwise="the new authority signs nothing")

@@ -18,7 +18,7 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from multikueued.settings.config import WebhookSettings
-from multikueued.webhook.running import webhook
+from multikueued.webhook.run import webhook
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until

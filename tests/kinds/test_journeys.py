@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from multikueue.sandbox.apiserver import Faults, Refuse
-from multikueued.rbac.making import merged, rule
+from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
 from tests.integration.permissions import NotGranted, granted
 from tests.kinds.cases import Case, cases

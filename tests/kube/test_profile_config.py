@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
-from multikueue.core.config.cluster_profiles import EXEC_EXTENSION, Access, chosen_access
+from multikueue.core.config.cluster_profiles import EXEC_EXTENSION, ProfileAccess, chosen_access
 from multikueue.core.model.names import Json
 from multikueue.errors import ClusterProfileError
 from multikueue.kube import ClusterConfig
@@ -23,7 +23,7 @@ PLUGIN = AccessProvider("aws", PluginCommand(V1, "/bin/login", ("--own",), (("A"
 SETTINGS = ProfileSettings((PLUGIN,))
 
 
-def access(provider: AccessProvider = PLUGIN, **cluster: Any) -> Access:
+def access(provider: AccessProvider = PLUGIN, **cluster: Any) -> ProfileAccess:
     extension = {"name": EXEC_EXTENSION, "extension": {"clusterName": "c1", "b": {"d": 1, "c": 2}}}
     entry = {"name": "aws", "cluster": {"server": "https://c1:6443", "extensions": [extension], **cluster}}
     return chosen_access({"status": {"accessProviders": [entry]}}, "c1", ProfileSettings((provider,)))

@@ -18,7 +18,7 @@ from multikueue.testing.waiting import until
 from multikueued.logserver import outgoing
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.outgoing import AHEAD, Outgoing
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 from tests.kube.test_log_stream import MAPPED, Response
 
 PIECE = 64 << 10

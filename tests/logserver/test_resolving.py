@@ -16,9 +16,9 @@ from multikueue.protocols import ObjectList
 from multikueue.sandbox.kueue import statuses
 from multikueue.testing import NOW, job, stored, workload
 from multikueued.commands.exits import FINDING, NOT_FOUND, USAGE, CommandError
-from multikueued.logserver.resolving import LocatorOfTenant, Workers
-from multikueued.remote.finding import UnplacedJob
+from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
 from multikueued.remote.placed_job import PlacedJob
+from multikueued.remote.pod_lookup import UnplacedJob
 from multikueued.reports.typenames import JobName
 from tests.logserver.stage import KEY
 from tests.remote.objects import LOCAL
@@ -56,7 +56,7 @@ class Manager:
     def places(self) -> LocatorOfTenant:
         client: Any = self
         return LocatorOfTenant(
-            Workers(client, "multikueue", {}), JobName("job", "train"), "default", "multikueue", MARKS
+            ReadableWorkers(client, "multikueue", {}), JobName("job", "train"), "default", "multikueue", MARKS
         )
 
 

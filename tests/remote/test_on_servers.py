@@ -24,7 +24,7 @@ from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import connect_workers, kubeconfig_secret
 from multikueue.testing import NOW, copy_of, job_copy_of
 from multikueue.testing.waiting import until
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.places import Manager
 from tests.commands.test_on_servers import Shell, shell

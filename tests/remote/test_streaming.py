@@ -15,8 +15,8 @@ from multikueue.kube.log_stream import LogLine, split_time
 from multikueue.kube.requests import LogQuery
 from multikueue.protocols import ObjectList
 from multikueued.commands.exits import CommandError
-from multikueued.remote.finding import WorkerPods
-from multikueued.remote.streaming import LogShower, Position, Wanted
+from multikueued.remote.log_output import LogSelection, LogShower, Position
+from multikueued.remote.pod_lookup import WorkerPods
 from tests.remote.objects import SOUGHT, job_copy, pod
 
 pytestmark = pytest.mark.looptime
@@ -64,8 +64,8 @@ class Screen:
     lines: list[str] = attrs.field(factory=list)
     told: list[str] = attrs.field(factory=list)
 
-    def wanted(self, **options: Any) -> Wanted:
-        return Wanted(show=self.lines.append, tell=self.told.append, **options)
+    def wanted(self, **options: Any) -> LogSelection:
+        return LogSelection(show=self.lines.append, tell=self.told.append, **options)
 
 
 def shower(worker: Any, screen: Screen, over: Callable[[], bool] = lambda: False, **options: Any) -> LogShower:
@@ -179,4 +179,4 @@ def test_lines_without_a_time_are_shown() -> None:
     assert position.is_new(LogLine("unable to read"))
     assert position.is_new(LogLine("a", "2026-01-01T00:00:02.5+02:00"))
     assert not position.is_new(LogLine("b", "2026-01-01T00:00:02.25+02:00"))
-    assert position.query(Wanted(), "main", follow=True).since == "2026-01-01T00:00:02+02:00"
+    assert position.query(LogSelection(), "main", follow=True).since == "2026-01-01T00:00:02+02:00"

@@ -18,14 +18,14 @@ from multikueue.kube.requests import LogQuery, pod_log
 from multikueue.kube.served_kinds import Served
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.commands.exits import CommandError
-from multikueued.commands.options import Target
+from multikueued.commands.options import ReportTarget
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
-from multikueued.remote.finding import Asked
-from multikueued.remote.streaming import Wanted
+from multikueued.remote.log_output import LogSelection
+from multikueued.remote.pod_lookup import Asked
 from multikueued.remote.through_api import is_served, logs_through_api
 from tests.remote.test_on_servers import fleet
 
-TARGET = Target(ClusterConfig("https://manager"), "default", "kueue-system")
+TARGET = ReportTarget(ClusterConfig("https://manager"), "default", "kueue-system")
 
 
 @attrs.define
@@ -64,7 +64,7 @@ async def shown(manager: Manager, job: str = "job/train", **options: Any) -> tup
     lines: list[str] = []
     told: list[str] = []
     client: Any = manager
-    wanted = Wanted(show=lines.append, tell=told.append, **options)
+    wanted = LogSelection(show=lines.append, tell=told.append, **options)
     await logs_through_api(client, Asked(job, TARGET, "multikueue"), wanted, follow=True)
     return lines, told
 

@@ -10,12 +10,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
-from multikueued.reports.answers import (
-    Placement,
-    cluster_state,
-    placements,
-    refusals,
-)
+from multikueued.reports.answers import ReportedPlacement, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
 from tests.reports.objects import worker
 
@@ -81,8 +76,8 @@ def test_the_last_placements() -> None:
     )
     found = placements(_noted(noted))
     assert found == (
-        Placement("w1", NOW, NOW + timedelta(hours=1), "lost"),
-        Placement("w2", NOW + timedelta(hours=1, seconds=5), None, ""),
+        ReportedPlacement("w1", NOW, NOW + timedelta(hours=1), "lost"),
+        ReportedPlacement("w2", NOW + timedelta(hours=1, seconds=5), None, ""),
     )
 
 

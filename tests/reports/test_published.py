@@ -12,11 +12,11 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.testing import NOW
 from multikueued.doctor.published import MOST, Published, config_map, published_in, seen, slim, written
-from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.rbac.objects import Account
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 
 KEY = ObjectKey("default", "user-queue")
 
@@ -39,7 +39,7 @@ def cluster_queue(name: str, cpu: str, used: str) -> Json:
     }
 
 
-QUEUES = Queues(
+QUEUES = WorkerQueues(
     {KEY: "a", ObjectKey("team", "user-queue"): "b", ObjectKey("team", "other"): "b"},
     {
         "a": cluster_queue("a", "4", "1500m"),
@@ -78,9 +78,9 @@ def test_what_is_published_is_read_again() -> None:
 
 def test_when_credentials_expire_is_told_and_nothing_else_of_them() -> None:
     bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
-    held = Credentials("worker1-kubeconfig", "", bound.expires, NOW, bound)
+    held = KubeconfigFacts("worker1-kubeconfig", "", bound.expires, NOW, bound)
     assert through(attrs.evolve(SEEN, credentials=held)).credentials == held
-    plain = Credentials("worker1-kubeconfig")
+    plain = KubeconfigFacts("worker1-kubeconfig")
     assert through(attrs.evolve(SEEN, credentials=plain)).credentials == plain
 
 

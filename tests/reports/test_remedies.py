@@ -7,7 +7,7 @@ import string
 import pytest
 
 from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
-from multikueued.reports.remedies import Rule, filled, found_by
+from multikueued.reports.remedies import RemedyRule, filled, found_by
 from multikueued.reports.remedy_table import WORKER_RULES, about_worker
 
 CONTEXT = {
@@ -129,7 +129,7 @@ MANAGER = [
         for expected, told in rows
     ],
 )
-def test_words_lead_to_their_row(rules: tuple[Rule, ...], expected: str, told: str) -> None:
+def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, told: str) -> None:
     found = found_by(rules, "w1", told, CONTEXT, own=True)
 
     assert found is not None
@@ -141,7 +141,7 @@ def test_words_lead_to_their_row(rules: tuple[Rule, ...], expected: str, told: s
 
 
 @pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (CHECK_RULES, CHECKS), (MANAGER_RULES, MANAGER)])
-def test_every_row_is_reached(rules: tuple[Rule, ...], rows: list[tuple[str, str]]) -> None:
+def test_every_row_is_reached(rules: tuple[RemedyRule, ...], rows: list[tuple[str, str]]) -> None:
     reached = {
         next(number for number, rule in enumerate(rules) if rule.pattern.search(told) is not None) for _, told in rows
     }
@@ -216,7 +216,7 @@ def test_names_enter_commands_as_they_are(name: str) -> None:
 
 
 @pytest.mark.parametrize("rules", [WORKER_RULES, CHECK_RULES, MANAGER_RULES])
-def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[Rule, ...]) -> None:
+def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ...]) -> None:
     """But the setting of a kind, which is ours."""
     fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.remedy) if field}
     assert not fields & {"told", "said", "why"}

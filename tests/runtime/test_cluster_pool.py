@@ -11,7 +11,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from multikueue.core.machinery.connection import Failing, Following, Health, Reading, Watch
+from multikueue.core.machinery.connection import Failing, Health, OpeningWatch, OpenWatch, Watch
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import KubeconfigError, Unreachable
 from multikueue.kube import ClusterConfig
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.looptime
 A, B = ClusterName("a"), ClusterName("b")
 OLD, NEW = ClusterConfig("https://a", token="old"), ClusterConfig("https://a", token="new")
 ELSEWHERE = ClusterConfig("https://elsewhere", token="old")
-READ = Health(Following(), complete=True)
+READ = Health(OpenWatch(), complete=True)
 
 
 @attrs.define(eq=False)
@@ -34,7 +34,7 @@ class FakeCaches:
 
     report: Callable[[], None]
     earlier: FakeCaches | None
-    health: Health = attrs.field(factory=lambda: Health(Reading(), complete=False))
+    health: Health = attrs.field(factory=lambda: Health(OpeningWatch(), complete=False))
     error: Exception | None = None
     running: bool = False
 
@@ -113,7 +113,7 @@ async def test_a_cluster_is_served_until_it_is_forgotten() -> None:
         await anyio.sleep(1)
         (caches,) = world.built
         assert world.pool.connected(A) is None
-        caches.says(Following())
+        caches.says(OpenWatch())
         assert world.pool.connected(A) is caches
         assert world.cluster().server == "https://a"
         world.pool.forget(A)
@@ -177,7 +177,7 @@ async def test_an_unexpected_exception_costs_its_cluster_alone_and_a_minute(erro
         world.errors.clear()
         await anyio.sleep(2)
         assert world.built[2].running
-        world.built[2].says(Following())
+        world.built[2].says(OpenWatch())
         assert world.pool.connected(B) is world.built[2]
 
 
@@ -199,14 +199,14 @@ async def test_a_new_token_takes_over_and_calls_with_the_old_one_may_end() -> No
     async with running() as world:
         world.pool.assign(A, OLD)
         await anyio.sleep(1)
-        world.built[0].says(Following())
+        world.built[0].says(OpenWatch())
         world.pool.assign(A, NEW)
         await anyio.sleep(1)
         old, new = world.built
         assert new.earlier is old
         assert repr(world.cluster()) == "<Cluster a: connected, tries another configuration>"
         assert world.pool.connected(A) is old
-        new.says(Following())
+        new.says(OpenWatch())
         await anyio.sleep(1)
         assert world.pool.connected(A) is world.cluster().usable is new
         assert world.replaced == [(old, new)]
@@ -219,7 +219,7 @@ async def test_a_refused_configuration_leaves_what_is_known() -> None:
     async with running() as world:
         world.pool.assign(A, OLD)
         await anyio.sleep(1)
-        world.built[0].says(Following())
+        world.built[0].says(OpenWatch())
         world.pool.refuse(A, "BadKubeConfig", "no key")
         world.pool.refuse(A, "BadKubeConfig", "no key")
         await anyio.sleep(1)
@@ -234,7 +234,7 @@ async def test_of_another_server_nothing_is_known() -> None:
     async with running() as world:
         world.pool.assign(A, OLD)
         await anyio.sleep(1)
-        world.built[0].says(Following())
+        world.built[0].says(OpenWatch())
         world.pool.assign(A, ELSEWHERE)
         await anyio.sleep(1)
         assert (world.cluster().known, world.cluster().server) == (None, "")
@@ -249,6 +249,6 @@ async def test_its_repr_counts_the_clusters() -> None:
             world.pool.assign(ClusterName(name), ClusterConfig(f"https://{name}"))
         await anyio.sleep(1)
         for caches in world.built[:2]:
-            caches.says(Following())
+            caches.says(OpenWatch())
         world.built[2].says(Failing(1, "refused", 5.0), complete=False)
         assert repr(world.pool) == "<ClusterPool 4 clusters: 2 connected, 1 connecting, 1 lost>"

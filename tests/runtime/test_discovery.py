@@ -14,7 +14,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import Served
-from multikueue.runtime.discovery import Finding, newly_served, resolve
+from multikueue.runtime.discovery import DiscoveryFinding, newly_served, resolve
 
 GVK_WIDGET = GVK("example.com", "v1", "Widget")
 SERVED = Served("widgetz", True, frozenset(("status",)))
@@ -75,8 +75,10 @@ async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> N
 
     assert (str(found.kinds[0].resource), found.kinds[0].status.subresource) == ("widgetz.example.com", True)
     assert found.findings == (
-        Finding("externalFrameworks[0].plural", "the manager calls the kind widgetz, not widgets: its word is taken"),
-        Finding(
+        DiscoveryFinding(
+            "externalFrameworks[0].plural", "the manager calls the kind widgetz, not widgets: its word is taken"
+        ),
+        DiscoveryFinding(
             "externalFrameworks[0].statusSubresource",
             "the manager serves /status for widgetz.example.com: the status is written accordingly",
         ),
@@ -128,7 +130,7 @@ async def test_a_kind_without_a_namespace_is_left_out() -> None:
     found = await resolve([widget()], Server({GVK_WIDGET: attrs.evolve(SERVED, namespaced=False)}))
     assert found.kinds == ()
     assert found.findings == (
-        Finding("externalFrameworks[0]", "Widget.v1.example.com is not namespaced: it cannot be a job"),
+        DiscoveryFinding("externalFrameworks[0]", "Widget.v1.example.com is not namespaced: it cannot be a job"),
     )
 
 

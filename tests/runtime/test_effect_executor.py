@@ -10,14 +10,16 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.model.copies import bare_metadata
+from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, FROM_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_kueue import Version
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CountAdmitted,
     CreateJob,
@@ -47,6 +49,7 @@ from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFU
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor, Target
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.origin import Origin
 from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
@@ -150,6 +153,37 @@ async def test_a_copy_that_was_created_is_counted() -> None:
     assert fleet.dispatched_to == [W2]
 
 
+async def test_copies_say_where_they_come_from_whatever_the_job_says() -> None:
+    """The namespace is read for each of them: one that was made again has another UID. What a tenant wrote is gone."""
+    fleet = Fleet()
+    manager = mock.create_autospec(DirectClient, instance=True)
+    manager.get.side_effect = [{"metadata": {"uid": "first"}}, {"metadata": {"uid": "second"}}]
+    executing, _ = executor(fleet)
+    executing.origin = Origin("prod-eu", manager)
+    forged = {**a_job(), "metadata": {**a_job()["metadata"], "annotations": {FROM_ANNOTATION: "b/team/uid"}}}
+    assert FROM_ANNOTATION not in bare_metadata(forged, {}, {})["annotations"]
+
+    await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+    await executing.execute(a_workload(), (CreateJob(W1, JOB, forged),))
+
+    made = [await fleet.clusters[W1].client.get(*one) for one in ((WORKLOAD, KEY), (JOB, ObjectKey("default", "job")))]
+    said = [annotations_of(one)[FROM_ANNOTATION] for one in made]
+    assert said == ["prod-eu/default/first", "prod-eu/default/second"]
+    assert manager.get.await_args_list == [mock.call(NAMESPACE, ObjectKey("", "default"))] * 2
+
+
+async def test_a_copy_is_not_made_while_its_namespace_cannot_be_read() -> None:
+    """And it is known that nothing was sent."""
+    fleet = Fleet()
+    before = fleet.memory.creation(W1, KEY, attempt(a_workload()))
+    executing, _ = executor(fleet)
+    executing.origin = Origin("prod-eu", fleet.clusters[MANAGER].client)
+    fleet.clusters[MANAGER].client.faults.add(Refuse(500))
+    with pytest.raises(ServerFault):
+        await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    assert fleet.memory.creation(W1, KEY, attempt(a_workload())) == before
+
+
 async def test_what_a_worker_leaves_out_of_a_copy_is_learned_and_told() -> None:
     """A user learns that the pods are placed otherwise. How the worker preempts is not the user's business."""
     fleet, stored = Fleet(), list[tuple[Json, Json]]()
@@ -175,7 +209,11 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
     stale = {**a_workload(resourceVersion="1"), "status": {}}
     await fleet.clusters[MANAGER].client.create(WORKLOAD, a_workload())
     executing, events = executor(fleet)
-    effects = (ApplyStatus(MANAGER, stale, "kueue-admission"), Announce("Normal", "admitted"), CountAdmitted("q", W1))
+    effects = (
+        ApplyStatus(MANAGER, stale, "kueue-admission"),
+        AnnounceWorkload("Normal", "admitted"),
+        CountAdmitted("q", W1),
+    )
     with pytest.raises(Conflict):
         await executing.execute(a_workload(), effects)
 
@@ -324,7 +362,7 @@ async def test_an_event_in_the_jobs_namespace_has_no_address_of_a_worker() -> No
     emitted = mock.Mock()
     executing = EffectExecutor(lambda _: None, emitted, WorkloadMemory())
     note = 'worker cluster "w1" refuses it: dial https://10.11.12.13:6443/apis and 10.1.2.3:443'
-    await executing.execute(a_workload(uid="u"), (Announce("Warning", note),))
+    await executing.execute(a_workload(uid="u"), (AnnounceWorkload("Warning", note),))
     told = emitted.emit.call_args.args[4]
     assert told == 'worker cluster "w1" refuses it: dial [address] and [address]'
 

@@ -14,7 +14,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CreateJob,
     CreateWorkload,
@@ -70,7 +70,9 @@ async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() 
     executor = world.executor()
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
-        await executor.execute(KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {}), Announce("Normal", "hello")))
+        await executor.execute(
+            KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {}), AnnounceWorkload("Normal", "hello"))
+        )
         assert anyio.current_time() == pytest.approx(0.1)
         await executor.wait_idle()
         tasks.cancel_scope.cancel()
@@ -228,7 +230,7 @@ async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_recon
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         with structlog.contextvars.bound_contextvars(controller="workloads", key="default/wl", attempt=3):
-            await executor.execute(KEY, None, (CreateWorkload(W1, {}), Announce("Normal", "hello")))
+            await executor.execute(KEY, None, (CreateWorkload(W1, {}), AnnounceWorkload("Normal", "hello")))
         await executor.wait_idle()
         tasks.cancel_scope.cancel()
 

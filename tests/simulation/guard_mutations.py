@@ -23,7 +23,7 @@ from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.leftovers import Leftover
 from multikueue.core.workload.possible_runs import PossibleRun
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Idle, Served, Syncing, Unreadable, Unserved, Worker
+from multikueue.core.workload.snapshot import Connecting, Idle, Opaque, Served, Syncing, Unserved, Worker
 from multikueue.runtime import event_handlers
 from multikueue.runtime import unregistered_kinds as draining
 from multikueue.runtime.mutation_cache import MutationCache
@@ -138,7 +138,7 @@ def unserved_kinds_are_lost_at_once() -> AbstractContextManager[Any]:
 
 def unreadable_workers_are_lost_at_once() -> AbstractContextManager[Any]:
     """A worker that answers with what cannot be read counts as lost."""
-    return _left(lambda worker: isinstance(worker.reach, Unreadable) or isinstance(worker.kind, Unreadable))
+    return _left(lambda worker: isinstance(worker.reach, Opaque) or isinstance(worker.kind, Opaque))
 
 
 def old_losses_count() -> AbstractContextManager[Any]:

@@ -14,7 +14,7 @@ from unittest import mock
 import anyio
 import attrs
 
-from multikueue.core.machinery.lease import Candidate, Step
+from multikueue.core.machinery.lease import LeaseCandidate, Step
 from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
@@ -195,12 +195,12 @@ def a_relist_forgets_one_deletion() -> AbstractContextManager[Any]:
 
 def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
     """A candidate takes the Lease of another one renewal before that may have run out."""
-    original = Candidate.decide
+    original = LeaseCandidate.decide
 
-    def decide(self: Candidate, now: float) -> Step:
+    def decide(self: LeaseCandidate, now: float) -> Step:
         return original(self, now + self.settings.retry_period)
 
-    return mock.patch.object(Candidate, "decide", decide)
+    return mock.patch.object(LeaseCandidate, "decide", decide)
 
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:

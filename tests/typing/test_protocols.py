@@ -44,7 +44,7 @@ from multikueue.testing import InMemoryCluster
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.registrar import Authorities
 from multikueued.metrics.hooks import Metrics
-from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.files import CertificateFolder
 
 
 def clients(over_http: KubeClient, in_memory: DirectClient) -> tuple[ApiClient, ApiClient]:
@@ -129,7 +129,7 @@ def targets(manager: ManagerCluster, worker: WorkerInformers) -> tuple[Target, T
     return manager, worker
 
 
-def authorities(secret: CertificateSecret, files: CertificateFiles) -> tuple[Authorities, Authorities]:
+def authorities(secret: CertificateSecret, files: CertificateFolder) -> tuple[Authorities, Authorities]:
     """Where the webhook's certificates are from."""
     return secret, files
 

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtensionOID
 
 from multikueue.webhook.certificates import (
-    KeyPair,
+    ServerKeyPair,
     UnusableError,
     is_for,
     is_signed_by,
@@ -28,7 +28,7 @@ from multikueue.webhook.rotation import (
     AUTHORITY_LIFETIME,
     SERVING_LIFETIME,
     SETTLING,
-    Credentials,
+    WebhookCredentials,
     is_usable,
     renewed,
 )
@@ -38,7 +38,7 @@ HOST = "multikueue-webhook.kueue-system.svc"
 DAY = timedelta(days=1)
 
 
-def fresh() -> Credentials:
+def fresh() -> WebhookCredentials:
     made = renewed(None, HOST, START)
     assert made is not None
     return made
@@ -52,7 +52,7 @@ def with_key_of_another_sort(certificate: str) -> str:
     return ssl.DER_cert_to_PEM_cert(der.replace(elliptic, unknown))
 
 
-def with_damaged_names(credentials: Credentials) -> Credentials:
+def with_damaged_names(credentials: WebhookCredentials) -> WebhookCredentials:
     """A pair of the same authority whose alternative names are no ASN.1."""
     key, issuer = credentials.serving.key, credentials.authority
     names = x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, b"garbage")
@@ -66,10 +66,10 @@ def with_damaged_names(credentials: Credentials) -> Credentials:
         .not_valid_after(START + 80 * DAY)
         .add_extension(names, critical=False)
     )
-    return attrs.evolve(credentials, serving=KeyPair(builder.sign(issuer.key, hashes.SHA256()), key))
+    return attrs.evolve(credentials, serving=ServerKeyPair(builder.sign(issuer.key, hashes.SHA256()), key))
 
 
-def accepted(credentials: Credentials, bundle: str, host: str, now: datetime) -> bool:
+def accepted(credentials: WebhookCredentials, bundle: str, host: str, now: datetime) -> bool:
     """Whether a TLS client that trusts `bundle` accepts the server at that time, by its dates and signatures."""
     serving = credentials.serving.certificate
     if not serving.not_valid_before_utc <= now < serving.not_valid_after_utc or not is_for(serving, host):
@@ -81,7 +81,7 @@ def accepted(credentials: Credentials, bundle: str, host: str, now: datetime) ->
     )
 
 
-def handshake(credentials: Credentials, host: str) -> str:
+def handshake(credentials: WebhookCredentials, host: str) -> str:
     """A TLS handshake in memory, with OpenSSL's own judgement; returns the protocol's version."""
     client, server = ssl.create_default_context(cadata=credentials.bundle), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     client.verify_flags |= ssl.VERIFY_X509_STRICT
@@ -100,7 +100,7 @@ def handshake(credentials: Credentials, host: str) -> str:
     return sides[0].version() or "no handshake"
 
 
-def load(context: ssl.SSLContext, credentials: Credentials) -> None:
+def load(context: ssl.SSLContext, credentials: WebhookCredentials) -> None:
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(pem(credentials.serving.certificate) + credentials.serving.key_pem)
         file.flush()
@@ -112,7 +112,7 @@ class TestCertificates:
     def test_a_strict_client_that_trusts_the_authority_accepts_the_server(self, host: str) -> None:
         authority = make_authority("ours", datetime.now(UTC), DAY)
         serving = make_certificate(authority, host, datetime.now(UTC), DAY)
-        credentials = Credentials(serving, (authority.certificate,), authority)
+        credentials = WebhookCredentials(serving, (authority.certificate,), authority)
 
         assert handshake(credentials, host) == "TLSv1.3"
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -139,7 +139,7 @@ class TestCertificates:
 class TestKeeping:
     def test_what_was_written_is_read_again(self) -> None:
         made = fresh()
-        again = Credentials.read(made.written())
+        again = WebhookCredentials.read(made.written())
 
         assert again.written() == made.written()
         assert renewed(again, HOST, START) is None
@@ -149,7 +149,7 @@ class TestKeeping:
     def test_what_is_missing_or_damaged_is_refused_without_being_shown(self, field: str, value: str) -> None:
         written = fresh().written()
         with pytest.raises(UnusableError) as caught:
-            Credentials.read({**written, field: value})
+            WebhookCredentials.read({**written, field: value})
         assert "BEGIN" not in str(caught.value)
         assert caught.value.__cause__ is None
 
@@ -160,14 +160,14 @@ class TestKeeping:
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         ).decode()
         with pytest.raises(UnusableError, match="not of an elliptic curve"):
-            Credentials.read({**fresh().written(), "tls.key": text})
+            WebhookCredentials.read({**fresh().written(), "tls.key": text})
 
     def test_what_the_library_reads_but_cannot_understand_is_refused_too(self) -> None:
         """A certificate is read bit by bit, as it is asked: a fault may come to light late."""
         made = fresh()
         strange = with_key_of_another_sort(pem(made.serving.certificate))
         with pytest.raises(UnusableError, match="not of an elliptic curve"):
-            Credentials.read({**made.written(), "tls.crt": strange})
+            WebhookCredentials.read({**made.written(), "tls.crt": strange})
 
         authorities = (made.authority.certificate, *read_certificates(strange))
         known = attrs.evolve(made, authorities=authorities)

@@ -20,12 +20,7 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.registrar import PERIOD, WebhookRegistrar
-from multikueue.webhook.rotation import (
-    AUTHORITY_LIFETIME,
-    SERVING_LIFETIME,
-    Credentials,
-    renewed,
-)
+from multikueue.webhook.rotation import AUTHORITY_LIFETIME, SERVING_LIFETIME, WebhookCredentials, renewed
 from tests.runtime.fleet import now
 
 pytestmark = pytest.mark.looptime
@@ -77,7 +72,7 @@ class Replica:
 
     secret: CertificateSecret
     registrar: WebhookRegistrar
-    served: list[Credentials]
+    served: list[WebhookCredentials]
 
 
 @attrs.define(eq=False)
@@ -98,7 +93,7 @@ class Cluster:
 
     @asynccontextmanager
     async def replica(self, *, leads: bool, registration: Registration = REGISTRATION) -> AsyncIterator[Replica]:
-        served: list[Credentials] = []
+        served: list[WebhookCredentials] = []
         client = DirectClient(self.server, user="multikueue")
         secret = CertificateSecret(client, KEY, registration.host, self.clock, on_change=served.append)
         registrar = WebhookRegistrar(client, registration, [JOB], secret)
@@ -202,7 +197,7 @@ async def test_a_secret_with_something_else_in_it_is_mended_and_the_log_does_not
             await here.admin.merge_patch(SECRET, KEY, {"data": {"tls.key": garbage, "ca.crt": "////"}})
             await anyio.sleep(5)
         assert leader.secret.why_not_usable() is None
-        assert Credentials.read(leader.served[-1].written()).bundle == await here.bundle()
+        assert WebhookCredentials.read(leader.served[-1].written()).bundle == await here.bundle()
         assert "certificate unusable" in [line["event"] for line in lines]
         assert "hunter2" not in str(lines)
         assert "BEGIN" not in str(lines)
@@ -210,9 +205,9 @@ async def test_a_secret_with_something_else_in_it_is_mended_and_the_log_does_not
 
 async def test_a_certificate_that_cannot_be_served_is_replaced() -> None:
     """Such as one with a key too short for this machine's TLS. Who only follows serves what it has meanwhile."""
-    refused: list[Credentials] = []
+    refused: list[WebhookCredentials] = []
 
-    def serve(credentials: Credentials) -> None:
+    def serve(credentials: WebhookCredentials) -> None:
         if credentials.written() in [one.written() for one in refused]:
             raise UnusableError("the key is too short")
 

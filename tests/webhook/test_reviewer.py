@@ -26,7 +26,7 @@ from multikueue.sandbox.setting_up import (
     cluster_queue,
     local_queue,
 )
-from multikueue.webhook.reviewer import Answer, Reviewer
+from multikueue.webhook.reviewer import ReviewAnswer, Reviewer
 from tests.runtime.fleet import CRDS, now
 
 pytestmark = pytest.mark.looptime
@@ -61,14 +61,14 @@ def question(queue: str | None = LOCAL_QUEUE_NAME, *, job: Json | None = None, *
     return json.dumps(review).encode()
 
 
-def response(answer: Answer) -> Json:
+def response(answer: ReviewAnswer) -> Json:
     assert answer.status == 200, answer
     found: Json = json.loads(answer.body)["response"]
     assert (found["uid"], found["allowed"]) == ("u-1", True)
     return found
 
 
-def patch(answer: Answer) -> list[Json] | None:
+def patch(answer: ReviewAnswer) -> list[Json] | None:
     found = response(answer)
     return json.loads(base64.b64decode(found["patch"])) if "patch" in found else None
 

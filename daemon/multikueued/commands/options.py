@@ -25,7 +25,7 @@ DAEMON_NAMESPACE: Final = "kueue-system"
 
 
 @attrs.frozen
-class Target:
+class ReportTarget:
     """Where to look."""
 
     config: ClusterConfig
@@ -90,7 +90,7 @@ def watch_option(command: F) -> F:
     )(command)
 
 
-def target_of(options: dict[str, Any]) -> Target:
+def target_of(options: dict[str, Any]) -> ReportTarget:
     """Take the target options out of a command's options.
 
     Raises:
@@ -98,7 +98,7 @@ def target_of(options: dict[str, Any]) -> Target:
     """
     config = manager_config(options.pop("kubeconfig"), options.pop("context"))
     namespace = options.pop("namespace") or config.namespace or "default"
-    return Target(config, namespace, options.pop("daemon_namespace"))
+    return ReportTarget(config, namespace, options.pop("daemon_namespace"))
 
 
 def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.quantities import MILLI, thousandths
-from multikueued.commands.showing import daemon_line, finding_lines, totals_line, workers_table
+from multikueued.commands.report_text import daemon_line, finding_lines, totals_line, workers_table
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.status import StatusReport
 

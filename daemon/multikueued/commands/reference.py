@@ -18,16 +18,16 @@ import click
 
 from multikueued.cli import main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.explaining import EventList, Retried, Unqueued
-from multikueued.commands.listing import JobList, WorkerList
+from multikueued.commands.explain import EventList, Retried, Unqueued
+from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.structured import camel
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.remote.pods import PodList, PodReport
-from multikueued.reports.answers import Placement
+from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
-from multikueued.reports.explaining import Explanation
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.links import ChainLink
 from multikueued.reports.next_steps import Step
@@ -60,7 +60,7 @@ PARTS: Final = (
     WorkerAnswer,
     Step,
     Finding,
-    Placement,
+    ReportedPlacement,
     EventReport,
     DoctorFinding,
     NotChecked,

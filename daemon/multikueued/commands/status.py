@@ -9,11 +9,11 @@ import click
 
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
+from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.panel import status_panel
-from multikueued.commands.reading import read_objects
-from multikueued.commands.running import Printed, run
-from multikueued.commands.showing import status_lines
+from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.report_text import status_lines
 from multikueued.reports.status import StatusReport, status_report
 
 

@@ -17,16 +17,16 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.demo.breaking import break_worker, check_broken, with_short_patience
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
-from multikueued.demo.keeping import keep
+from multikueued.demo.kept_clusters import keep
+from multikueued.demo.live_view import watch
 from multikueued.demo.ocm.command import check_alone, tell_stories
-from multikueued.demo.running import Demo, config_of
-from multikueued.demo.showing import giving_up, print_table, problems, summary
-from multikueued.demo.watching import watch
+from multikueued.demo.output import giving_up, print_table, problems, summary
+from multikueued.demo.run import Demo, config_of
+from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
+from multikueued.run.daemon import work
 from multikueued.run.logs import configure_logging
-from multikueued.run.wiring import work
 from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
 
 _DAEMON = Settings(

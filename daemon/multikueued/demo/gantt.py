@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from rich.text import Text
 
-from multikueued.demo.tally import Stay, Story, Tally
+from multikueued.demo.tally import JobRecord, Tally, WorkerStay
 
 Cell: TypeAlias = tuple[str, str]
 """A character and its style."""
@@ -46,7 +46,7 @@ def _mark(number: int, *, colours: bool) -> Cell:
     return ("█", COLOURS[number % len(COLOURS)]) if colours else (ascii_uppercase[number % len(ascii_uppercase)], "")
 
 
-def _bar(story: Story, names: int, scale: float, room: int, marks: Mapping[str, Cell]) -> Text:
+def _bar(story: JobRecord, names: int, scale: float, room: int, marks: Mapping[str, Cell]) -> Text:
     line: list[Cell] = [(" ", "")] * room
     _fill(line, story.queued, story.ended, scale, ("·", "dim"))
     for stay in story.stays:
@@ -54,7 +54,7 @@ def _bar(story: Story, names: int, scale: float, room: int, marks: Mapping[str, 
     return Text.assemble(f"{story.key.name[:names]:<{names}}  ", *line, no_wrap=True)
 
 
-def _loss(loss: Stay, names: int, scale: float, room: int) -> Text:
+def _loss(loss: WorkerStay, names: int, scale: float, room: int) -> Text:
     line: list[Cell] = [(" ", "")] * room
     _fill(line, loss.since, loss.until, scale, LOST)
     return Text.assemble((f"{loss.worker[:names]:<{names}}  ", "red"), *line, no_wrap=True)

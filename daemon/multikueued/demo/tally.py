@@ -35,7 +35,7 @@ class Stage(StrEnum):
 
 
 @attrs.define
-class Stay:
+class WorkerStay:
     """A time on a worker, in seconds since the start."""
 
     worker: str
@@ -44,7 +44,7 @@ class Stay:
 
 
 @attrs.define(eq=False)
-class Story:
+class JobRecord:
     """What has been seen of one job. Times are seconds since the start."""
 
     kind: SandboxKind
@@ -67,7 +67,7 @@ class Story:
     """Whether its status shows that it runs."""
     held_up: dict[str, str] = attrs.field(factory=dict)
     """What its Workload waits for, by worker; an empty name: the manager."""
-    stays: list[Stay] = attrs.field(factory=list)
+    stays: list[WorkerStay] = attrs.field(factory=list)
     """The workers that had it, one after the other."""
 
     @property
@@ -130,7 +130,7 @@ class Story:
         for stay in self.stays:
             if stay.until is None and stay.worker not in self.clusters:
                 stay.until = at
-        self.stays += [Stay(name, at) for name in sorted(self.clusters - now)]
+        self.stays += [WorkerStay(name, at) for name in sorted(self.clusters - now)]
 
     def saw(self, job: Json, at: float) -> None:
         """An object of it was added or changed on the manager."""
@@ -157,10 +157,10 @@ class Story:
 class Tally:
     """Collects the events of the watches on the manager and the workers."""
 
-    stories: dict[Place, Story] = attrs.field(factory=dict)
-    owned: dict[str, Story] = attrs.field(factory=dict)
+    stories: dict[Place, JobRecord] = attrs.field(factory=dict)
+    owned: dict[str, JobRecord] = attrs.field(factory=dict)
     """The Deployments that pods belong to, by the pod's name."""
-    workloads: dict[str, Story] = attrs.field(factory=dict)
+    workloads: dict[str, JobRecord] = attrs.field(factory=dict)
     """The jobs by the names of their Workloads, which are the same on the workers."""
     copies: dict[str, set[str]] = attrs.field(factory=dict)
     """Our objects on each worker now."""
@@ -170,7 +170,7 @@ class Tally:
     """The workers that can be reached, as the manager says."""
     lost: dict[str, float] = attrs.field(factory=dict)
     """Since when which workers cannot be reached, as the manager says."""
-    losses: list[Stay] = attrs.field(factory=list)
+    losses: list[WorkerStay] = attrs.field(factory=list)
     """The times in which a worker could not be reached."""
     news: deque[tuple[float, str]] = attrs.field(factory=lambda: deque(maxlen=50))
     """What happened last, and when."""
@@ -179,7 +179,7 @@ class Tally:
         """A job was created on the manager."""
         place = (job.kind.resource, job.name)
         namespace = job.objects[0]["metadata"]["namespace"]
-        self.stories.setdefault(place, Story(job.kind, ObjectKey(namespace, job.name), at, job.cpus))
+        self.stories.setdefault(place, JobRecord(job.kind, ObjectKey(namespace, job.name), at, job.cpus))
 
     def saw_workload(self, workload: Json, at: float) -> None:
         """A Workload was added or changed on the manager."""
@@ -196,7 +196,7 @@ class Tally:
         elif before is not None and place is None and story.ended is None:
             self.news.append((at, f"{story.key.name} has to leave {before}"))
 
-    def _tell_placed(self, story: Story, workload: str, place: str, at: float) -> None:
+    def _tell_placed(self, story: JobRecord, workload: str, place: str, at: float) -> None:
         others = sorted(self.offers.get(workload, set()) - {place})
         rest = f", withdrawn from {', '.join(others)}" if others else ""
         self.news.append((at, f"{story.key.name} goes to {place}{rest}"))
@@ -205,7 +205,7 @@ class Tally:
         """The manager says whether a worker can be reached."""
         (self.reached.add if active else self.reached.discard)(name)
         if active and name in self.lost:
-            self.losses.append(Stay(name, self.lost.pop(name), at))
+            self.losses.append(WorkerStay(name, self.lost.pop(name), at))
             self.news.append((at, f"{name} is back"))
         elif not active and name not in self.lost:
             self.lost[name] = at
@@ -249,11 +249,11 @@ class Tally:
         """How many jobs are in one of these stages."""
         return sum(story.stage in stages for story in self.stories.values())
 
-    def running_on(self, worker: str) -> Iterable[Story]:
+    def running_on(self, worker: str) -> Iterable[JobRecord]:
         """The jobs that run on a worker now."""
         return (story for story in self.stories.values() if story.stage is Stage.RUNNING and worker in story.clusters)
 
-    def offered_to(self, worker: str) -> Iterable[Story]:
+    def offered_to(self, worker: str) -> Iterable[JobRecord]:
         """The jobs that a worker has a copy of and has not got."""
         return (
             story
@@ -271,7 +271,7 @@ class Tally:
         """How many of our objects are still on workers."""
         return sum(len(copies) for copies in self.copies.values())
 
-    def _story_of(self, obj: Json, *names: str) -> Story | None:
+    def _story_of(self, obj: Json, *names: str) -> JobRecord | None:
         """The job that owns an object, directly or through one of its pods; `names`: of groups that may own it."""
         for owner in obj["metadata"].get("ownerReferences") or []:
             for (resource, name), story in self.stories.items():

@@ -68,6 +68,20 @@ class Sight:
             self.blind(what, _why(error, "get", resource, self.whose, str(key)))
             return None
 
+    async def exists(self, resource: Resource, key: ObjectKey, what: str) -> bool | None:
+        """Whether there is an object; None: it may not be read, which is noted.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        try:
+            return bool(await self.client.get(resource, key))
+        except NotFound:
+            return False
+        except (Forbidden, Unreadable, ServerFault) as error:
+            self.blind(what, _why(error, "get", resource, self.whose, str(key)))
+            return None
+
     async def lacks(self, gvk: GVK, what: str) -> bool:
         """Whether the server does not serve a kind; False also if it does not tell, which is noted."""
         try:

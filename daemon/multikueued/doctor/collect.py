@@ -21,17 +21,17 @@ from multikueued.doctor.checks.jobs import MOST, waiting
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.facts import Credentials, Facts, NotChecked
+from multikueued.doctor.facts import Facts, KubeconfigFacts, NotChecked
 from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
-from multikueued.doctor.probe import Measure, Probe, probe
+from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.published import Published, published_in
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
 
 
 @attrs.frozen
-class Request:
+class Examination:
     """What is to be examined."""
 
     config: ClusterConfig
@@ -44,7 +44,7 @@ class Request:
     measure: Measure = probe
 
 
-async def examine(client: ClusterClient, request: Request, now: datetime) -> Diagnosis:
+async def examine(client: ClusterClient, request: Examination, now: datetime) -> Diagnosis:
     """Read both sides and run all checks.
 
     Raises:
@@ -54,10 +54,10 @@ async def examine(client: ClusterClient, request: Request, now: datetime) -> Dia
     return diagnose(await gather(client, request, now), CHECKS)
 
 
-async def gather(client: ClusterClient, request: Request, now: datetime) -> Facts:
+async def gather(client: ClusterClient, request: Examination, now: datetime) -> Facts:
     """Read both sides; see `examine`."""
     sight = Sight(client, MANAGER, "ask somebody who may, or an administrator of the manager")
-    measured: list[Probe] = []
+    measured: list[ProbeResult] = []
 
     async def measure() -> None:
         measured.append(await request.measure(request.config))
@@ -122,7 +122,7 @@ def completed(facts: Facts, known: dict[str, Published]) -> Facts:
     )
 
 
-def _credentials(taken: Mapping[str, Published]) -> dict[str, Credentials]:
+def _credentials(taken: Mapping[str, Published]) -> dict[str, KubeconfigFacts]:
     """When they expire; what the Secret holds that is not in use yet is not known."""
     return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
 

@@ -13,10 +13,10 @@ import click
 from multikueue.core.model.conditions import timestamp
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.options import Format, output_option, target_of, target_options, utc_now
-from multikueued.commands.running import Printed, run
+from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS
-from multikueued.doctor.collect import Request, gather
+from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
 from multikueued.doctor.fixes import fixes, mend
@@ -57,7 +57,7 @@ def doctor(
         raise click.UsageError("--yes is for --fix")
     target = target_of(options)
     account = f"{service_account.namespace}/{service_account.name}" if service_account is not None else ""
-    request = Request(target.config, target.daemon_namespace, config_file, account)
+    request = Examination(target.config, target.daemon_namespace, config_file, account)
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)

@@ -15,7 +15,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.doctor.cluster_reader import Sight
-from multikueued.doctor.facts import Credentials
+from multikueued.doctor.facts import KubeconfigFacts
 from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.objects import location
 
@@ -25,22 +25,22 @@ _REMEDIES: Final = {
 
 
 @attrs.frozen
-class Held:
+class HeldCredentials:
     """What the manager holds for a worker."""
 
-    credentials: Credentials
+    credentials: KubeconfigFacts
     config: ClusterConfig | None
     """None: it cannot be used."""
 
 
-async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
+async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentials | None:
     """What the manager holds for a MultiKueueCluster; None: it may not be read, or is elsewhere, which is noted."""
     worker = name_of(cluster)
     try:
         access = await access_to(sight.client, cluster, namespace)
     except NoAccess as error:
         if error.lack is Lack.UNUSABLE and profile_reference(cluster) is None:
-            return Held(Credentials(location(cluster), problem=str(error.__cause__)), None)
+            return HeldCredentials(KubeconfigFacts(location(cluster), problem=str(error.__cause__)), None)
         sight.blind(f"{worker} itself, and when its credentials expire", str(error), _REMEDIES.get(error.lack, ""))
         return None
     except (Unreadable, ServerFault) as error:
@@ -48,10 +48,12 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> Held | None:
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way
-        found = Credentials(name, token_expires=token_expires(config.token), profile=access.profile)
-        return Held(found, config)
+        found = KubeconfigFacts(name, token_expires=token_expires(config.token), profile=access.profile)
+        return HeldCredentials(found, config)
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return Held(Credentials(name, credentials_digest(config), *dates, bound=bound_in(access.secret)), config)
+    return HeldCredentials(
+        KubeconfigFacts(name, credentials_digest(config), *dates, bound=bound_in(access.secret)), config
+    )
 
 
 def token_expires(token: str) -> datetime | None:

@@ -9,14 +9,14 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.objects import ManagerObjects
 from multikueued.settings.config import Settings
 
 __all__ = [
     "ClockBound",
-    "Credentials",
     "Facts",
+    "KubeconfigFacts",
     "KueueFacts",
     "NotChecked",
     "Permission",
@@ -81,7 +81,7 @@ class Facts:
     """Whose permissions were asked for."""
     permissions: tuple[Permission, ...] = ()
     """The daemon's on the manager."""
-    credentials: Mapping[str, Credentials] = attrs.field(factory=dict)
+    credentials: Mapping[str, KubeconfigFacts] = attrs.field(factory=dict)
     """By worker: of those whose Secret could be read."""
     workers: Mapping[str, WorkerFacts] = attrs.field(factory=dict)
     """Those that answered, and those that only the daemon has seen."""

@@ -14,7 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import load_settings, parse_settings
+from multikueued.settings.file import load_settings, parse_settings
 
 LABEL: Final = "app.kubernetes.io/name=multikueued"
 """What the chart's Deployment carries."""

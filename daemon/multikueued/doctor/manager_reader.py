@@ -28,11 +28,11 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.bounded_yaml import BoundedLoader
-from multikueued.commands.reading import job_behind
+from multikueued.commands.manager_lists import job_behind
 from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
-from multikueued.doctor.credentials import Held, held_for
+from multikueued.doctor.credentials import HeldCredentials, held_for
 from multikueued.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
 from multikueued.doctor.worker_reader import lacking_of
@@ -50,7 +50,7 @@ STATUSES: Final = 20
 """MultiKueueClusters that are read one by one, for who writes their status."""
 
 
-async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Facts, Mapping[str, Held]]:
+async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Facts, Mapping[str, HeldCredentials]]:
     """Read the manager.
 
     Args:

@@ -29,7 +29,7 @@ _MOST: Final = 64 << 10
 
 
 @attrs.frozen
-class Probe:
+class ProbeResult:
     """What was measured."""
 
     latency: float | None = None
@@ -38,11 +38,11 @@ class Probe:
     error: str = ""
 
 
-Measure: TypeAlias = Callable[[ClusterConfig], Awaitable[Probe]]
+Measure: TypeAlias = Callable[[ClusterConfig], Awaitable[ProbeResult]]
 """How a server is measured."""
 
 
-async def probe(config: ClusterConfig) -> Probe:
+async def probe(config: ClusterConfig) -> ProbeResult:
     """Measure a server. It raises nothing: what goes wrong is in the answer."""
     taken: list[float] = []
     clocks: list[ClockBound] = []
@@ -58,11 +58,11 @@ async def probe(config: ClusterConfig) -> Probe:
                     taken.append(time.monotonic() - began)
                     clocks += [clock] if clock is not None else []
     except (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError) as error:
-        return Probe(error=str(error) or f"no answer within {DEADLINE:g} s")
+        return ProbeResult(error=str(error) or f"no answer within {DEADLINE:g} s")
     known = clocks[0] if clocks else None
     for one in clocks[1:]:
         known = known.narrowed(one) if known is not None else one
-    return Probe(statistics.median(taken), known)
+    return ProbeResult(statistics.median(taken), known)
 
 
 async def _date(session: aiohttp.ClientSession, config: ClusterConfig, sent: float) -> ClockBound | None:

@@ -18,10 +18,10 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
 from multikueue.core.workload.text import plain
-from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.settings.leader import FindingsSettings
 from multikueued.tokens.bound import bound_by
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 
 NAME: Final = str(FindingsSettings().config_map_name)
 """The ConfigMap's name, unless the daemon's settings name another."""
@@ -46,7 +46,7 @@ class Published:
     not_checked: tuple[NotChecked, ...] = ()
     quota_at: datetime | None = None
     """When its queues were read last; None: never."""
-    credentials: Credentials | None = None
+    credentials: KubeconfigFacts | None = None
     """When the credentials in use expire; None: it is not known."""
 
     def on_this_machine(self, manager: ClockBound | None) -> WorkerFacts:
@@ -118,20 +118,20 @@ def _kueue_in(told: Any) -> WorkerKueue | None:
     return WorkerKueue(known, missing.intersection(FIELDS), read=bool(told["read"]))
 
 
-def _dates(one: Credentials) -> Json:
+def _dates(one: KubeconfigFacts) -> Json:
     times = {"tokenExpires": one.token_expires, "certificateExpires": one.certificate_expires}
     told: Json = {name: timestamp(at) for name, at in times.items() if at is not None}
     return {"secret": one.secret, **told, "bound": dict(one.bound.annotations) if one.bound is not None else {}}
 
 
-def _credentials(told: Any) -> Credentials | None:
+def _credentials(told: Any) -> KubeconfigFacts | None:
     if told is None:
         return None
     times = [parse_timestamp(told.get(field)) for field in ("tokenExpires", "certificateExpires")]
-    return Credentials(str(told["secret"]), "", times[0], times[1], bound_by(dict(told.get("bound") or {})))
+    return KubeconfigFacts(str(told["secret"]), "", times[0], times[1], bound_by(dict(told.get("bound") or {})))
 
 
-def _local(queues: Queues) -> Json:
+def _local(queues: WorkerQueues) -> Json:
     found: dict[str, dict[str, str]] = {}
     for key, leads in sorted(queues.local.items()):
         found.setdefault(key.namespace, {})[key.name] = leads
@@ -193,7 +193,7 @@ def _texts(values: Iterable[Any], count: int) -> list[str]:
     return found
 
 
-def _queues(document: Json) -> Queues | None:
+def _queues(document: Json) -> WorkerQueues | None:
     local, cluster = document.get("localQueues"), document.get("clusterQueues")
     if local is None:
         return None
@@ -202,7 +202,7 @@ def _queues(document: Json) -> Queues | None:
         for namespace, queues in local.items()
         for queue, leads in queues.items()
     }
-    return Queues(keys, {str(queue): _queue(str(queue), one) for queue, one in (cluster or {}).items()})
+    return WorkerQueues(keys, {str(queue): _queue(str(queue), one) for queue, one in (cluster or {}).items()})
 
 
 def _queue(name: str, told: Json) -> Json:
@@ -210,10 +210,10 @@ def _queue(name: str, told: Json) -> Json:
     return {"metadata": {"name": name}, "spec": dict(told["spec"]), "status": dict(told.get("status") or {})}
 
 
-def slim(queues: Queues) -> Queues:
+def slim(queues: WorkerQueues) -> WorkerQueues:
     """The ClusterQueues that LocalQueues lead to, with no more than what is looked at: quota and what is used of it."""
     reached = set(queues.local.values())
-    return Queues(queues.local, {name: _slim(one) for name, one in queues.cluster.items() if name in reached})
+    return WorkerQueues(queues.local, {name: _slim(one) for name, one in queues.cluster.items() if name in reached})
 
 
 def _slim(queue: Json) -> Json:

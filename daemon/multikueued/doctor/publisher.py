@@ -28,11 +28,11 @@ from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
-from multikueued.doctor.worker_facts import ClockBound, Credentials, NotChecked, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import bound_in
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 from multikueued.workers.objects import location
 
 
@@ -69,7 +69,7 @@ Reach: TypeAlias = Callable[[], Iterable[Reached]]
 
 
 @attrs.define
-class Known:
+class KnownWorker:
     """What is known of one worker."""
 
     probed: float | None = None
@@ -80,7 +80,7 @@ class Known:
 
 
 @attrs.define(eq=False)
-class Watcher:
+class FindingsPublisher:
     """Looks at the workers of one manager, and publishes what it sees."""
 
     settings: Settings
@@ -94,7 +94,7 @@ class Watcher:
     clock: Callable[[], datetime]
     connect: Connect = connected
     measure: Measure = probe
-    _known: dict[str, Known] = attrs.field(factory=dict, init=False)
+    _known: dict[str, KnownWorker] = attrs.field(factory=dict, init=False)
     _look_due: float = attrs.field(default=0.0, init=False)
     _quotas_due: float = attrs.field(default=0.0, init=False)
     _write_due: float = attrs.field(default=0.0, init=False)
@@ -113,7 +113,7 @@ class Watcher:
     async def turn(self) -> None:
         """Do what is due."""
         reached = {one.name: one for one in self.reach()}
-        self._known = {name: self._known.get(name, Known()) for name in reached}
+        self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
         now, interval = loop_time(), self.settings.findings.interval.total_seconds()
         due = [
             one
@@ -159,12 +159,12 @@ class Watcher:
         self._changed = True
         return True
 
-    def _credentials(self, one: Reached) -> Credentials:
+    def _credentials(self, one: Reached) -> KubeconfigFacts:
         """When the credentials in use expire, and what their Secret says of that."""
         name = location(one.cluster)
         secret = self.secret(ObjectKey(str(self.settings.namespace), name)) or {}
         dates = token_expires(one.config.token), certificate_expires(one.config.client_cert_pem)
-        return Credentials(name, "", *dates, bound_in(secret))
+        return KubeconfigFacts(name, "", *dates, bound_in(secret))
 
     def _note(
         self,
@@ -172,7 +172,7 @@ class Watcher:
         facts: WorkerFacts | None,
         gaps: Iterable[NotChecked],
         manager: ClockBound | None,
-        held: Credentials,
+        held: KubeconfigFacts,
     ) -> None:
         """Keep what was seen of a worker; None: it did not answer, though the daemon is connected to it."""
         known, now = self._known[name], self.clock()
@@ -212,11 +212,11 @@ class Watcher:
                 self._blind(known, _MANY)
                 return
             leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-            queues = slim(Queues(leads, {name_of(queue): queue for queue in cluster}))
+            queues = slim(WorkerQueues(leads, {name_of(queue): queue for queue in cluster}))
             facts = attrs.evolve(known.published.facts, queues=queues)
             known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
 
-    def _blind(self, known: Known, why: str) -> None:
+    def _blind(self, known: KnownWorker, why: str) -> None:
         """Its queues may not be read any more, or are too many."""
         assert known.published is not None, "only what was read is read again"
         facts, known.forbidden = attrs.evolve(known.published.facts, queues=None), True

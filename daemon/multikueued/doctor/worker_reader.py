@@ -20,9 +20,10 @@ from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.facts import NotChecked, WorkerFacts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
+from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""
@@ -120,7 +121,7 @@ class Visit:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)
         self.facts = attrs.evolve(self.facts, latency=measured.latency, clock=measured.clock)
-        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues):
+        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues, self._taking):
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
@@ -148,7 +149,12 @@ class Visit:
         cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
         if local is not None and cluster is not None:
             leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-            self.facts = attrs.evolve(self.facts, queues=Queues(leads, {name_of(one): one for one in cluster}))
+            self.facts = attrs.evolve(self.facts, queues=WorkerQueues(leads, {name_of(one): one for one in cluster}))
+
+    async def _taking(self, sight: Sight) -> None:
+        if name := self.settings.manager_name:
+            found = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
+            self.facts = attrs.evolve(self.facts, takes_anybody=None if found is None else not found)
 
 
 async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:

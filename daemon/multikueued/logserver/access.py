@@ -37,7 +37,7 @@ class RefusedError(Exception):
 
 
 @attrs.define(eq=False)
-class Access:
+class AccessReviews:
     """Asks the manager's API server."""
 
     create: Create

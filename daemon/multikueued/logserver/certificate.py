@@ -21,7 +21,7 @@ from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import ApiError, SettingsError
 from multikueue.protocols import ApiClient
 from multikueue.webhook.certificates import UnusableError, pem
-from multikueue.webhook.rotation import FIELDS, Credentials, renewed
+from multikueue.webhook.rotation import FIELDS, WebhookCredentials, renewed
 from multikueued.logserver.answers import API_SERVICE, API_SERVICE_NAME
 from multikueued.logserver.tls import FrontTls
 
@@ -83,17 +83,17 @@ class OwnCertificate:
             await self.client.merge_patch(API_SERVICE, ObjectKey("", API_SERVICE_NAME), patch)
             log.info("APIService names our authorities", name=API_SERVICE_NAME)
 
-    def _serve(self, credentials: Credentials) -> None:
+    def _serve(self, credentials: WebhookCredentials) -> None:
         certificate = pem(credentials.serving.certificate)
         if certificate != self._served:
             self.tls.load(certificate, credentials.serving.key_pem)
             self._served = certificate
 
 
-def _read(secret: Json) -> Credentials | None:
+def _read(secret: Json) -> WebhookCredentials | None:
     data = {field: _decoded(dig(secret, "data", field)) for field in FIELDS}
     try:
-        return Credentials.read(data)
+        return WebhookCredentials.read(data)
     except UnusableError:
         return None
 

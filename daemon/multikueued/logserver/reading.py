@@ -17,9 +17,9 @@ from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import LocatorOfTenant, told_of_worker
-from multikueued.remote.finding import UnplacedJob, WorkerPods
-from multikueued.remote.following import Follower
-from multikueued.remote.streaming import LogShower, Wanted
+from multikueued.remote.log_output import LogSelection, LogShower
+from multikueued.remote.placement_watch import Follower
+from multikueued.remote.pod_lookup import UnplacedJob, WorkerPods
 from multikueued.reports.typenames import JobName
 
 CHECK: Final = 60.0
@@ -195,7 +195,7 @@ def _told(error: MultiKueueError, places: LocatorOfTenant) -> tuple[str, int]:
 
 
 async def _show(query: Query, places: LocatorOfTenant, out: Outgoing) -> None:
-    wanted = Wanted(
+    wanted = LogSelection(
         query.all_pods,
         query.container,
         query.since_seconds,

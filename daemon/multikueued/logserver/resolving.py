@@ -25,8 +25,8 @@ from multikueue.protocols import ObjectList
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
-from multikueued.remote.finding import RETENTION, UnplacedJob
 from multikueued.remote.placed_job import PlacedJob, siblings_of
+from multikueued.remote.pod_lookup import RETENTION, UnplacedJob
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 from multikueued.run.copy_key import key_in
 
@@ -47,7 +47,7 @@ log = structlog.get_logger(__name__)
 
 
 @attrs.frozen
-class Workers:
+class ReadableWorkers:
     """The workers that this server may read."""
 
     client: ClusterClient
@@ -107,7 +107,7 @@ class InTurns(KubeClient):
 class LocatorOfTenant:
     """Implements `remote.finding.JobLocator` for one request."""
 
-    workers: Workers
+    workers: ReadableWorkers
     name: JobName
     namespace: str
     origin: str

@@ -15,13 +15,13 @@ import structlog
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.runtime.manager import utc_now
-from multikueued.logserver.access import Access, Slots
+from multikueued.logserver.access import AccessReviews, Slots
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
-from multikueued.logserver.resolving import Workers
+from multikueued.logserver.resolving import ReadableWorkers
 from multikueued.logserver.serving import LogsServer, serving_logs
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
-from multikueued.webhook.files import CertificateFiles
+from multikueued.webhook.files import CertificateFolder
 
 LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
 """Of the Workloads of one namespace: a tenant may make as many as a quota of objects lets him."""
@@ -83,9 +83,9 @@ async def running(options: Options) -> AsyncIterator[int]:
         certificate = await _certificate(options, client, tls)
         server = LogsServer(
             tls,
-            Access(client.create),
+            AccessReviews(client.create),
             Slots(options.streams, options.streams_per_user),
-            Workers(client, options.namespace, options.workers),
+            ReadableWorkers(client, options.namespace, options.workers),
             options.origin,
             options.marks,
             options.bounds,
@@ -97,9 +97,9 @@ async def running(options: Options) -> AsyncIterator[int]:
             tasks.cancel_scope.cancel()
 
 
-async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> CertificateFiles | OwnCertificate:
+async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> CertificateFolder | OwnCertificate:
     if not options.cert_dir:
         key = ObjectKey(options.namespace, options.secret)
         return OwnCertificate(client, key, options.host, tls, utc_now)
     folder, otherwise = Path(options.cert_dir), "leave --cert-dir out to have a certificate made and renewed"
-    return await CertificateFiles.open(folder, tls, utc_now, setting="--cert-dir", otherwise=otherwise)
+    return await CertificateFolder.open(folder, tls, utc_now, setting="--cert-dir", otherwise=otherwise)

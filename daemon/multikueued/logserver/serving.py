@@ -16,15 +16,15 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.manager import utc_now
-from multikueued.logserver.access import Access, RefusedError, Slots
+from multikueued.logserver.access import AccessReviews, RefusedError, Slots
 from multikueued.logserver.answers import LOG_PATH, documents, status
 from multikueued.logserver.frontproxy import User
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, job_name, read
-from multikueued.logserver.resolving import LocatorOfTenant, Workers
+from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
 from multikueued.logserver.tls import FrontTls, peer_of
 from multikueued.serving.gate import Limits
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 
 SETTINGS: Final = "logs-server"
 QUIET: Final = 60.0
@@ -38,9 +38,9 @@ class LogsServer:
     """Answers the front proxy."""
 
     tls: FrontTls
-    access: Access
+    access: AccessReviews
     slots: Slots
-    workers: Workers
+    workers: ReadableWorkers
     origin: str
     marks: ObjectKey
     """The Secret with the key of marks."""

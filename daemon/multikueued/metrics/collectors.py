@@ -43,7 +43,7 @@ class WithKueuesPrefix(Collector):
 
 
 @attrs.define(eq=False)
-class Queues(Collector):
+class QueueCollector(Collector):
     """Reads the controllers' queues at each scrape."""
 
     source: QueueSource | None = None
@@ -60,7 +60,7 @@ class Queues(Collector):
 
 
 @attrs.define(eq=False)
-class Workers(Collector):
+class WorkerCollector(Collector):
     """Reads at each scrape how the workers behind each ClusterQueue are: a metric of Kueue's (v0.20)."""
 
     role: str
@@ -95,7 +95,7 @@ class Counts(Collector):
 
 
 @attrs.frozen(eq=False)
-class Snapshot(Collector):
+class MetricsSnapshot(Collector):
     """All metrics, for a thread: what the event loop changes has been read, and the others have locks."""
 
     read: tuple[Metric, ...]

@@ -14,7 +14,7 @@ import attrs
 from aiohttp import hdrs, web
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest, gzip_accepted
 
-from multikueued.metrics.collectors import Snapshot
+from multikueued.metrics.collectors import MetricsSnapshot
 from multikueued.metrics.hooks import Metrics
 
 EVERY: Final = 1.0
@@ -30,7 +30,7 @@ class Page:
     """The same, compressed."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> Page:
+    def of(cls, snapshot: MetricsSnapshot) -> Page:
         """Render it. This may run in any thread."""
         plain = generate_latest(snapshot)
         return cls(plain, gzip.compress(plain, compresslevel=1))

@@ -21,13 +21,13 @@ from multikueued.metrics.bounded import OTHER, Children, M
 from multikueued.metrics.collectors import (
     Counts,
     CountSource,
-    Queues,
+    MetricsSnapshot,
+    QueueCollector,
     QueueSource,
     Registry,
-    Snapshot,
     StatusSource,
     WithKueuesPrefix,
-    Workers,
+    WorkerCollector,
 )
 from multikueued.metrics.inventory import PlacementMetrics
 from multikueued.tokens.metrics import TokenMetrics
@@ -68,7 +68,7 @@ class Metrics:
         self.registry = Registry()
         """What is counted: any thread may read it."""
         self.tokens = TokenMetrics(self.registry)
-        self._queues, self._workers, self._counts = Queues(), Workers(role), Counts()
+        self._queues, self._workers, self._counts = QueueCollector(), WorkerCollector(role), Counts()
         self._describe_process()
         new, by_controller = self._children, ("controller",)
         pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
@@ -107,10 +107,10 @@ class Metrics:
         self._leading = Gauge("multikueue_leading", "Whether this process does the work.", registry=self.registry)
         self._lag = Gauge("multikueue_loop_lag_seconds", "How late the last heartbeat was.", registry=self.registry)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricsSnapshot:
         """All metrics as they are now; to be called in the event loop, which changes what is read here."""
         read = (collector.collect() for collector in (self._queues, self._workers, self._counts))
-        return Snapshot(tuple(itertools.chain.from_iterable(read)), self.registry)
+        return MetricsSnapshot(tuple(itertools.chain.from_iterable(read)), self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""

@@ -8,9 +8,9 @@ import click
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.commands.options import CLIENT
-from multikueued.printing import to_yaml
-from multikueued.queues.mirroring import Twin, mirror, planned
+from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import connection, tell
+from multikueued.yaml_output import to_yaml
 
 
 @click.command("mirror")

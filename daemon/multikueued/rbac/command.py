@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from multikueue.core.model.names import Json
-from multikueued.printing import to_yaml
 from multikueued.rbac.objects import (
     Account,
     logs_server_objects,
@@ -17,7 +16,8 @@ from multikueued.rbac.objects import (
     spoke_objects,
     worker_objects,
 )
-from multikueued.settings.loading import load_settings
+from multikueued.settings.file import load_settings
+from multikueued.yaml_output import to_yaml
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -68,12 +68,19 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
 @click.option("--exec", "exec_", is_flag=True, help="Add what multikueue exec does there: to run commands in any pod.")
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
+@click.option("--binding", is_flag=True, help="Add the policy by which namespaces take copies of whom they name only.")
 def worker(
-    config_file: Path | None, name: str, service_account: Account, diagnose: bool, logs: bool, exec_: bool, bound: bool
+    config_file: Path | None, name: str, service_account: Account, exec_: bool, binding: bool, **options: bool
 ) -> None:
-    """Print what the user of a worker's kubeconfig needs on that worker."""
+    """Print what the user of a worker's kubeconfig needs on that worker.
+
+    With --binding, also the ValidatingAdmissionPolicy by which this user makes copies only where the namespace names
+    the manager's namespace in its annotation multikueue.dev/allow-from, as MANAGER/NAMESPACE/UID.
+    """
     settings = load_settings(config_file).settings
-    _print(worker_objects(settings, name, service_account, diagnose=diagnose, logs=logs, exec=exec_, bound=bound))
+    if binding and not settings.manager_name:
+        raise click.UsageError("--binding needs managerName in the settings, by which namespaces name this manager.")
+    _print(worker_objects(settings, name, service_account, exec=exec_, taking=binding, **options))
 
 
 _LOGS_NAME = click.option(

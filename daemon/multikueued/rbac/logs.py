@@ -8,7 +8,7 @@ from typing import Final
 from multikueue import JobKind
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.names import Json
-from multikueued.rbac.making import merged, rule
+from multikueued.rbac.role_rule import merged, rule
 
 _JOBS: Final = ("jobs", "batch")
 _RAY: Final = ("rayclusters", "ray.io")

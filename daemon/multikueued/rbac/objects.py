@@ -8,10 +8,11 @@ from typing import Final
 import attrs
 
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
-from multikueued.rbac.policies import policy_objects
+from multikueued.rbac.policies import policy_objects, taking_objects
 from multikueued.rbac.rules import (
     RBAC_GROUP,
     in_namespace,
@@ -148,7 +149,7 @@ def logs_worker_objects(settings: Settings, name: str, account: Account) -> list
 
 
 def worker_objects(
-    settings: Settings, name: str, account: Account, *, bound: bool = False, **options: bool
+    settings: Settings, name: str, account: Account, *, bound: bool = False, taking: bool = False, **options: bool
 ) -> list[Json]:
     """What the account of a worker's kubeconfig needs there.
 
@@ -157,6 +158,7 @@ def worker_objects(
         name: of the roles and their bindings.
         account: whose token is in the kubeconfig.
         bound: whether its tokens are bound: it must be able to ask for new ones of itself.
+        taking: with the policy by which its namespaces take the copies of those that they name.
         options: those of `on_worker`.
     """
     own = [
@@ -164,4 +166,6 @@ def worker_objects(
         binding(name, account, account.namespace),
     ]
     everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
-    return [*everywhere, *(own if bound else ())]
+    made = [WORKLOAD, *(kind.resource for kind in chosen_kinds(settings) if not kind.workload_only)]
+    policy = taking_objects(settings.manager_name, account.user, made) if taking else ()
+    return [*everywhere, *(own if bound else ()), *policy]

@@ -1,17 +1,23 @@
-"""The admission policy by which ClusterPermissions grant on spokes what the daemon needs there, and nothing else."""
+"""Admission policies: what ClusterPermissions may grant on spokes, and whose copies a worker's namespaces take."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from multikueue.core.inventory.names import BASE_NAME, CLUSTER_PERMISSION
-from multikueue.core.model.names import Json
+from multikueue.core.model.labels import ALLOW_FROM_ANNOTATION, FROM_ANNOTATION
+from multikueue.core.model.names import GVK, Json, Resource
 
 _ROLE: Final = "has(object.spec.clusterRole)"
 _BINDING: Final = "has(object.spec.clusterRoleBinding)"
 _API: Final = "admissionregistration.k8s.io/v1"
+TAKING: Final = Resource(
+    GVK("admissionregistration.k8s.io", "v1", "ValidatingAdmissionPolicyBinding"),
+    "validatingadmissionpolicybindings",
+    namespaced=False,
+)
 _PRINTED: Final = (
     "this account may only grant what `multikueue rbac manager` printed: after a change of the daemon's settings or "
     "version, apply what it prints now"
@@ -26,36 +32,81 @@ def policy_objects(name: str, user: str, spec: Json) -> list[Json]:
         user: whom it binds.
         spec: what the ClusterPermissions of that user must say, word for word.
     """
-    group, plural = CLUSTER_PERMISSION.gvk.group, CLUSTER_PERMISSION.plural
-    matched = {
-        "apiGroups": [group],
-        "apiVersions": ["*"],
-        "operations": ["CREATE", "UPDATE"],
-        "resources": [plural],
-    }
     named = f"this account may only write ClusterPermissions named {BASE_NAME}"
     rules, subject = spec["clusterRole"]["rules"], spec["clusterRoleBinding"]
-    validations = [
+    validations: list[Json] = [
         {"expression": f"object.metadata.name == {cel(BASE_NAME)}", "message": named},
         *({"expression": one, "message": _PRINTED} for one in _only(spec)),
         {"expression": f"{_ROLE} && object.spec.clusterRole.rules == {cel(rules)}", "message": _PRINTED},
         {"expression": f"{_BINDING} && object.spec.clusterRoleBinding == {cel(subject)}", "message": _PRINTED},
     ]
-    policy = {
-        "apiVersion": _API,
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "matchConstraints": {"resourceRules": [matched]},
-            "matchConditions": [{"name": "ours", "expression": f"request.userInfo.username == {cel(user)}"}],
-            "validations": validations,
-        },
+    return _policy(name, user, [CLUSTER_PERMISSION], {"validations": validations})
+
+
+def taking_name(manager: str) -> str:
+    """The name of the policy by which a worker's namespaces take the copies of those that they name."""
+    return f"multikueue-from-{manager}"
+
+
+def taking_objects(manager: str, user: str, made: Iterable[Resource]) -> list[Json]:
+    """A ValidatingAdmissionPolicy and its binding, by which namespaces take copies of those they name.
+
+    Args:
+        manager: the name of the only manager that the user makes copies for.
+        user: whom it binds.
+        made: what it makes copies of.
+    """
+    taken = f"variables.allowed.split(',').exists(one, one.trim() == {_FROM})"
+    refusal = (
+        f"'namespace ' + request.namespace + ' takes no copies from ' + ({_FROM} == '' ? 'who does not say where they "
+        f"come from' : {_FROM}) + ': its annotation {ALLOW_FROM_ANNOTATION} does not name it'"
+    )
+    kept = "whose copy it is stays as it was"
+    spec: Json = {
+        "variables": [
+            {"name": "from", "expression": _annotation("object", FROM_ANNOTATION)},
+            {"name": "allowed", "expression": _annotation("namespaceObject", ALLOW_FROM_ANNOTATION)},
+        ],
+        "validations": [
+            {
+                "expression": f"oldObject != null || ({_FROM}.startsWith({cel(f'{manager}/')}) && {taken})",
+                "messageExpression": refusal,
+                "message": f"its namespace does not name it in {ALLOW_FROM_ANNOTATION}",
+            },
+            {
+                "expression": f"oldObject == null || {_FROM} == {_annotation('oldObject', FROM_ANNOTATION)}",
+                "message": kept,
+            },
+        ],
+    }
+    return _policy(taking_name(manager), user, made, spec)
+
+
+_FROM: Final = "variables.from"
+
+
+def _annotation(of: str, name: str) -> str:
+    return f"{of}.metadata.?annotations[{cel(name)}].orValue('')"
+
+
+def _policy(name: str, user: str, written: Iterable[Resource], spec: Json) -> list[Json]:
+    """What a user may write of some kinds, and what puts that in force."""
+    plurals: dict[str, list[str]] = {}
+    for resource in written:
+        plurals.setdefault(resource.gvk.group, []).append(resource.plural)
+    rules = [
+        {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": sorted(found)}
+        for group, found in plurals.items()
+    ]
+    common = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": rules},
+        "matchConditions": [{"name": "ours", "expression": f"request.userInfo.username == {cel(user)}"}],
     }
     bound = {"policyName": name, "validationActions": ["Deny"]}
     return [
-        policy,
-        {"apiVersion": _API, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": name}, "spec": bound},
+        {"apiVersion": _API, "kind": f"ValidatingAdmissionPolicy{kind}", "metadata": {"name": name}, "spec": one}
+        for kind, one in (("", {**common, **spec}), ("Binding", bound))
     ]
 
 

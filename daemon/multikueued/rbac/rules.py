@@ -14,7 +14,8 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.kueue_check import CONTROLLER
 from multikueued.rbac.logs import log_rules
-from multikueued.rbac.making import merged, rule
+from multikueued.rbac.policies import TAKING, taking_name
+from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
 from multikueued.run.dispatcher import dispatcher_name
 from multikueued.run.kinds import chosen_kinds
@@ -187,11 +188,23 @@ def own_token_rules(account: str) -> list[Json]:
     return [rule("", ["serviceaccounts/token"], ["create"], [account])]
 
 
+def origin_rules() -> list[Json]:
+    """In the whole manager cluster, for copies that say which namespace they come from."""
+    return [rule("", ["namespaces"], ["get"])]
+
+
+def taking_rules(manager: str) -> list[Json]:
+    """In a whole worker cluster, for the same: whether the policy is in force there."""
+    return [rule(TAKING.gvk.group, [TAKING.plural], ["get"], [taking_name(manager)])]
+
+
 def on_manager(settings: Settings) -> list[Json]:
     """The rules of the ClusterRole on the manager, for these settings."""
     rules = manager_rules()
     if settings.quota_automation:
         rules += quota_rules()
+    if settings.manager_name:
+        rules += origin_rules()
     if settings.ocm.enabled:
         rules += ocm_rules()
     if settings.ocm.makes_workers:
@@ -247,6 +260,7 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         rules += worker_quota_rules()
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)
+    rules += taking_rules(settings.manager_name) if settings.manager_name else []
     rules += diagnosis_rules() if diagnose else []
     rules += log_rules(chosen_kinds(settings)) if logs or exec else []
     rules += [rule("", ["pods/exec"], ["create", "get"])] if exec else []

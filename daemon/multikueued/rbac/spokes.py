@@ -5,7 +5,7 @@ from __future__ import annotations
 from multikueue.core.inventory.names import BASE_NAME, CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
-from multikueued.rbac.making import merged, rule
+from multikueued.rbac.role_rule import merged, rule
 from multikueued.settings.inventory import OcmSettings
 
 

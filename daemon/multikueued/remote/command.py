@@ -17,13 +17,13 @@ from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.running import Printed, run
-from multikueued.remote.finding import Asked, LocatorOfManager, WorkerPods, sought_job
-from multikueued.remote.following import Follower
+from multikueued.commands.report_runner import Printed, run
+from multikueued.remote.log_output import LogSelection, LogShower
+from multikueued.remote.placement_watch import Follower
+from multikueued.remote.pod_lookup import Asked, LocatorOfManager, WorkerPods, sought_job
 from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
-from multikueued.remote.reaching import worker_client, worker_for_people
-from multikueued.remote.streaming import LogShower, Wanted
 from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
+from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.settings.config import Settings
 from multikueued.settings.values import parse_duration
 
@@ -107,7 +107,7 @@ def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bo
     If you may not, and the manager serves the API of multikueue logs-server, that is asked: it needs the permission to
     get remotejobs/log (remote.multikueue.dev) and no other, and JOB as TYPE/NAME.
     """
-    wanted = Wanted(
+    wanted = LogSelection(
         options.pop("all_pods"),
         options.pop("container"),
         options.pop("since"),
@@ -126,7 +126,7 @@ def printer(*, raw: bool) -> Callable[[str], None]:
     return lambda text: click.echo((without_controls(text) if cleaned else text).encode(), color=True)
 
 
-async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: bool) -> None:
+async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_api: bool) -> None:
     config = asked.target.config
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
@@ -144,12 +144,12 @@ async def _print_logs(asked: Asked, wanted: Wanted, follow: bool, through_api: b
                 await _ask_api(asked, wanted, follow)
 
 
-async def _ask_api(asked: Asked, wanted: Wanted, follow: bool) -> None:
+async def _ask_api(asked: Asked, wanted: LogSelection, follow: bool) -> None:
     async with KubeClient(asked.target.config, name="manager", options=attrs.evolve(CLIENT, deadline=PATIENCE)) as api:
         await logs_through_api(api, asked, wanted, follow=follow)
 
 
-async def _print_directly(manager: KubeClient, asked: Asked, wanted: Wanted, follow: bool) -> None:
+async def _print_directly(manager: KubeClient, asked: Asked, wanted: LogSelection, follow: bool) -> None:
     if follow:
         await Follower(LocatorOfManager(manager, asked), wanted).run()
         return

@@ -17,11 +17,11 @@ from multikueue.kube.pod_exec import ExecRequest, Execution
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
 from multikueued.commands.options import CLIENT, target_of, target_options
 from multikueued.remote.command import origin_option
-from multikueued.remote.finding import Asked, WorkerPods, sought_job, why_no_pods
 from multikueued.remote.owned import Owned
+from multikueued.remote.pod_lookup import Asked, WorkerPods, sought_job, why_no_pods
 from multikueued.remote.pods import container_of, has_ended, in_order, phase_of
-from multikueued.remote.reaching import OPTIONS, worker_config, worker_for_people
 from multikueued.remote.terminal import raw_mode, send_input, send_sizes, write_output
+from multikueued.remote.worker_access import OPTIONS, worker_config, worker_for_people
 
 GRANT: Final = "multikueue rbac worker --exec"
 

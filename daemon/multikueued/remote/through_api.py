@@ -14,8 +14,8 @@ from multikueue.kube.log_stream import LogLine, at_once
 from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
-from multikueued.remote.finding import Asked
-from multikueued.remote.streaming import Wanted
+from multikueued.remote.log_output import LogSelection
+from multikueued.remote.pod_lookup import Asked
 from multikueued.reports.typenames import JobName
 
 PATIENCE: Final = 60.0
@@ -45,7 +45,7 @@ async def is_served(manager: KubeClient, job: str) -> bool:
         return False
 
 
-async def logs_through_api(manager: KubeClient, asked: Asked, wanted: Wanted, *, follow: bool) -> None:
+async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelection, *, follow: bool) -> None:
     """Show the logs of a job.
 
     Raises:

@@ -24,7 +24,7 @@ _LASTING: Final = timedelta(hours=1)
 
 
 @attrs.frozen
-class Placement:
+class ReportedPlacement:
     """One worker that had the job."""
 
     worker: str
@@ -34,7 +34,7 @@ class Placement:
     """Why it left."""
 
 
-def placements(workload: Json) -> tuple[Placement, ...]:
+def placements(workload: Json) -> tuple[ReportedPlacement, ...]:
     """The last workers that had a Workload, the earliest first, the one that has it or had it at its end included.
 
     The annotation has those that are over; what cannot be read of it is left out.
@@ -42,19 +42,19 @@ def placements(workload: Json) -> tuple[Placement, ...]:
     return (*map(_placement, noted.placements(workload)), *_last_placement(workload))
 
 
-def _placement(entry: Json) -> Placement:
+def _placement(entry: Json) -> ReportedPlacement:
     since, until = _time(entry.get("since")), _time(entry.get("until"))
-    return Placement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""))
+    return ReportedPlacement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""))
 
 
-def _last_placement(workload: Json) -> Iterator[Placement]:
+def _last_placement(workload: Json) -> Iterator[ReportedPlacement]:
     """The worker that is recorded: since the Workload was Admitted, or before that since it got quota."""
     lasts = noted.placement_of(workload)
     if lasts is None:
         return
     ended = condition(workload, "Finished") if workloads.is_finished(workload) else None
     until, why = (ended.get("lastTransitionTime"), "it has ended") if ended is not None else (None, "")
-    yield Placement(lasts.worker, _time(lasts.since), _time(until), why)
+    yield ReportedPlacement(lasts.worker, _time(lasts.since), _time(until), why)
 
 
 def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime) -> dict[str, str]:
@@ -76,7 +76,7 @@ def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, 
 
 
 @attrs.frozen
-class ClusterState:
+class ClusterAnswer:
     """What a MultiKueueCluster says."""
 
     connected: bool
@@ -95,12 +95,12 @@ class ClusterState:
         return not self.connected and self.reason not in (CONNECTION_FAILED, UNREADABLE)
 
 
-def cluster_state(cluster: Json) -> ClusterState:
+def cluster_state(cluster: Json) -> ClusterAnswer:
     """What a MultiKueueCluster says of its connection; by another controller than ours, only whether there is one."""
     active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
     connected = is_true(cluster, "Active")
     error = facts.error or str(active.get("message") or "")
-    return ClusterState(
+    return ClusterAnswer(
         connected=connected,
         since=_time(active.get("lastTransitionTime")),
         reason=str(active.get("reason") or ""),

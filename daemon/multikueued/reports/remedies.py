@@ -34,7 +34,7 @@ class Finding:
 
 
 @attrs.frozen
-class Rule:
+class RemedyRule:
     """A row of the table."""
 
     id: str
@@ -85,7 +85,7 @@ RETRY: Final = "then multikueue retry {job} (by itself it is asked again after f
 
 
 def found_by(
-    rules: tuple[Rule, ...], where: str, told: str, context: Mapping[str, str], *, own: bool = False
+    rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapping[str, str], *, own: bool = False
 ) -> Finding | None:
     """The finding of the first rule that knows these words; None if none does.
 
@@ -102,6 +102,6 @@ def found_by(
     return None
 
 
-def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True, own: bool = False) -> Rule:
+def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True, own: bool = False) -> RemedyRule:
     """A row: patterns ignore case, and `.` is any character."""
-    return Rule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking, own)
+    return RemedyRule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking, own)

@@ -15,10 +15,10 @@ import structlog
 
 from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
 from multikueued.cli import known_error
+from multikueued.run.daemon import serve
 from multikueued.run.logs import configure_logging
-from multikueued.run.wiring import serve
+from multikueued.settings.file import load_settings
 from multikueued.settings.kueue_configuration import Remark
-from multikueued.settings.loading import load_settings
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -22,7 +22,7 @@ from multikueued.doctor.publisher import Reached
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.renewing import Renewer
+from multikueued.tokens.renewal import Renewer
 
 AGAIN: Final = 60.0
 """Seconds after an unexpected exception."""
@@ -32,7 +32,9 @@ log = structlog.get_logger(__name__)
 
 async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetrics, manager: Manager) -> None:
     """Work until cancelled, with the caches of a manager that runs."""
-    from multikueued.doctor.publisher import Watcher  # imports what reads certificates, which only a leader needs
+    from multikueued.doctor.publisher import (
+        FindingsPublisher,  # imports what reads certificates, which only a leader needs
+    )
 
     events = EventRecorder(client, "multikueue-cluster", socket.gethostname(), utc_now)
     cluster = manager.cluster
@@ -49,7 +51,7 @@ async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetric
     )
     kinds = tuple(chosen_kinds(settings))
     reach = functools.partial(reached, manager)
-    watcher = Watcher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
+    watcher = FindingsPublisher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(unending, "events", events.run)
         tasks.start_soon(unending, "tokens", renewer.run)

@@ -14,7 +14,7 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.run.garbage import freeze
 
 if TYPE_CHECKING:
-    from multikueued.webhook.running import Webhook
+    from multikueued.webhook.run import Webhook
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""

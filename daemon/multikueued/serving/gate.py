@@ -42,7 +42,7 @@ class Limits:
 
 
 @attrs.define(eq=False)
-class Connection(asyncio.Protocol):
+class GuardedConnection(asyncio.Protocol):
     """Closes a connection that lets us wait; hands all else to the server's own protocol."""
 
     inner: asyncio.Protocol
@@ -114,14 +114,14 @@ class Connection(asyncio.Protocol):
 
 
 @attrs.define(eq=False)
-class Gate:
+class ConnectionLimit:
     """Accepts connections, up to the limit."""
 
     limits: Limits
     tls: Tls = None
     protocol: Callable[[], asyncio.Protocol] = attrs.field(default=asyncio.Protocol, init=False)
     """Of the server; set it before `run`."""
-    _open: dict[asyncio.Protocol, Connection] = attrs.field(factory=dict, init=False)
+    _open: dict[asyncio.Protocol, GuardedConnection] = attrs.field(factory=dict, init=False)
     """By the server's own protocol, in the order in which they answered last."""
     _places: anyio.Semaphore = attrs.field(init=False)
 
@@ -173,7 +173,7 @@ class Gate:
     async def _serve(self, accepted: socket.socket) -> None:
         """Serve one connection until it is closed."""
         lost, inner = anyio.Event(), self.protocol()
-        connection = Connection(inner, self.limits, lost.set)
+        connection = GuardedConnection(inner, self.limits, lost.set)
         tls = self.tls() if callable(self.tls) else self.tls
         handshake: dict[str, Any] = {"ssl_handshake_timeout": self.limits.head_timeout} if tls is not None else {}
         self._open[inner] = connection

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 from multikueued.settings.config import ServingSettings
 
 HEARTBEAT: Final = 1.0

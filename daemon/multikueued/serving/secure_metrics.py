@@ -24,10 +24,10 @@ from multikueue.errors import ApiError
 from multikueue.runtime.manager import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
-from multikueued.serving.listening import listening
+from multikueued.serving.port import listening
 from multikueued.settings.config import ServingSettings
-from multikueued.webhook.files import CertificateFiles
-from multikueued.webhook.serving import ServingTls
+from multikueued.webhook.files import CertificateFolder
+from multikueued.webhook.server import ServingTls
 
 PATH: Final = "/metrics"
 TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview"), "tokenreviews", namespaced=False)
@@ -51,7 +51,7 @@ Create = Callable[[Resource, Json], Awaitable[Json]]
 log = structlog.get_logger(__name__)
 
 
-class Verdict(Enum):
+class AccessVerdict(Enum):
     """What is answered, as HTTP status."""
 
     ALLOWED = 200
@@ -67,18 +67,18 @@ class Readers:
 
     create: Create
     """Asks the manager's API server."""
-    _known: dict[str, tuple[Verdict, float]] = attrs.field(factory=dict, init=False, repr=False)
+    _known: dict[str, tuple[AccessVerdict, float]] = attrs.field(factory=dict, init=False, repr=False)
     """By digest of the token: the verdict, and until when it holds."""
     _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
 
-    async def verdict(self, authorization: str) -> Verdict:
+    async def verdict(self, authorization: str) -> AccessVerdict:
         """Whether the sender of this header may read metrics."""
         scheme, _, token = authorization.partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token or len(token) > MAX_TOKEN:
-            return Verdict.UNKNOWN
+            return AccessVerdict.UNKNOWN
         if not token.isascii():
-            return Verdict.UNKNOWN
+            return AccessVerdict.UNKNOWN
         digest = hashlib.sha256(token.encode()).hexdigest()
         if (known := self._kept(digest)) is not None:
             return known
@@ -88,28 +88,28 @@ class Readers:
                     return self._kept(digest) or self._keep(digest, await self._ask(token))
         except (ApiError, TimeoutError) as error:
             log.warning("cannot tell who may read metrics", error=str(error) or "no answer in time")
-            return Verdict.UNCLEAR
+            return AccessVerdict.UNCLEAR
 
-    async def _ask(self, token: str) -> Verdict:
+    async def _ask(self, token: str) -> AccessVerdict:
         review = await self.create(TOKEN_REVIEW, _review(TOKEN_REVIEW, {"token": token}))
         if dig(review, "status", "authenticated") is not True:
-            return Verdict.UNKNOWN
+            return AccessVerdict.UNKNOWN
         user = dig(review, "status", "user") or {}
         spec: Json = {"user": user.get("username", ""), "nonResourceAttributes": {"path": PATH, "verb": "get"}}
         spec |= {field: user[field] for field in ("groups", "uid", "extra") if user.get(field)}
         access = await self.create(ACCESS_REVIEW, _review(ACCESS_REVIEW, spec))
-        return Verdict.ALLOWED if dig(access, "status", "allowed") is True else Verdict.FORBIDDEN
+        return AccessVerdict.ALLOWED if dig(access, "status", "allowed") is True else AccessVerdict.FORBIDDEN
 
-    def _kept(self, digest: str) -> Verdict | None:
+    def _kept(self, digest: str) -> AccessVerdict | None:
         verdict, until = self._known.get(digest, (None, 0.0))
         return verdict if anyio.current_time() < until else None
 
-    def _keep(self, digest: str, verdict: Verdict) -> Verdict:
+    def _keep(self, digest: str, verdict: AccessVerdict) -> AccessVerdict:
         self._known.pop(digest, None)
-        lasts = ALLOWED_FOR if verdict is Verdict.ALLOWED else REFUSED_FOR
+        lasts = ALLOWED_FOR if verdict is AccessVerdict.ALLOWED else REFUSED_FOR
         self._known[digest] = verdict, anyio.current_time() + lasts
         while len(self._known) > TOKENS:  # whoever invents tokens pushes out only such ones
-            refused = (one for one, (known, _) in self._known.items() if known is not Verdict.ALLOWED)
+            refused = (one for one, (known, _) in self._known.items() if known is not AccessVerdict.ALLOWED)
             del self._known[next(refused, next(iter(self._known)))]
         return verdict
 
@@ -128,7 +128,7 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
     """
     chosen, tls = settings.metrics, ServingTls()
     folder, otherwise = Path(chosen.cert_dir), "leave serving.metrics.secure out"
-    certificate = await CertificateFiles.open(
+    certificate = await CertificateFolder.open(
         folder, tls, utc_now, setting="serving.metrics.certDir", otherwise=otherwise
     )
     where = settings.bind_address, chosen.port
@@ -148,9 +148,9 @@ def _application(readers: Readers, metrics: Metrics) -> web.Application:
 
     async def get(request: web.Request) -> web.StreamResponse:
         verdict = await readers.verdict(request.headers.get("Authorization", ""))
-        if verdict is Verdict.ALLOWED:
+        if verdict is AccessVerdict.ALLOWED:
             return await exposition.show(request)
-        challenge = {"WWW-Authenticate": "Bearer"} if verdict is Verdict.UNKNOWN else {}
+        challenge = {"WWW-Authenticate": "Bearer"} if verdict is AccessVerdict.UNKNOWN else {}
         return web.Response(status=verdict.value, text=_WORDS[verdict], headers=challenge)
 
     application = web.Application()
@@ -159,9 +159,9 @@ def _application(readers: Readers, metrics: Metrics) -> web.Application:
 
 
 _WORDS: Final = {
-    Verdict.UNKNOWN: "send a token of the manager cluster: Authorization: Bearer TOKEN\n",
-    Verdict.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
-    Verdict.UNCLEAR: "the manager cluster does not say who may read metrics\n",
+    AccessVerdict.UNKNOWN: "send a token of the manager cluster: Authorization: Bearer TOKEN\n",
+    AccessVerdict.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
+    AccessVerdict.UNCLEAR: "the manager cluster does not say who may read metrics\n",
 }
 
 

@@ -1,4 +1,4 @@
-"""The daemon's settings. The file has them in camelCase; `multikueued.settings.loading` reads it."""
+"""The daemon's settings. The file has them in camelCase; `multikueued.settings.file` reads it."""
 
 from __future__ import annotations
 
@@ -254,6 +254,10 @@ class Settings:
     With another name both can run; see docs/operating.md for what Kueue's does to workers that both use."""
     origin: LabelValue = "multikueue"
     """The label's value on our copies. Managers that share a worker need different ones."""
+    manager_name: ObjectName = ""
+    """How namespaces of workers name this manager in their annotation `multikueue.dev/allow-from`. With it copies say
+    which namespace they come from, and `rbac worker --binding` prints the policy by which a worker refuses those of
+    others; see docs/security.md. Managers that share a worker need different ones. Empty: they do not say it."""
     namespace: ObjectName = ""
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
     gc_interval: timedelta = timedelta(minutes=1)

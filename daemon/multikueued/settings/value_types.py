@@ -15,7 +15,7 @@ from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
-from multikueued.settings.values import Rule, advice, at_least, checked, duration, shown
+from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
@@ -35,7 +35,7 @@ MIN_SIZE: Final = 1 << 20
 """Bytes. With less even plain pages of a list would have to be asked for in pieces."""
 
 
-def _text(form: re.Pattern[str], error: str) -> Rule:
+def _text(form: re.Pattern[str], error: str) -> SettingRule:
     return checked(lambda value: isinstance(value, str) and form.fullmatch(value) is not None, error)
 
 
@@ -160,7 +160,7 @@ ServerUrl = Annotated[
     str, checked(_is_server_url, "cannot be a server's address: write it like https://host.example.com:9443")
 ]
 """`https://HOST:PORT`."""
-ByteSize = Annotated[int, Rule(_byte_size)]
+ByteSize = Annotated[int, SettingRule(_byte_size)]
 """Bytes, written as Kubernetes writes quantities: `16Mi`."""
 Count = Annotated[int, checked(lambda value: type(value) is int and value >= 1, "is not a number: use 1 or more")]
 """How many; at least 1."""
@@ -174,13 +174,13 @@ ProbeInterval = Annotated[
     timedelta, at_least(timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more")
 ]
 """How long between two looks at a worker; at least a minute."""
-TokenValidity = Annotated[timedelta, Rule(_token_validity)]
+TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
 """From a day to a week."""
-DispatchProfiles = Annotated[Mapping[str, Profile], Rule(partial(parse_profiles, path="profiles"))]
+DispatchProfiles = Annotated[Mapping[str, Profile], SettingRule(partial(parse_profiles, path="profiles"))]
 """Ways in which the scored dispatcher chooses, by name."""
-DispatcherName = Annotated[str, Rule(_dispatcher_name)]
+DispatcherName = Annotated[str, SettingRule(_dispatcher_name)]
 """One of Kueue's two dispatchers, ours, one of an installed package, or another controller's domain and path."""
-KueuesDispatcherName = Annotated[str, Rule(_kueues_dispatcher_name)]
+KueuesDispatcherName = Annotated[str, SettingRule(_kueues_dispatcher_name)]
 """The same as Kueue takes it: another controller's name needs no domain."""
-FrameworkName = Annotated[str, Rule(_framework_name)]
+FrameworkName = Annotated[str, SettingRule(_framework_name)]
 """Kueue's name of a kind that is built into it: `batch/job`."""

@@ -22,7 +22,7 @@ _DURATION_PART: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(_SECONDS)})(?!
 
 
 @attrs.frozen(eq=False)
-class Rule:
+class SettingRule:
     """Beside a type in `Annotated`: how a value of it is read."""
 
     read: Read
@@ -101,7 +101,7 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def checked(holds: Callable[[Any], bool], error: str) -> Rule:
+def checked(holds: Callable[[Any], bool], error: str) -> SettingRule:
     """The rule for values that are kept as they are. `error` is the message for others, after the value."""
 
     def read(value: Any) -> Any:
@@ -109,7 +109,7 @@ def checked(holds: Callable[[Any], bool], error: str) -> Rule:
             raise ValueError(f"{shown(value)} {error}")
         return value
 
-    return Rule(read)
+    return SettingRule(read)
 
 
 def duration(value: Any) -> timedelta:
@@ -119,7 +119,7 @@ def duration(value: Any) -> timedelta:
     return parse_duration(str(value))
 
 
-def at_least(shortest: timedelta, complaint: str) -> Rule:
+def at_least(shortest: timedelta, complaint: str) -> SettingRule:
     """The rule for lengths of time. `complaint` is the message for shorter ones, after the value."""
 
     def read(value: Any) -> timedelta:
@@ -128,7 +128,7 @@ def at_least(shortest: timedelta, complaint: str) -> Rule:
             raise ValueError(f"{shown(value)} {complaint}")
         return length
 
-    return Rule(read)
+    return SettingRule(read)
 
 
 def _hook(read: Read) -> Hook:
@@ -140,7 +140,7 @@ def _origin(kind: Any) -> Any:
 
 
 def _is_ruled(kind: Any) -> bool:
-    return _origin(kind) is Annotated and isinstance(kind.__metadata__[0], Rule)
+    return _origin(kind) is Annotated and isinstance(kind.__metadata__[0], SettingRule)
 
 
 _PLAIN: Final[Mapping[Any, Read]] = {

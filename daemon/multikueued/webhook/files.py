@@ -14,7 +14,7 @@ import structlog
 
 from multikueue.errors import SettingsError
 from multikueue.webhook.certificates import UnusableError, read_certificates
-from multikueued.webhook.serving import ServingTls
+from multikueued.webhook.server import ServingTls
 
 INTERVAL: Final = 30.0
 """Seconds between two reads: a certificate is renewed long before the old one expires."""
@@ -35,7 +35,7 @@ class FileSet:
 
 
 @attrs.define(eq=False)
-class CertificateFiles:
+class CertificateFolder:
     """The certificate in a folder. Implements `multikueue.webhook.registrar.Authorities`."""
 
     folder: Path

@@ -14,7 +14,7 @@ import click
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import load_settings
+from multikueued.settings.file import load_settings
 from multikueued.settings.values import parse_duration
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
@@ -164,8 +164,8 @@ def add(
     daemon renews it. It has succeeded once the daemon has connected. The same command again changes nothing, or goes on
     where it was interrupted.
     """
-    from multikueued.workers.adding import Joining, authority_of, printed
-    from multikueued.workers.adding import add as join
+    from multikueued.workers.add import Joining, authority_of, printed
+    from multikueued.workers.add import add as join
 
     if with_secret and not only_print:
         raise click.UsageError("--with-secret is for --print")
@@ -196,7 +196,7 @@ def remove(
     name: str, clusters: Clusters, side: WorkerSide, timeout: float, force: bool, context: str | None = None
 ) -> None:
     """Disconnect the worker cluster NAME. It must have no jobs."""
-    from multikueued.workers.removing import remove_worker
+    from multikueued.workers.remove import remove_worker
 
     del context
 
@@ -216,7 +216,7 @@ def remove(
 @_LIFE
 def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **wanted: Any) -> None:
     """Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use."""
-    from multikueued.workers.rotating import rotate as renew
+    from multikueued.workers.rotate import rotate as renew
 
     del context
 
@@ -236,7 +236,7 @@ _REASON = click.option("--reason", default="", help="Told to users whose jobs wa
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
-    from multikueued.workers.cordoning import cordon as close
+    from multikueued.workers.cordon import cordon as close
 
     async def work(manager: Manager) -> None:
         await close(manager, name, reason)
@@ -249,7 +249,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
 @_ALONE
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
-    from multikueued.workers.cordoning import uncordon as reopen
+    from multikueued.workers.cordon import uncordon as reopen
 
     clusters.run(lambda manager: reopen(manager, name))
 
@@ -263,7 +263,7 @@ def uncordon(name: str, clusters: Clusters) -> None:
 @click.option("--yes", is_flag=True, help="With --move: do not ask.")
 def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, move: bool, yes: bool) -> None:
     """Cordon the worker cluster NAME, and wait until it has no job. Exit code 1: it has some left."""
-    from multikueued.workers.draining import drain as empty
+    from multikueued.workers.drain import drain as empty
 
     def confirmed(question: str) -> bool:
         return yes or click.confirm(question, err=True)

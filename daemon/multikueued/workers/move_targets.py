@@ -24,7 +24,7 @@ UNLIMITED: Final = float("inf")
 
 
 @attrs.frozen
-class Queues:
+class WorkerQueues:
     """The queues of a worker."""
 
     local: Mapping[ObjectKey, str]
@@ -32,7 +32,7 @@ class Queues:
     cluster: Mapping[str, Json]
 
 
-def quota_mismatch(workload: Json, queues: Queues) -> str:
+def quota_mismatch(workload: Json, queues: WorkerQueues) -> str:
     """Why a worker could never admit a Workload, by what the manager reserved for it; empty: it could.
 
     It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`.
@@ -80,7 +80,7 @@ class MoveTargets:
     stack: AsyncExitStack
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""
-    _queues: dict[str, Queues] = attrs.field(factory=dict, init=False)
+    _queues: dict[str, WorkerQueues] = attrs.field(factory=dict, init=False)
 
     async def why_not(self, worker: str, workload: Json, kind: JobKind) -> str:
         """Why a job cannot be moved to a worker; empty: it can."""
@@ -111,9 +111,9 @@ class MoveTargets:
         except (NoAccess, KubeconfigError) as error:
             return str(error)
 
-    async def _read_queues(self, worker: str, client: KubeClient) -> Queues:
+    async def _read_queues(self, worker: str, client: KubeClient) -> WorkerQueues:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
-        found = Queues(
+        found = WorkerQueues(
             {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local},
             {name_of(one): one for one in cluster},
         )

@@ -11,11 +11,11 @@ import attrs
 
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
-from multikueue.adapters.declared.patches import Operation, Patch
+from multikueue.adapters.declared.patches import DeclaredPatch, Operation
 from multikueue.adapters.declared.profiles import HEEDING, UNSTARTED_WHILE_HELD, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
-    Following,
+    FollowedFields,
     Preparing,
     ShownStatus,
     StartShownOnceReleased,
@@ -60,7 +60,7 @@ class DeclarationError(AdapterError):
 
 
 @attrs.define(eq=False)
-class Reading:
+class DeclarationReader:
     """Reads the texts of one declaration. Each fault is kept with the field it is in, so that all are told at once."""
 
     source: str
@@ -88,9 +88,11 @@ class Reading:
         """An expression over the job."""
         return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
 
-    def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> Patch:
+    def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> DeclaredPatch:
         """A JSON patch; an empty one changes nothing."""
-        return Patch(f"{self.source}.{field}", self.all_of(field, steps, lambda step: Operation.parse(step, variables)))
+        return DeclaredPatch(
+            f"{self.source}.{field}", self.all_of(field, steps, lambda step: Operation.parse(step, variables))
+        )
 
 
 def declared_kind(declaration: Declaration, source: str = "declaration") -> JobKind:
@@ -105,7 +107,7 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
     Raises:
         DeclarationError: something in it cannot be used; every fault is told.
     """
-    reading = Reading(source)
+    reading = DeclarationReader(source)
     gvk = reading.of("name", declaration, lambda said: kind_of(said.name)) or GVK("", "", "")
     profile = reading.of("profile", gvk, lambda gvk: profile_for(declaration, gvk))
     full = declaration.over(profile or Declaration(name=""))
@@ -116,7 +118,7 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
     return kind
 
 
-def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
+def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:
     delegation, value = _delegation(declared, reading)
     suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
     suspend_value = True if declared.suspend_value is None else declared.suspend_value
@@ -154,13 +156,13 @@ def _compiled(declared: Declaration, gvk: GVK, reading: Reading) -> JobKind:
             prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         ),
         status=status,
-        sync=SyncRules(followed=Following(forwarded, sync, own) if forwarded or sync.operations else None),
+        sync=SyncRules(followed=FollowedFields(forwarded, sync, own) if forwarded or sync.operations else None),
         workload_only=declared.workload_only is True,
         source=reading.source,
     )
 
 
-def _delegation(declared: Declaration, reading: Reading) -> tuple[FieldPath | None, str]:
+def _delegation(declared: Declaration, reading: DeclarationReader) -> tuple[FieldPath | None, str]:
     """Where a job says that it is delegated, and what; the value is empty for the controller's name."""
     if declared.managed_by_label is None:
         return reading.of("managedByPath", declared.managed_by_path, functools.partial(_path, _may_delegate)), ""

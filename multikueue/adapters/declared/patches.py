@@ -70,7 +70,7 @@ class Operation:
 
 
 @attrs.frozen
-class Patch:
+class DeclaredPatch:
     """A whole patch, and where it is set, for messages."""
 
     where: str

@@ -11,7 +11,7 @@ from typing import Any, Final
 import attrs
 
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
-from multikueue.adapters.declared.patches import Patch
+from multikueue.adapters.declared.patches import DeclaredPatch
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
@@ -109,7 +109,7 @@ class Preparing:
 
     suspend: FieldPath | None
     suspend_value: Any
-    patch: Patch
+    patch: DeclaredPatch
 
     def __call__(self, job: Json, made: Json, stamp: Stamp) -> Json:
         """See `CopyRules.prepared`."""
@@ -119,11 +119,11 @@ class Preparing:
 
 
 @attrs.frozen
-class Following:
+class FollowedFields:
     """Keeps a copy in line with the manager's job: fields that follow it, and a patch."""
 
     paths: tuple[FieldPath, ...]
-    patch: Patch
+    patch: DeclaredPatch
     own: frozenset[FieldPath] = frozenset()
     """What a copy says for itself, whatever is around it follows: who runs it, and whether it may."""
 

@@ -33,7 +33,7 @@ _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
-class Access:
+class ProfileAccess:
     """How the cluster of a profile is reached: by which provider, at which address. A value: equal is the same."""
 
     provider: AccessProvider
@@ -80,7 +80,7 @@ def enabled(settings: ProfileSettings | None) -> ProfileSettings:
     return settings
 
 
-def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) -> Access:
+def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) -> ProfileAccess:
     """How the cluster of a profile is reached.
 
     Args:
@@ -104,7 +104,7 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
     cluster = offered[provider.name]
     extensions = list(_extensions(cluster))
     config = next((content for named, content in extensions if named == EXEC_EXTENSION), None)
-    taken = Access(provider, {field: value for field, value in cluster.items() if field != "extensions"}, config)
+    taken = ProfileAccess(provider, {field: value for field, value in cluster.items() if field != "extensions"}, config)
     return _with_additions(taken, extensions) if provider.plugin is not None else taken
 
 
@@ -129,7 +129,7 @@ def _extensions(cluster: Json) -> Iterator[tuple[str, Any]]:
             yield name, dig(entry, "extension")
 
 
-def _with_additions(access: Access, extensions: list[tuple[str, Any]]) -> Access:
+def _with_additions(access: ProfileAccess, extensions: list[tuple[str, Any]]) -> ProfileAccess:
     """With the arguments and variables of the profile, as far as the provider's policies take them."""
     provider, args, env = access.provider, list[str](), dict[str, str]()
     for name, content in extensions:

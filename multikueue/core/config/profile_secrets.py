@@ -11,7 +11,7 @@ import binascii
 from typing import Final
 
 from multikueue.core.config.access_providers import AccessProvider
-from multikueue.core.config.cluster_profiles import Access, refuse
+from multikueue.core.config.cluster_profiles import ProfileAccess, refuse
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import controller_of, dig, labels_of, name_of, uid
@@ -25,7 +25,7 @@ TOKEN: Final = "token"
 """Where in a Secret the token is."""
 
 
-def secret_name(access: Access) -> str:
+def secret_name(access: ProfileAccess) -> str:
     """The Secret with the token, for a built-in provider.
 
     Raises:

@@ -28,10 +28,10 @@ from multikueue.core.inventory.ownership import (
     with_owner,
 )
 from multikueue.core.inventory.settings import Adopt
-from multikueue.core.inventory.snapshot import ConfigPlan, Labelled, Memory, Snapshot, Unknown, check_key
+from multikueue.core.inventory.snapshot import ConfigPlan, ConfigSnapshot, Labelled, Memory, Unknown, check_key
 from multikueue.core.inventory.status import (
-    Gate,
     Verdict,
+    WaitingEntries,
     active,
     gate,
     no_clusters,
@@ -56,7 +56,7 @@ from multikueue.core.model.objects import dig, is_terminating, labels_of, name_o
 from multikueue.core.model.workloads import CheckState
 
 
-def plan_check(snapshot: Snapshot, now: datetime) -> ConfigPlan:
+def plan_check(snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     """Decide what to do about one placement check. It waits for nothing and keeps nothing but `ConfigPlan.memory`.
 
     Args:
@@ -85,7 +85,7 @@ def plan_check(snapshot: Snapshot, now: datetime) -> ConfigPlan:
     return _keep(name, snapshot, now)
 
 
-def _stand_aside(snapshot: Snapshot, now: datetime) -> ConfigPlan:
+def _stand_aside(snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     """OCM's addon handles the check: two writers of one config would undo each other's work for ever."""
     check = snapshot.own()
     why = (
@@ -98,16 +98,16 @@ def _stand_aside(snapshot: Snapshot, now: datetime) -> ConfigPlan:
     return ConfigPlan((*written, *announced), memory=snapshot.memory)
 
 
-def _refuse(snapshot: Snapshot, verdict: Verdict, now: datetime) -> ConfigPlan:
+def _refuse(snapshot: ConfigSnapshot, verdict: Verdict, now: datetime) -> ConfigPlan:
     """Say what is wrong, to the check and to Workloads that wait. Nothing is deleted, and what runs goes on."""
     check = snapshot.own()
     written = write_condition(check, verdict, now)
-    waiting = write_entries(check, snapshot, None, Gate(CheckState.PENDING, verdict.message), now)
+    waiting = write_entries(check, snapshot, None, WaitingEntries(CheckState.PENDING, verdict.message), now)
     announced = (Announce(check, "Warning", verdict.reason, verdict.message),) if written else ()
     return ConfigPlan((*written, *announced, *waiting), memory=snapshot.memory)
 
 
-def _keep(name: str, snapshot: Snapshot, now: datetime) -> ConfigPlan:
+def _keep(name: str, snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     """Have the config list what is selected, and say so."""
     check, decision = snapshot.own(), decided(snapshot)
     if snapshot.memory.config != name:
@@ -133,7 +133,7 @@ def _keep(name: str, snapshot: Snapshot, now: datetime) -> ConfigPlan:
     )
 
 
-def _sharing(name: str, snapshot: Snapshot) -> list[str]:
+def _sharing(name: str, snapshot: ConfigSnapshot) -> list[str]:
     """The checks of this Placement, the eldest first: that one writes the list, so that there is one writer."""
     found = [one for one in snapshot.checks.values() if is_placement_check(one) and name_or_empty(one) == name]
     acting = (one for one in sorted(found, key=check_key) if not is_terminating(one))
@@ -141,7 +141,7 @@ def _sharing(name: str, snapshot: Snapshot) -> list[str]:
     return [name_of(one) for one in acting if not is_addons(one) or (adopts and FINALIZER not in finalizers(one))]
 
 
-def _write(target: ConfigTarget, snapshot: Snapshot, now: datetime, *, writes: bool) -> Iterator[Effect]:
+def _write(target: ConfigTarget, snapshot: ConfigSnapshot, now: datetime, *, writes: bool) -> Iterator[Effect]:
     """The write of the config. Checks that share it with an elder one only put themselves down as owners."""
     check, live = snapshot.own(), target.live
     if not writes:
@@ -153,7 +153,12 @@ def _write(target: ConfigTarget, snapshot: Snapshot, now: datetime, *, writes: b
 
 
 def _written(
-    target: ConfigTarget, snapshot: Snapshot, labels: Json, owned_by: list[Json], now: datetime, about: Json | None
+    target: ConfigTarget,
+    snapshot: ConfigSnapshot,
+    labels: Json,
+    owned_by: list[Json],
+    now: datetime,
+    about: Json | None,
 ) -> Iterator[Effect]:
     """The write of the config, and an event about what it gains and loses."""
     made = write(target, snapshot, labels, owned_by, now)
@@ -163,7 +168,7 @@ def _written(
         yield Announce(about, "Normal", "ClustersChanged", f"MultiKueueConfig {target.name}: {change}")
 
 
-def _verdict(target: ConfigTarget, shared: list[str], snapshot: Snapshot) -> Verdict:
+def _verdict(target: ConfigTarget, shared: list[str], snapshot: ConfigSnapshot) -> Verdict:
     names = target.accepted.names
     if names is None and target.accepted.unconfirmed is None:
         return no_decision(target)
@@ -172,7 +177,7 @@ def _verdict(target: ConfigTarget, shared: list[str], snapshot: Snapshot) -> Ver
     return active(target, shared, snapshot.settings.policy)
 
 
-def _released(snapshot: Snapshot, *, but: str = "") -> tuple[list[Effect], bool]:
+def _released(snapshot: ConfigSnapshot, *, but: str = "") -> tuple[list[Effect], bool]:
     """What gives up the configs of a check but one, and whether it keeps another for now, because Workloads use it."""
     check, effects, waits = snapshot.own(), list[Effect](), False
     for name, config in sorted(snapshot.configs.items()):
@@ -188,7 +193,7 @@ def _released(snapshot: Snapshot, *, but: str = "") -> tuple[list[Effect], bool]
     return effects, waits
 
 
-def _leave(snapshot: Snapshot) -> tuple[Effect, ...]:
+def _leave(snapshot: ConfigSnapshot) -> tuple[Effect, ...]:
     """What is to be done for a check that is being deleted. Kueue holds it while a queue uses it; then we are next."""
     check = snapshot.own()
     ours = {FINALIZER, *([ADDON_FINALIZER] if snapshot.settings.adopt is not Adopt.NONE else [])}
@@ -205,7 +210,7 @@ def _with_finalizers(check: Json, wanted: Iterable[str]) -> Effect:
     return Patch(ADMISSION_CHECK, check, {"metadata": {"finalizers": list(wanted)}})
 
 
-def plan_inventory(snapshot: Snapshot, now: datetime) -> ConfigPlan:
+def plan_inventory(snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     """Decide what to do about one entry of an inventory.
 
     There is no admission check that could show it or hold Workloads: events on the config say what happens.
@@ -239,7 +244,7 @@ def plan_inventory(snapshot: Snapshot, now: datetime) -> ConfigPlan:
     )
 
 
-def _warning(snapshot: Snapshot, config: Json | None, foreign: list[str]) -> ConfigPlan:
+def _warning(snapshot: ConfigSnapshot, config: Json | None, foreign: list[str]) -> ConfigPlan:
     """Which selected clusters are left out because a worker of their name leads elsewhere."""
     if not foreign:
         return ConfigPlan(memory=attrs.evolve(snapshot.memory, warned=""))
@@ -247,7 +252,7 @@ def _warning(snapshot: Snapshot, config: Json | None, foreign: list[str]) -> Con
     return _warn(snapshot, config, "Conflict", why)
 
 
-def _warn(snapshot: Snapshot, config: Json | None, reason: str, why: str) -> ConfigPlan:
+def _warn(snapshot: ConfigSnapshot, config: Json | None, reason: str, why: str) -> ConfigPlan:
     """A warning, once for as long as it lasts and as there is a config to write it on."""
     if snapshot.memory.warned == why or config is None:
         return ConfigPlan(memory=snapshot.memory)
@@ -259,7 +264,7 @@ def profile_of(cluster: Json) -> str:
     return str(dig(cluster, "spec", "clusterSource", "clusterProfileRef", "name") or "")
 
 
-def _foreign(snapshot: Snapshot) -> Iterator[str]:
+def _foreign(snapshot: ConfigSnapshot) -> Iterator[str]:
     """Selected profiles whose name a worker with another source has."""
     for name in snapshot.source.profiles if isinstance(snapshot.source, Labelled) else ():
         found = snapshot.clusters.get(name)
@@ -267,7 +272,7 @@ def _foreign(snapshot: Snapshot) -> Iterator[str]:
             yield name
 
 
-def _workers(target: ConfigTarget, snapshot: Snapshot) -> Iterator[Effect]:
+def _workers(target: ConfigTarget, snapshot: ConfigSnapshot) -> Iterator[Effect]:
     """The workers that the config is about to list: made, or mended where they are ours."""
     for name in target.wanted:
         found, source = snapshot.clusters.get(name), {"clusterProfileRef": {"name": name}}
@@ -280,7 +285,7 @@ def _workers(target: ConfigTarget, snapshot: Snapshot) -> Iterator[Effect]:
             yield Patch(MULTIKUEUE_CLUSTER, found, {"spec": {"clusterSource": {**source, "kubeConfig": None}}})
 
 
-def _unused(target: ConfigTarget, snapshot: Snapshot) -> Iterator[Effect]:
+def _unused(target: ConfigTarget, snapshot: ConfigSnapshot) -> Iterator[Effect]:
     """The workers made for it that no config lists and no Workload runs on any more."""
     listed = {name for config in snapshot.configs.values() for name in clusters(config)}
     busy = listed | set(target.wanted) | snapshot.placed | target.usage.all()

@@ -109,7 +109,7 @@ Source: TypeAlias = Scheduled | Labelled | Unknown
 
 
 @attrs.frozen
-class Snapshot:
+class ConfigSnapshot:
     """One config that is to be filled, and all that belongs to it, as the caches show it."""
 
     source: Source

@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.effects import Apply, Effect, Patch
 from multikueue.core.inventory.names import ACTIVE, CONFLICT_CONDITION, WRITTEN_ANNOTATION
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, Policy
-from multikueue.core.inventory.snapshot import Snapshot, WorkloadUse
+from multikueue.core.inventory.snapshot import ConfigSnapshot, WorkloadUse
 from multikueue.core.inventory.target import ConfigTarget
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import (
@@ -115,7 +115,7 @@ offers them to a cluster that has just been dropped. The annotation has whole se
 
 
 @attrs.frozen
-class Gate:
+class WaitingEntries:
     """What entries of Workloads that wait say."""
 
     state: CheckState
@@ -123,25 +123,29 @@ class Gate:
     look_again: float | None = None
 
 
-def gate(target: ConfigTarget, snapshot: Snapshot, now: datetime) -> Gate:
+def gate(target: ConfigTarget, snapshot: ConfigSnapshot, now: datetime) -> WaitingEntries:
     """Whether Workloads may go on to the clusters of a config."""
     name, members = target.name, target.members
     if target.accepted.names is None or not members.target:
         why = target.accepted.why
         message = f"No clusters available for placement {name}"
-        return Gate(CheckState.PENDING, f"{message}: {why}" if why else message)
+        return WaitingEntries(CheckState.PENDING, f"{message}: {why}" if why else message)
     if not target.is_reached:
-        return Gate(CheckState.PENDING, f"MultiKueueConfig {name} is being written")
+        return WaitingEntries(CheckState.PENDING, f"MultiKueueConfig {name} is being written")
     if members.kept:
         listed = ", ".join(members.kept)
-        return Gate(
+        return WaitingEntries(
             CheckState.PENDING, f"Waiting until MultiKueueConfig {name} no longer lists {listed}, whose jobs end"
         )
     if target.beside and (left := _unseen(target, now)) > 0:
-        return Gate(CheckState.PENDING, f"MultiKueueConfig {name} has just been written", left)
+        return WaitingEntries(CheckState.PENDING, f"MultiKueueConfig {name} has just been written", left)
     if not any(is_true(snapshot.clusters.get(one) or {}, "Active") for one in members.target):
-        return Gate(CheckState.PENDING, f"No cluster of MultiKueueConfig {name} is active: {', '.join(members.target)}")
-    return Gate(CheckState.READY, f"Placement {name} has selected clusters, and MultiKueueConfig {name} lists them")
+        return WaitingEntries(
+            CheckState.PENDING, f"No cluster of MultiKueueConfig {name} is active: {', '.join(members.target)}"
+        )
+    return WaitingEntries(
+        CheckState.READY, f"Placement {name} has selected clusters, and MultiKueueConfig {name} lists them"
+    )
 
 
 def _unseen(target: ConfigTarget, now: datetime) -> float:
@@ -150,7 +154,7 @@ def _unseen(target: ConfigTarget, now: datetime) -> float:
 
 
 def write_entries(
-    check: Json, snapshot: Snapshot, target: ConfigTarget | None, found: Gate, now: datetime
+    check: Json, snapshot: ConfigSnapshot, target: ConfigTarget | None, found: WaitingEntries, now: datetime
 ) -> Iterator[Effect]:
     """The writes of our entry, at most one a Workload.
 
@@ -171,19 +175,21 @@ def write_entries(
     return iter(sorted(made, key=lambda effect: ObjectKey.of(effect.object)))
 
 
-def _wanted(work: WorkloadUse, name: str, snapshot: Snapshot, target: ConfigTarget | None, found: Gate) -> Gate | None:
+def _wanted(
+    work: WorkloadUse, name: str, snapshot: ConfigSnapshot, target: ConfigTarget | None, found: WaitingEntries
+) -> WaitingEntries | None:
     """What our entry should say; None: as it does."""
     state = work.states[name]
     if state in (CheckState.RETRY, CheckState.REJECTED):
         return None  # Kueue is about to evict it
     left = _leaves(work, target) if snapshot.settings.policy is Policy.EVICT and target is not None else ""
     if left:
-        return Gate(CheckState.RETRY, f"Cluster {left} is no longer selected: the Workload is sent elsewhere")
+        return WaitingEntries(CheckState.RETRY, f"Cluster {left} is no longer selected: the Workload is sent elsewhere")
     if state != CheckState.PENDING or _is_rejected(work, name):
         return None  # once Ready it stays so: Kueue takes the admission of a Workload whose check is Pending
     if work.cluster is None:
         return found
-    return Gate(CheckState.READY, f"It is on {work.cluster}") if target is not None else None
+    return WaitingEntries(CheckState.READY, f"It is on {work.cluster}") if target is not None else None
 
 
 def _leaves(work: WorkloadUse, target: ConfigTarget) -> str:
@@ -200,7 +206,7 @@ def _is_rejected(work: WorkloadUse, name: str) -> bool:
     return any(state == CheckState.REJECTED for one, state in work.states.items() if one != name)
 
 
-def _applied(workload: Json, entry: Json, name: str, wanted: Gate, now: datetime) -> Json:
+def _applied(workload: Json, entry: Json, name: str, wanted: WaitingEntries, now: datetime) -> Json:
     """The object to apply: our entry and nothing else, so that the other checks stay as they are."""
     since = entry.get("lastTransitionTime") if entry.get("state") == str(wanted.state) else None
     made = {

@@ -15,7 +15,7 @@ from multikueue.core.inventory.names import HUB, WRITTEN_ANNOTATION
 from multikueue.core.inventory.ownership import new_config, owners, renamed, renamed_scores
 from multikueue.core.inventory.ranking import Scores, due_in, has_turned, rank, score, weights
 from multikueue.core.inventory.selection import Accepted, Decision, accept, read_decision, with_min_dwell
-from multikueue.core.inventory.snapshot import Labelled, Memory, Scheduled, Snapshot
+from multikueue.core.inventory.snapshot import ConfigSnapshot, Labelled, Memory, Scheduled
 from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json
@@ -59,7 +59,7 @@ class ConfigTarget:
         return bool(self.wanted) and self.listed == self.wanted
 
 
-def decided(snapshot: Snapshot) -> Decision:
+def decided(snapshot: ConfigSnapshot) -> Decision:
     """What selects clusters says now."""
     match snapshot.source:
         case Scheduled(placement, decisions):
@@ -72,12 +72,12 @@ def decided(snapshot: Snapshot) -> Decision:
             return Decision(frozenset(), problem=unknown.message)
 
 
-def is_beside(name: str, snapshot: Snapshot) -> bool:
+def is_beside(name: str, snapshot: ConfigSnapshot) -> bool:
     """Whether anybody but this process dispatches to the clusters of a config. While no check tells, somebody may."""
     return dispatchers_of(name, snapshot.checks.values()) != {snapshot.settings.dispatched_as}
 
 
-def config_target(name: str, snapshot: Snapshot, decision: Decision, now: datetime) -> ConfigTarget:
+def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: datetime) -> ConfigTarget:
     """What a config should list now.
 
     Args:
@@ -111,7 +111,7 @@ def config_target(name: str, snapshot: Snapshot, decision: Decision, now: dateti
     )
 
 
-def _shown(snapshot: Snapshot, listed: Iterable[str]) -> frozenset[str] | None:
+def _shown(snapshot: ConfigSnapshot, listed: Iterable[str]) -> frozenset[str] | None:
     """What a process before this one accepted, as far as objects show it; None: nothing shows it.
 
     A config stays as it was while nothing is selected; the check tells that.
@@ -122,7 +122,7 @@ def _shown(snapshot: Snapshot, listed: Iterable[str]) -> frozenset[str] | None:
     return frozenset(listed) or None
 
 
-def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: datetime) -> Scores:
+def _scores(snapshot: ConfigSnapshot, names: frozenset[str], decision: Decision, now: datetime) -> Scores:
     if not isinstance(snapshot.source, Scheduled):
         return Scores()
     source, adopt = snapshot.source, snapshot.settings.adopt
@@ -131,7 +131,7 @@ def _scores(snapshot: Snapshot, names: frozenset[str], decision: Decision, now: 
 
 
 def _in_order(
-    found: Members, live: Json | None, listed: tuple[str, ...], scores: Scores, snapshot: Snapshot, now: datetime
+    found: Members, live: Json | None, listed: tuple[str, ...], scores: Scores, snapshot: ConfigSnapshot, now: datetime
 ) -> tuple[tuple[str, ...], float | None, tuple[str, ...]]:
     """The list to have now, the seconds until its order may be better, and the one that is put off."""
     if not found.target:
@@ -149,7 +149,7 @@ def _in_order(
 
 
 def write(
-    target: ConfigTarget, snapshot: Snapshot, labels: Json, owned_by: list[Json], now: datetime
+    target: ConfigTarget, snapshot: ConfigSnapshot, labels: Json, owned_by: list[Json], now: datetime
 ) -> tuple[Effect, ...]:
     """The write that makes the config what it should be; empty: it is.
 
@@ -187,7 +187,7 @@ def difference(before: Iterable[str], after: Iterable[str]) -> str:
     return " ".join([*(f"+{one}" for one in sorted(new - old)), *(f"-{one}" for one in sorted(old - new))])
 
 
-def remembered(snapshot: Snapshot, decision: Decision, target: ConfigTarget, now: datetime) -> Snapshot:
+def remembered(snapshot: ConfigSnapshot, decision: Decision, target: ConfigTarget, now: datetime) -> ConfigSnapshot:
     """The snapshot with what the next decision needs to know of this one in its memory."""
     memory, accepted = snapshot.memory, target.accepted
     same = memory.decided == decision.names and memory.decided_at is not None
@@ -207,7 +207,7 @@ def remembered(snapshot: Snapshot, decision: Decision, target: ConfigTarget, now
     return attrs.evolve(snapshot, memory=noted)
 
 
-def is_put_off(target: ConfigTarget, snapshot: Snapshot) -> bool:
+def is_put_off(target: ConfigTarget, snapshot: ConfigSnapshot) -> bool:
     """Whether a better order is put off that was not put off the last time."""
     return bool(target.put_off) and target.put_off != snapshot.memory.put_off
 

@@ -13,7 +13,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 import attrs
 
-from multikueue.core.machinery.connection import Connection, Failing, Following, Health, Reading, Watch
+from multikueue.core.machinery.connection import Connection, Failing, Health, OpeningWatch, OpenWatch, Watch
 
 TRIAL_FAILURES: Final = 3
 """Failures in a row after which a new configuration takes the place of one that works: one may be chance, and whoever
@@ -58,13 +58,13 @@ class Serving(Generic[C]):
 
 
 @attrs.frozen
-class Ended(Generic[C]):
+class ConnectionEnded(Generic[C]):
     """The connection with the wanted configuration ended with an error. It is opened again if there is a back-off."""
 
     link: Link[C]
 
 
-Phase: TypeAlias = Unconfigured | Serving[C] | Ended[C]
+Phase: TypeAlias = Unconfigured | Serving[C] | ConnectionEnded[C]
 
 
 @attrs.frozen
@@ -137,7 +137,7 @@ class Stop:
 
 
 @attrs.frozen
-class Adopt:
+class AdoptKnowledge:
     """What this connection has read is what is known from now on."""
 
     number: int
@@ -164,7 +164,7 @@ class Notify:
     """
 
 
-Command: TypeAlias = Open[C] | Retire | Stop | Adopt | Forget | BackOff | Notify
+Command: TypeAlias = Open[C] | Retire | Stop | AdoptKnowledge | Forget | BackOff | Notify
 
 
 @attrs.frozen
@@ -175,7 +175,7 @@ class ClusterState(Generic[C]):
     phase: Phase[C] = attrs.field(factory=Unconfigured)
     known: Link[C] | None = None
     """Which connection has read what is known. It may be closed by now."""
-    heard: Watch = attrs.field(factory=Reading)
+    heard: Watch = attrs.field(factory=OpeningWatch)
     """What the deciding connection reported last."""
     opened: int = 0
     """How many connections there have been."""
@@ -197,12 +197,12 @@ class ClusterState(Generic[C]):
             case Reported(number, health), Serving(current) if number == current.number:
                 return self._heard(current, health, now)
             case ClientFailed(number, error), _ if number in self._numbers:
-                return self._failed(Ended(self.links[-1]), self.connection.failed(error, now))
+                return self._failed(ConnectionEnded(self.links[-1]), self.connection.failed(error, now))
             case Crashed(number), _ if number in self._numbers:
                 lost = self.connection.failed(CRASHED, now, failures=1, retry_in=REPAIR)
-                state, commands = self._failed(Ended(self.links[-1]), lost)
+                state, commands = self._failed(ConnectionEnded(self.links[-1]), lost)
                 return state, [BackOff(self.links[-1].number, REPAIR), *commands]
-            case BackOffEnded(number), Ended(link) if number == link.number:
+            case BackOffEnded(number), ConnectionEnded(link) if number == link.number:
                 return self._open(link.config)
             case _:
                 return self, []
@@ -217,7 +217,7 @@ class ClusterState(Generic[C]):
     @property
     def wanted(self) -> C | None:
         """The configuration that is wanted; None if none may be used."""
-        links = [self.phase.link] if isinstance(self.phase, Ended) else self.links
+        links = [self.phase.link] if isinstance(self.phase, ConnectionEnded) else self.links
         return links[-1].config if links else None
 
     @property
@@ -250,8 +250,8 @@ class ClusterState(Generic[C]):
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
             seen = attrs.evolve(self, connection=self.connection.sighted())
-            return (seen, [Notify()]) if isinstance(health.watch, Following) and seen != self else (self, [])
-        state, commands = attrs.evolve(self, phase=Serving(trial), heard=Reading())._heard(trial, health, now)
+            return (seen, [Notify()]) if isinstance(health.watch, OpenWatch) and seen != self else (self, [])
+        state, commands = attrs.evolve(self, phase=Serving(trial), heard=OpeningWatch())._heard(trial, health, now)
         return state, [Retire(current.number), *commands]
 
     def _heard(self, current: Link[C], health: Health, now: datetime) -> Step[C]:
@@ -260,9 +260,9 @@ class ClusterState(Generic[C]):
         match health.watch:
             case Failing() as failing if failing != self.heard:
                 connection = _after_failure(connection, failing, now)
-            case Following():
+            case OpenWatch():
                 connection = connection.succeeded() if known == current else connection.sighted()
-        adopted = [Adopt(current.number)] if known != self.known else []
+        adopted = [AdoptKnowledge(current.number)] if known != self.known else []
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]
 
@@ -273,7 +273,7 @@ class ClusterState(Generic[C]):
 
     def _open(self, config: C) -> Step[C]:
         link = Link(self.opened + 1, config)
-        return attrs.evolve(self, phase=Serving(link), heard=Reading(), opened=link.number), [Open(link)]
+        return attrs.evolve(self, phase=Serving(link), heard=OpeningWatch(), opened=link.number), [Open(link)]
 
 
 def _after_failure(connection: Connection, failing: Failing, now: datetime) -> Connection:

@@ -33,12 +33,12 @@ PROFILE_TOLD: Final = "The connection uses what its ClusterProfile says, with th
 
 
 @attrs.frozen
-class Reading:
+class OpeningWatch:
     """Its deciding watch is being opened."""
 
 
 @attrs.frozen
-class Following:
+class OpenWatch:
     """Its deciding watch is open."""
 
 
@@ -57,7 +57,7 @@ class Failing:
     """Whether it answers, but with what cannot be read: that is no loss."""
 
 
-Watch: TypeAlias = Reading | Following | Failing
+Watch: TypeAlias = OpeningWatch | OpenWatch | Failing
 
 
 @attrs.frozen

@@ -77,7 +77,7 @@ class Step(enum.Enum):
 
 
 @attrs.define(eq=False)
-class Candidate:
+class LeaseCandidate:
     """One candidate's view of the Lease. It decides; its driver reads, writes and waits.
 
     * The driver calls `observe` after each read, then `decide`. It writes `next_lease`, then calls `wrote`.

@@ -90,7 +90,7 @@ class Established:
 
 
 @attrs.frozen
-class Ended:
+class WatchEnded:
     """The server closed the watch in order. API servers do so after 30 to 60 minutes."""
 
 
@@ -131,7 +131,7 @@ Outcome: TypeAlias = (
     | Probed
     | EventReceived
     | Established
-    | Ended
+    | WatchEnded
     | Disconnected
     | TimedOut
     | VersionExpired
@@ -184,7 +184,7 @@ class WatchState:
                 return WatchState(Watching(version, watching.established), self.failures, self.relisted)
             case Established():
                 return WatchState(Watching(known, established=True))
-            case Ended() if watching.established:
+            case WatchEnded() if watching.established:
                 return attrs.evolve(self, phase=Watching(known))
             case Disconnected() | TimedOut() if watching.established:
                 return attrs.evolve(self, phase=Probing(known, silent=isinstance(outcome, TimedOut)))
@@ -202,7 +202,7 @@ def outcome_of(error: ApiError | None) -> Outcome:
     """What the end of a watch means, given the error that ended it; None: the server closed it in order."""
     match error:
         case None:
-            return Ended()
+            return WatchEnded()
         case Expired():
             return VersionExpired()
         case DeadlineExceeded():

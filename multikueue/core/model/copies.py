@@ -20,7 +20,8 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
     """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
     result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
     result["labels"] = {**labels_of(obj), **extra_labels}
-    result["annotations"] = {**annotations_of(obj), **extra_annotations}
+    own = {name: value for name, value in annotations_of(obj).items() if name != labels.FROM_ANNOTATION}
+    result["annotations"] = {**own, **extra_annotations}
     return result
 
 

@@ -93,6 +93,11 @@ MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
 GIVE_UP_ANNOTATION: Final = "multikueue.dev/give-up"
 """On a Workload of the manager, set by a person: `WORKER/UID` of what is left of an earlier attempt there, several with
 commas. It is waited for no longer, and may run beside the next attempt."""
+FROM_ANNOTATION: Final = "multikueue.dev/from"
+"""On every copy of a manager that has a name: `MANAGER/NAMESPACE/UID` of the namespace it comes from. Nobody but the
+manager writes it: one on a job or a Workload there is not copied."""
+ALLOW_FROM_ANNOTATION: Final = "multikueue.dev/allow-from"
+"""On a namespace of a worker: whose copies may be made there, each as `FROM_ANNOTATION` says it, with commas."""
 MANAGER_ONLY: Final = (
     LAST_WORKER_ANNOTATION,
     PLACEMENTS_ANNOTATION,

@@ -12,7 +12,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time, nominated
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
-from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, CountAdmitted, Effect
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, CountAdmitted, Effect
 from multikueue.core.workload.situation import Situation
 
 
@@ -44,21 +44,21 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)))
-    yield Announce("Normal", message)
+    yield AnnounceWorkload("Normal", message)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
     changes = _with_condition(situation, situation.workload, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
     yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None})
-    yield Announce("Warning", f"Workload exceeded {over}: it is not tried again")
+    yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
 def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
     base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
     yield retry(situation, base)
-    yield Announce("Warning", _with_previous(situation, base))
+    yield AnnounceWorkload("Warning", _with_previous(situation, base))
 
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
@@ -95,7 +95,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     yield _recorded(situation, cluster, state, message, copy)
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
-        yield Announce("Normal", message.head)
+        yield AnnounceWorkload("Normal", message.head)
         yield CountAdmitted(cluster_queue(situation.workload), cluster)
 
 

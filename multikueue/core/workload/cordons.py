@@ -20,7 +20,7 @@ from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.company import has_company
-from multikueue.core.workload.effects import MANAGER, Announce, Effect, PatchWorkload, Plan
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -66,14 +66,14 @@ def move(situation: Situation, worker: Worker) -> Plan | None:
     if leaves(situation) != worker.name or _why_stays(situation):
         return None
     text = f'Moving away from worker cluster "{worker.name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
-    return Plan((retry(situation, text), Announce("Normal", text)))
+    return Plan((retry(situation, text), AnnounceWorkload("Normal", text)))
 
 
 def tell_unmoved(situation: Situation) -> Iterator[Effect]:
     """Tell why a Workload stays that somebody asked to move."""
     asked = leaves(situation)
     if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
-        yield Announce("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
+        yield AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
 
 
 def _why_stays(situation: Situation) -> str:

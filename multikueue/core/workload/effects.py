@@ -35,7 +35,7 @@ class PatchJobStatus:
 
 
 @attrs.frozen
-class Announce:
+class AnnounceWorkload:
     """An event on the manager's Workload, for the user."""
 
     type: str
@@ -119,7 +119,7 @@ class DeleteJob:
 Effect: TypeAlias = (
     ApplyStatus
     | PatchJobStatus
-    | Announce
+    | AnnounceWorkload
     | CountAdmitted
     | CreateWorkload
     | PatchWorkload
@@ -139,7 +139,7 @@ def describe(effect: Effect) -> str:
         case PatchJobStatus(resource, key) | PatchJob(_, resource, key):
             part = "the status of " if isinstance(effect, PatchJobStatus) else ""
             return f"patch {part}{resource} {key} {where}"
-        case Announce(kind, note):
+        case AnnounceWorkload(kind, note):
             return f"event {kind}: {note}"
         case CountAdmitted(worker=worker):
             return f"count it as admitted on {worker}"

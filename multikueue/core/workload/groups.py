@@ -22,7 +22,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index, has_members
-from multikueue.core.workload.effects import Announce, CreateJob, Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Unusable, Worker
@@ -54,7 +54,7 @@ def is_split(situation: Situation) -> bool:
 def tell_split(situation: Situation) -> Plan:
     """Warn: somebody must evict one part or the other."""
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
-    return Plan((Announce("Warning", f"Component workloads are assigned to different clusters: {where}"),))
+    return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 
 
 def must_wait(situation: Situation) -> bool:

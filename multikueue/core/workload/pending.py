@@ -17,7 +17,7 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
 from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
 from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.effects import Announce, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
@@ -88,11 +88,11 @@ def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tup
     """Tell which workers keep an admitted Workload from being recorded."""
     for run in runs:
         if run.why:
-            yield Announce("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
+            yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
     for one in left:
-        yield Announce("Warning", f"Waiting for {one}")
+        yield AnnounceWorkload("Warning", f"Waiting for {one}")
     for why in whys_not_given_up(situation, left) if left else ():
-        yield Announce("Warning", f"Waiting for {left[0]}: {why}")
+        yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:

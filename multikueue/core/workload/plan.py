@@ -28,7 +28,7 @@ from multikueue.core.workload.assigned import follow_assigned, follow_copy, foll
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.company import with_company
-from multikueue.core.workload.effects import Announce, Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
 from multikueue.core.workload.groups import is_split, must_wait, tell_split
@@ -60,7 +60,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     unread = tell_unreadable(situation) if _is_ours(situation) else ()
-    warnings = (*unread, *(Announce("Warning", told) for told in (*problems, *_adopted(situation))))
+    warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))
     decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
@@ -132,7 +132,7 @@ def _stays_behind(situation: Situation) -> bool:
 
 def _tell_held(situation: Situation) -> Plan:
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
-    told = Announce("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
+    told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
     cleaned = clean_up(situation)
     return attrs.evolve(cleaned, effects=(told, *cleaned.effects))
 
@@ -185,7 +185,7 @@ def _is_acted_on(situation: Situation) -> bool:
 
 def _reject_acted_on(situation: Situation) -> Plan:
     verdict, *cleaning = _reject_and_clean(situation, why := _acting(situation))
-    return Plan((verdict, Announce("Warning", why, on_job=True), *cleaning))
+    return Plan((verdict, AnnounceWorkload("Warning", why, on_job=True), *cleaning))
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:
@@ -193,7 +193,7 @@ def _reject_unknown_kind(situation: Situation) -> Plan:
     verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
     setting = situation.snapshot.missing_setting
     text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    advice = [Announce("Warning", text, on_job=True)] if setting else []
+    advice = [AnnounceWorkload("Warning", text, on_job=True)] if setting else []
     return Plan((verdict, *advice, *cleaning))
 
 
@@ -202,7 +202,7 @@ def _reject_undelegated(situation: Situation) -> Plan:
     verdict, *cleaning = _reject_and_clean(situation, f"The owner is not managed by Kueue: {refusal}")
     # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
     advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
-    return Plan((verdict, Announce("Warning", advice, on_job=True), *cleaning))
+    return Plan((verdict, AnnounceWorkload("Warning", advice, on_job=True), *cleaning))
 
 
 def _reject_and_clean(situation: Situation, base: str) -> Iterator[Effect]:
@@ -217,7 +217,7 @@ def _wait(situation: Situation) -> Plan:
 
 def _tell_unknown(situation: Situation) -> Plan:
     """Warn, and touch nothing."""
-    return Plan((Announce("Warning", situation.snapshot.unreadable),))
+    return Plan((AnnounceWorkload("Warning", situation.snapshot.unreadable),))
 
 
 def _job(situation: Situation) -> str:

@@ -33,9 +33,9 @@ from multikueue.core.workload.snapshot import (
     Connecting,
     Creating,
     Lost,
+    Opaque,
     Syncing,
     Unanswered,
-    Unreadable,
     Unserved,
     Worker,
 )
@@ -119,13 +119,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case ((Lost(None) | Unreadable()), _):
+        case ((Lost(None) | Opaque()), _):
             return timeout
         case Lost(datetime() as since), _:
             return timeout - (situation.now - _seen_lost(situation, worker, since))
         case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, Unreadable():
+        case _, Opaque():
             return timeout
         case _, Unserved(failing_for):
             return timeout - failing_for

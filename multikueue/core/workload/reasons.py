@@ -29,19 +29,11 @@ from multikueue.core.workload.check_message import (
 )
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchWorkload, Plan
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Lost,
-    Syncing,
-    Unreadable,
-    Unserved,
-    Unusable,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
 from multikueue.core.workload.text import condensed
 
 
@@ -84,7 +76,7 @@ def with_words(
         return attrs.evolve(decided, effects=(*decided.effects, say(situation, message)))
     if tells is None or tail.parts is None or means_the_same(message.render(), situation.message):
         return decided
-    warned: Iterable[Effect] = [Announce("Warning", tail.warning)] if tail.warning else []
+    warned: Iterable[Effect] = [AnnounceWorkload("Warning", tail.warning)] if tail.warning else []
     return attrs.evolve(decided, telling=(say(situation, message), *warned))
 
 
@@ -175,7 +167,7 @@ def out_of_sight(worker: Worker) -> str:
             return "connecting"
         case Lost(since), _:
             return f"unreachable since {timestamp(since)}" if since is not None else "unreachable"
-        case (Unreadable(), _) | (_, Unreadable()):
+        case (Opaque(), _) | (_, Opaque()):
             return "answers with more than may be read"
         case _, Syncing():
             return "its jobs are being read"
@@ -237,7 +229,7 @@ def _counts(worker: Worker) -> bool:
     match worker.reach, worker.kind:
         case Lost(since), _:
             return since is not None
-        case Unreadable(), _:
+        case Opaque(), _:
             return False
     return isinstance(worker.kind, Unserved)
 

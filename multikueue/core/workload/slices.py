@@ -18,7 +18,15 @@ from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
-from multikueue.core.workload.effects import Announce, CreateJob, CreateWorkload, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.effects import (
+    AnnounceWorkload,
+    CreateJob,
+    CreateWorkload,
+    Effect,
+    PatchJob,
+    PatchWorkload,
+    Plan,
+)
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.situation import Situation
@@ -135,7 +143,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    yield Announce("Warning", f"{what}, which this kind cannot change: create it again to have another")
+    yield AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
     if worker.workload is not None:
         yield from delete_workload(worker.name, worker.workload)
     yield from sync_status(situation, [job])

@@ -72,7 +72,7 @@ class Lost:
 
 
 @attrs.frozen
-class Unreadable:
+class Opaque:
     """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost.
 
     Whoever may create objects there can bring this about, so no time runs out: it keeps what it runs, and gets no more.
@@ -82,7 +82,7 @@ class Unreadable:
     """Whether this process has read it before that."""
 
 
-Reach: TypeAlias = Connecting | Connected | Lost | Unreadable
+Reach: TypeAlias = Connecting | Connected | Lost | Opaque
 """Whether a worker can be reached."""
 
 
@@ -112,7 +112,7 @@ class Unusable:
     why: str = ""
 
 
-Kind: TypeAlias = Syncing | Served | Unserved | Unusable | Unreadable
+Kind: TypeAlias = Syncing | Served | Unserved | Unusable | Opaque
 """What a worker makes of the job's kind."""
 
 
@@ -234,9 +234,9 @@ class Worker:
     def seen(self) -> bool:
         """Whether this process knows, or knew before the worker was lost, what is there."""
         match self.reach, self.kind:
-            case ((Lost(seen=seen) | Unreadable(seen=seen)), _):
+            case ((Lost(seen=seen) | Opaque(seen=seen)), _):
                 return seen
-            case Connected(), (Unserved(seen=seen) | Unreadable(seen=seen)):
+            case Connected(), (Unserved(seen=seen) | Opaque(seen=seen)):
                 return seen
         return self.answered
 

@@ -40,7 +40,7 @@ class Placed:
 
 
 @attrs.frozen
-class Ended:
+class JobEnded:
     """Its job has ended on the worker that had it."""
 
     worker: ClusterName
@@ -49,7 +49,7 @@ class Ended:
     reason: str
 
 
-Milestone: TypeAlias = Offered | Placed | Ended
+Milestone: TypeAlias = Offered | Placed | JobEnded
 
 
 def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Milestone]:
@@ -72,7 +72,7 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
     if worker is not None and is_finished(new) and not is_finished(old) and not is_replaced(new):
         placed = placement_of(new)
         since = parse_timestamp(placed.since) if placed is not None else None
-        yield Ended(worker, _seconds(since, now), finish_reason(new))
+        yield JobEnded(worker, _seconds(since, now), finish_reason(new))
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.workload.effects import Announce, Effect
+from multikueue.core.workload.effects import AnnounceWorkload, Effect
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -19,9 +19,9 @@ from multikueue.core.workload.snapshot import (
     Kind,
     Lost,
     NothingSent,
+    Opaque,
     Reach,
     Served,
-    Unreadable,
     Unserved,
     Untracked,
     Unusable,
@@ -64,23 +64,23 @@ def with_hidden_jobs(worker: Worker, why: str) -> Worker:
 def tell_unreadable(situation: Situation) -> Iterator[Effect]:
     """Warn its user of what cannot be read. The check says the same while it is Pending."""
     if situation.snapshot.unreadable_job:
-        yield Announce("Warning", situation.snapshot.unreadable_job)
+        yield AnnounceWorkload("Warning", situation.snapshot.unreadable_job)
     for worker in situation.workers:
         if worker.unreadable:
-            yield Announce("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
+            yield AnnounceWorkload("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
 
 
 def _unseen(reach: Reach) -> Reach:
     if isinstance(reach, Lost):  # for one that does not answer time counts, whatever it showed before
         return attrs.evolve(reach, seen=False)
-    return Unreadable(seen=False) if isinstance(reach, Connected | Unreadable) else reach
+    return Opaque(seen=False) if isinstance(reach, Connected | Opaque) else reach
 
 
 def _unseen_kind(kind: Kind) -> Kind:
     """What was seen before the jobs could not be read does not tell that none runs."""
     if isinstance(kind, Unserved):
         return attrs.evolve(kind, seen=False)
-    return Unreadable(seen=False) if isinstance(kind, Served | Unusable) else kind
+    return Opaque(seen=False) if isinstance(kind, Served | Unusable) else kind
 
 
 def _unsure(creation: Creation) -> Creation:

@@ -19,7 +19,7 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
 from multikueue.core.workload.check_message import Message, unrecorded
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
-from multikueue.core.workload.effects import Announce, Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.history import note_worker
 from multikueue.core.workload.possible_runs import assumed_for
 from multikueue.core.workload.situation import Situation
@@ -38,7 +38,7 @@ def find_recorded(situation: Situation) -> Plan:
         waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
         if len(found) == 1 and (noted := tuple(note_worker(situation, found[0]))):
             # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
-            told = tuple(one for one in waiting.effects if isinstance(one, Announce))
+            told = tuple(one for one in waiting.effects if isinstance(one, AnnounceWorkload))
             return attrs.evolve(waiting, effects=(*noted, *told))
         return waiting
     if len(found) > 1:
@@ -91,7 +91,7 @@ def _listed(names: Iterable[str]) -> str:
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
     message = Message(unrecorded(why))
-    told: list[Effect] = [Announce("Warning", message.head)]
+    told: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
         told.insert(0, say(situation, message))
     return Plan(tuple(told), look_again=left.total_seconds() if left is not None else None)

@@ -13,7 +13,7 @@ from multikueue.core.inventory.config import plan_check, plan_inventory
 from multikueue.core.inventory.names import INVENTORY_LABEL
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.inventory.settings import PlacementSettings
-from multikueue.core.inventory.snapshot import ConfigPlan, Memory, Snapshot, Source
+from multikueue.core.inventory.snapshot import ConfigPlan, ConfigSnapshot, Memory, Source
 from multikueue.core.inventory.status import config_error, write_condition
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
@@ -64,14 +64,14 @@ class PlacementReconciler:
         self._observe(check, decided)
         return Action.earliest(decided.look_again)
 
-    def _snapshot(self, check: Json, source: Source) -> Snapshot:
+    def _snapshot(self, check: Json, source: Source) -> ConfigSnapshot:
         name = name_of(check)
         owned = (one for one in self.hub.configs.values() if _names(one, check))
         concerned = dict.fromkeys((name_or_empty(check), *map(name_of, owned)))
         found = self.hub.held_by(name)  # also where its parameters name nothing
         for config in concerned:
             found |= self.hub.work_of(config)
-        return Snapshot(
+        return ConfigSnapshot(
             source,
             self.settings,
             check,
@@ -140,7 +140,7 @@ class InventoryReconciler:
         workers = _by_name(self.hub.clusters)
         made = {name for name, one in workers.items() if labels_of(one).get(INVENTORY_LABEL) == key.name}
         occupied = frozenset(filter(self.hub.occupied, made))
-        snapshot = Snapshot(
+        snapshot = ConfigSnapshot(
             source,
             settings,
             name=key.name,

@@ -14,7 +14,15 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
-from multikueue.core.workload.effects import MANAGER, Announce, ApplyStatus, Effect, PatchJobStatus, Plan, describe
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    Effect,
+    PatchJobStatus,
+    Plan,
+    describe,
+)
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
 from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
@@ -165,7 +173,9 @@ class WorkloadReconciler:
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off
             self.executor.withdraw(key)  # others may have the places that are kept for it
             note = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
-            await self.executor.execute(key, self.reader.manager.workloads.get(key), (Announce("Warning", note),))
+            await self.executor.execute(
+                key, self.reader.manager.workloads.get(key), (AnnounceWorkload("Warning", note),)
+            )
             raise
         decision = guarded.plan
         self._log_left_out(key, guarded)
@@ -186,7 +196,9 @@ class WorkloadReconciler:
         if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
             pace.touched(key, now)
         elif decision.telling:
-            if (left := pace.wait(key, now, urgent=any(isinstance(one, Announce) for one in decision.telling))) > 0:
+            if (
+                left := pace.wait(key, now, urgent=any(isinstance(one, AnnounceWorkload) for one in decision.telling))
+            ) > 0:
                 return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
             pace.wrote(key, now)
             return (*decision.effects, *decision.telling), decision.look_again

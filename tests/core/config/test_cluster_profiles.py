@@ -16,7 +16,7 @@ from multikueue.core.config.cluster_profiles import (
     ARGS_EXTENSION,
     ENVS_EXTENSION,
     EXEC_EXTENSION,
-    Access,
+    ProfileAccess,
     chosen_access,
     enabled,
     profile_reference,
@@ -55,7 +55,7 @@ def profile(*providers: Json, old: tuple[Json, ...] = (), uid: str = "p-uid") ->
     }
 
 
-def chosen(found: Json | None, *allowed: AccessProvider) -> Access:
+def chosen(found: Json | None, *allowed: AccessProvider) -> ProfileAccess:
     return chosen_access(found, "c1", ProfileSettings(allowed))
 
 

@@ -13,7 +13,7 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.guarded import RETRY, Guarded
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.effects import Announce
+from multikueue.core.workload.effects import AnnounceWorkload
 from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -88,7 +88,7 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
     decided = decide(seen, Policy(answer))
     assert in_words(seen, decided) == ["warn"]
     (announced,) = decided.effects
-    assert isinstance(announced, Announce)
+    assert isinstance(announced, AnnounceWorkload)
     assert decided.problems == (announced.note,)
     assert announced.note.startswith(HERE)
     assert decided.look_again == RETRY

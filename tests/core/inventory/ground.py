@@ -13,10 +13,10 @@ from multikueue.core.inventory.names import PLACEMENT_LABEL
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, PlacementSettings
 from multikueue.core.inventory.snapshot import (
     ConfigPlan,
+    ConfigSnapshot,
     Labelled,
     Memory,
     Scheduled,
-    Snapshot,
     Source,
     Unknown,
     WorkloadUse,
@@ -155,9 +155,9 @@ class Hub:
         """Our entry in a Workload."""
         return str((check(self.workloads[workload], "placed") or {}).get("state"))
 
-    def _snapshot(self, key: str, check: Json | None = None, name: str = "") -> Snapshot:
+    def _snapshot(self, key: str, check: Json | None = None, name: str = "") -> ConfigSnapshot:
         placed = {str(one["status"].get("clusterName")) for one in self.workloads.values()}
-        return Snapshot(
+        return ConfigSnapshot(
             self._source(check),
             self.settings,
             check,

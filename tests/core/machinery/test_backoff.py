@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, ITEM_BACKOFF, REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
-from multikueue.core.machinery.watch import Ended, Established, Failed, Listed, Probed, Probing, WatchState
+from multikueue.core.machinery.watch import Established, Failed, Listed, Probed, Probing, WatchEnded, WatchState
 
 BACKOFFS = st.builds(
     Backoff,
@@ -91,7 +91,7 @@ class Reconnecting(RuleBasedStateMachine):
         """It is accepted, and ends before it counts."""
         self.asked.append(self.now)
         self.now += part * self.backoff.reset_after
-        self.state = self.connected().step(Ended())
+        self.state = self.connected().step(WatchEnded())
         self.wait(fraction)
 
     @rule(seconds=st.floats(0, 3600))
@@ -99,7 +99,7 @@ class Reconnecting(RuleBasedStateMachine):
         """All failures are forgotten, and the next connection is opened at once."""
         self.asked = []
         self.now += self.backoff.reset_after + seconds
-        self.state = self.connected().step(Established()).step(Ended())
+        self.state = self.connected().step(Established()).step(WatchEnded())
         assert self.backoff.delay(self.state.failures) == 0
         self.expected = self.backoff.base
 

@@ -16,15 +16,15 @@ from multikueue.core.machinery.cluster_state import (
     CRASHED,
     REPAIR,
     TRIAL_FAILURES,
-    Adopt,
+    AdoptKnowledge,
     Assigned,
     BackOff,
     BackOffEnded,
     ClientFailed,
     ClusterState,
     Command,
+    ConnectionEnded,
     Crashed,
-    Ended,
     Event,
     Forget,
     Link,
@@ -38,7 +38,7 @@ from multikueue.core.machinery.cluster_state import (
     Stop,
     Unconfigured,
 )
-from multikueue.core.machinery.connection import Connection, Failing, Following, Health, Reading, Watch
+from multikueue.core.machinery.connection import Connection, Failing, Health, OpeningWatch, OpenWatch, Watch
 from tests.core.building import NOW
 
 LATER = NOW + timedelta(minutes=10)
@@ -53,9 +53,9 @@ class Config:
 
 
 OLD, NEW, ELSEWHERE = Config("a", "old"), Config("a", "new"), Config("b", "old")
-READ = Health(Following(), complete=True)
-PARTLY_READ = Health(Following(), complete=False)
-NOT_READ = Health(Reading(), complete=False)
+READ = Health(OpenWatch(), complete=True)
+PARTLY_READ = Health(OpenWatch(), complete=False)
+NOT_READ = Health(OpeningWatch(), complete=False)
 
 
 def failing(times: int, *, complete: bool = False) -> Health:
@@ -106,20 +106,20 @@ TABLE: dict[str, Row] = {
         after(Assigned(OLD)),
         Reported(1, NOT_READ),
         Serving(FIRST),
-        [Adopt(1), Notify()],
+        [AdoptKnowledge(1), Notify()],
     ),
     "a trial is waited for": (TRYING, Reported(2, PARTLY_READ), Serving(FIRST, SECOND), []),
     "a trial that is complete takes over": (
         TRYING,
         Reported(2, READ),
         Serving(SECOND),
-        [Retire(1), Adopt(2), Notify()],
+        [Retire(1), AdoptKnowledge(2), Notify()],
     ),
     "so does one that was read and cannot be followed": (
         TRYING,
         Reported(2, failing(1, complete=True)),
         Serving(SECOND),
-        [Retire(1), Adopt(2), Notify()],
+        [Retire(1), AdoptKnowledge(2), Notify()],
     ),
     "a trial that fails once may be unlucky": (
         TRYING,
@@ -161,14 +161,19 @@ TABLE: dict[str, Row] = {
     "a client that cannot be made closes everything": (
         TRYING,
         ClientFailed(2, "no PEM"),
-        Ended(SECOND),
+        ConnectionEnded(SECOND),
         [Stop(1), Stop(2), Notify()],
     ),
-    "a crash is followed by a back-off": (CONNECTED, Crashed(1), Ended(FIRST), [BackOff(1, REPAIR), Stop(1), Notify()]),
+    "a crash is followed by a back-off": (
+        CONNECTED,
+        Crashed(1),
+        ConnectionEnded(FIRST),
+        [BackOff(1, REPAIR), Stop(1), Notify()],
+    ),
     "a crash of the connection in use, too, while another is tried": (
         TRYING,
         Crashed(1),
-        Ended(SECOND),
+        ConnectionEnded(SECOND),
         [BackOff(2, REPAIR), Stop(1), Stop(2), Notify()],
     ),
     "a crash of one that was replaced": (after(Assigned(OLD), Assigned(NEW)), Crashed(1), Serving(SECOND), []),
@@ -263,7 +268,9 @@ def test_a_crash_is_told_as_what_it_is() -> None:
 
 
 WATCHES: st.SearchStrategy[Watch] = st.one_of(
-    st.just(Reading()), st.just(Following()), st.builds(Failing, st.integers(1, 4), st.just("refused"), st.just(5.0))
+    st.just(OpeningWatch()),
+    st.just(OpenWatch()),
+    st.builds(Failing, st.integers(1, 4), st.just("refused"), st.just(5.0)),
 )
 CONFIGS = st.builds(Config, st.sampled_from("ab"), st.sampled_from("xyz"))
 NUMBERS = st.integers(1, 8)
@@ -272,7 +279,7 @@ NUMBERS = st.integers(1, 8)
 def _shows_a_worker(event: Event[Config], before: ClusterState[Config]) -> bool:
     """Whether its Workloads were read through a connection that is open."""
     numbers = [link.number for link in before.links]
-    return isinstance(event, Reported) and event.number in numbers and isinstance(event.health.watch, Following)
+    return isinstance(event, Reported) and event.number in numbers and isinstance(event.health.watch, OpenWatch)
 
 
 class Connecting(RuleBasedStateMachine):
@@ -310,7 +317,7 @@ class Connecting(RuleBasedStateMachine):
                 self.servers[number] = config.server
             case Retire(number) | Stop(number):
                 del self.open[number]
-            case Adopt(number):
+            case AdoptKnowledge(number):
                 assert number in self.open
                 self.known = number
             case Forget():
@@ -379,7 +386,7 @@ class Connecting(RuleBasedStateMachine):
     @invariant()
     def whoever_crashed_is_connected_to_again(self) -> None:
         """Unless its configuration is replaced, or no client can be made from it."""
-        if isinstance(self.state.phase, Ended) and self.state.connection.error == CRASHED:
+        if isinstance(self.state.phase, ConnectionEnded) and self.state.connection.error == CRASHED:
             assert self.state.phase.link.number in self.timers
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.lease import JITTER, Candidate, LeaseSettings, Step, micro_time
+from multikueue.core.machinery.lease import JITTER, LeaseCandidate, LeaseSettings, Step, micro_time
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import SettingsError
 
@@ -23,15 +23,15 @@ def stored(lease: Json, version: int = 1) -> Json:
     return {**lease, "metadata": {**lease["metadata"], "resourceVersion": str(version)}}
 
 
-def leading(identity: str = "a", at: float = 0.0) -> Candidate:
-    candidate = Candidate(KEY, identity)
+def leading(identity: str = "a", at: float = 0.0) -> LeaseCandidate:
+    candidate = LeaseCandidate(KEY, identity)
     candidate.observe(None, at)
     candidate.wrote(stored(candidate.next_lease(WALL)), at)
     return candidate
 
 
 def test_without_a_lease_anybody_may_make_one() -> None:
-    candidate = Candidate(KEY, "a")
+    candidate = LeaseCandidate(KEY, "a")
     candidate.observe(None, 0.0)
 
     assert candidate.decide(0.0) is Step.ACQUIRE
@@ -50,13 +50,13 @@ def test_without_a_lease_anybody_may_make_one() -> None:
 
 
 def test_its_repr_says_who_holds_the_lease() -> None:
-    assert repr(Candidate(KEY, "b")) == "<Candidate b: Lease kueue-system/multikueue, held by nobody>"
+    assert repr(LeaseCandidate(KEY, "b")) == "<Candidate b: Lease kueue-system/multikueue, held by nobody>"
     assert repr(leading("a")) == "<Candidate a: Lease kueue-system/multikueue, held by a>"
 
 
 def test_a_lease_of_another_is_waited_for_until_it_was_seen_unchanged_for_its_duration() -> None:
     lease = stored(leading("a").next_lease(WALL))
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(lease, 100.0)
     candidate.observe(lease, 114.9)
 
@@ -66,7 +66,7 @@ def test_a_lease_of_another_is_waited_for_until_it_was_seen_unchanged_for_its_du
 
 def test_a_renewal_seen_starts_the_wait_again() -> None:
     holder = leading("a")
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(stored(holder.next_lease(WALL)), 100.0)
     candidate.observe(stored(holder.next_lease(WALL + timedelta(seconds=2)), 2), 110.0)
 
@@ -76,7 +76,7 @@ def test_a_renewal_seen_starts_the_wait_again() -> None:
 
 def test_an_edited_label_is_not_a_renewal() -> None:
     lease = stored(leading("a").next_lease(WALL))
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(lease, 100.0)
     candidate.observe({**lease, "metadata": {**lease["metadata"], "labels": {"x": "y"}, "resourceVersion": "2"}}, 110.0)
 
@@ -89,7 +89,7 @@ def test_the_holders_own_duration_counts() -> None:
     """Replicas with other settings, as during a roll-out, do not overlap."""
     lease = stored(leading("a").next_lease(WALL))
     lease["spec"]["leaseDurationSeconds"] = 60
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(lease, 0.0)
 
     assert candidate.decide(59.0) is Step.WAIT
@@ -100,7 +100,7 @@ def test_times_written_in_the_lease_decide_nothing() -> None:
     """A leader whose clock is years behind or ahead is believed all the same."""
     for year in (1999, 2077):
         lease = stored(leading("a").next_lease(WALL.replace(year=year)))
-        candidate = Candidate(KEY, "b")
+        candidate = LeaseCandidate(KEY, "b")
         candidate.observe(lease, 0.0)
 
         assert candidate.decide(14.0) is Step.WAIT
@@ -108,7 +108,7 @@ def test_times_written_in_the_lease_decide_nothing() -> None:
 
 def test_it_knows_when_the_lease_was_renewed_last() -> None:
     """For those who ask how long nobody was at work; also of one that was deleted since."""
-    candidate = Candidate(KEY, "a")
+    candidate = LeaseCandidate(KEY, "a")
     assert candidate.led_until is None
     candidate.observe(stored(leading("b").next_lease(WALL)), 0.0)
     assert candidate.led_until == WALL
@@ -119,14 +119,14 @@ def test_it_knows_when_the_lease_was_renewed_last() -> None:
 def test_a_write_that_acquires_says_until_when_somebody_led() -> None:
     """It may take effect without an answer, for as long as it likes: nobody leads then."""
     before = stored(leading("b").next_lease(WALL))
-    candidate = Candidate(KEY, "a")
+    candidate = LeaseCandidate(KEY, "a")
     candidate.observe(before, 0.0)
     for seconds in (20, 40, 60):
         later = WALL + timedelta(seconds=seconds)
         candidate.observe(stored(candidate.next_lease(later, leading=False), seconds), float(seconds))
         assert candidate.led_until == WALL
     released = stored(candidate.released_lease(WALL + timedelta(seconds=70)), 70)
-    other = Candidate(KEY, "c")
+    other = LeaseCandidate(KEY, "c")
     other.observe(released, 71.0)
     assert other.led_until == WALL
     candidate.observe(stored(candidate.next_lease(WALL + timedelta(seconds=80)), 80), 80.0)
@@ -134,7 +134,7 @@ def test_a_write_that_acquires_says_until_when_somebody_led() -> None:
 
 
 def test_where_nobody_has_led_a_write_that_acquires_says_so() -> None:
-    candidate = Candidate(KEY, "a")
+    candidate = LeaseCandidate(KEY, "a")
     candidate.observe(None, 0.0)
     candidate.observe(stored(candidate.next_lease(WALL, leading=False)), 0.0)
     assert candidate.led_until is None
@@ -143,14 +143,14 @@ def test_where_nobody_has_led_a_write_that_acquires_says_so() -> None:
 def test_a_release_says_when_its_holder_led_last() -> None:
     """The last renewals may have been unanswered, so it has stopped before."""
     released = stored(leading("a").released_lease(WALL + timedelta(seconds=30), WALL + timedelta(seconds=10)), 2)
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(released, 0.0)
     assert candidate.led_until == WALL + timedelta(seconds=10)
 
 
 def test_a_released_lease_is_free_at_once_and_counts_a_transition() -> None:
     released = stored(leading("a").released_lease(WALL), 2)
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(released, 0.0)
     lease = candidate.next_lease(WALL)
 
@@ -183,7 +183,7 @@ def test_a_leader_that_sees_another_holder_leads_no_longer() -> None:
 
 
 def test_a_deleted_lease_stays_taken_until_its_last_sight_expires() -> None:
-    candidate = Candidate(KEY, "b")
+    candidate = LeaseCandidate(KEY, "b")
     candidate.observe(stored(leading("a").next_lease(WALL)), 0.0)
     candidate.observe(None, 5.0)
 
@@ -215,14 +215,14 @@ def test_settings_that_leave_no_room_are_refused_by_name(settings: dict[str, flo
 
 def test_a_fraction_of_a_second_is_rounded_up_on_the_wire() -> None:
     """The server keeps whole seconds; others must not wait for less than the leader counts on."""
-    lease = Candidate(KEY, "a", LeaseSettings(duration=10.2)).next_lease(WALL)
+    lease = LeaseCandidate(KEY, "a", LeaseSettings(duration=10.2)).next_lease(WALL)
 
     assert lease["spec"]["leaseDurationSeconds"] == 11
 
 
 @given(st.floats(0.0, 1.0, exclude_max=True))
 def test_retries_are_spread_but_never_early(fraction: float) -> None:
-    delay = Candidate(KEY, "a").retry_delay(fraction)
+    delay = LeaseCandidate(KEY, "a").retry_delay(fraction)
 
     assert 2.0 <= delay <= 2.0 * (1 + JITTER)
 
@@ -241,7 +241,7 @@ class World:
     now: float = 0.0
     version: int = 0
     lease: Json | None = None
-    candidates: list[Candidate] = attrs.field(factory=lambda: [Candidate(KEY, "a"), Candidate(KEY, "b")])
+    candidates: list[LeaseCandidate] = attrs.field(factory=lambda: [LeaseCandidate(KEY, "a"), LeaseCandidate(KEY, "b")])
 
     def clock(self, index: int) -> float:
         return self.now + self.offsets[index]

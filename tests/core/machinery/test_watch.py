@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from multikueue.core.machinery.watch import (
     Disconnected,
-    Ended,
     Established,
     EventReceived,
     EventUnreadable,
@@ -25,6 +24,7 @@ from multikueue.core.machinery.watch import (
     Probing,
     TimedOut,
     VersionExpired,
+    WatchEnded,
     Watching,
     WatchState,
     outcome_of,
@@ -44,7 +44,7 @@ def test_it_begins_with_a_list() -> None:
 def test_it_resumes_from_the_last_version_whatever_ended_the_watch() -> None:
     """Only a 410 causes a relist."""
     watched = (Listed("5"), Established(), EventReceived("7"))
-    assert after(*watched, Ended()).phase == Watching("7")
+    assert after(*watched, WatchEnded()).phase == Watching("7")
     for end in (Disconnected(), Failed()):
         assert after(*watched, end).phase == Probing("7")
         assert after(*watched, end, Probed("7")).phase == Watching("7")
@@ -72,7 +72,7 @@ def test_a_bookmark_without_a_version_changes_nothing() -> None:
 
 def test_the_end_of_an_established_watch_is_no_failure() -> None:
     """API servers end every watch after 30 to 60 minutes."""
-    assert after(Listed("5"), Established(), Ended()) == WatchState(Watching("5"))
+    assert after(Listed("5"), Established(), WatchEnded()) == WatchState(Watching("5"))
 
 
 def test_after_a_reset_of_an_established_watch_the_server_is_probed() -> None:
@@ -82,7 +82,7 @@ def test_after_a_reset_of_an_established_watch_the_server_is_probed() -> None:
 
 def test_watches_that_end_early_are_failures() -> None:
     """A proxy that accepts and drops watches causes no tight loop."""
-    assert after(Listed("5"), Ended(), Ended(), Ended()).failures == 3
+    assert after(Listed("5"), WatchEnded(), WatchEnded(), WatchEnded()).failures == 3
 
 
 def test_a_list_does_not_reset_the_failures() -> None:
@@ -130,7 +130,7 @@ def test_an_event_that_cannot_be_read_leads_to_a_list() -> None:
 @pytest.mark.parametrize(
     ("error", "outcome"),
     [
-        (None, Ended()),
+        (None, WatchEnded()),
         (Unreadable("too long"), EventUnreadable()),
         (Expired("too old"), VersionExpired()),
         (DeadlineExceeded("silent"), TimedOut()),
@@ -141,7 +141,7 @@ def test_how_a_watch_ended_follows_from_the_error(error: ApiError | None, outcom
     assert outcome_of(error) == outcome
 
 
-ENDS: list[Outcome] = [Ended(), Disconnected(), TimedOut(), Failed(), VersionExpired(), EventUnreadable()]
+ENDS: list[Outcome] = [WatchEnded(), Disconnected(), TimedOut(), Failed(), VersionExpired(), EventUnreadable()]
 RELISTED = (VersionExpired(), EventUnreadable())
 
 
@@ -238,7 +238,7 @@ class WatchMachine(RuleBasedStateMachine):
             self.never_a_tight_loop()
 
     def _ended(self, end: Outcome) -> None:
-        orderly = isinstance(self.state.phase, Watching) and self.state.phase.established and end == Ended()
+        orderly = isinstance(self.state.phase, Watching) and self.state.phase.established and end == WatchEnded()
         self._answered(end)
         self.streaming = False
         assert isinstance(self.state.phase, Listing) == (end in RELISTED)
@@ -279,7 +279,7 @@ def test_a_410_after_the_relist_of_a_silent_watch_is_a_failure() -> None:
     machine.opens()
     machine.lasts()
     machine.ends(TimedOut())
-    machine.ends_early([VersionExpired(), Ended(), Ended()])
+    machine.ends_early([VersionExpired(), WatchEnded(), WatchEnded()])
 
 
 def test_however_requests_end_there_are_at_most_four_without_a_wait() -> None:

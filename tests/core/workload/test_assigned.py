@@ -12,7 +12,7 @@ from multikueue.adapters import JobKind
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, CONTROLLER_NAME
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce, ApplyStatus, PatchJob, PatchWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchJob, PatchWorkload
 from multikueue.core.workload.snapshot import (
     Connecting,
     Lost,
@@ -210,7 +210,7 @@ class TestEnds:
         assert write.field_manager == ADMISSION_MANAGER
         assert write.object["status"]["admissionChecks"][0]["message"] == text
         assert write.object["status"]["clusterName"] == "w1"
-        assert event == Announce("Normal", text)
+        assert event == AnnounceWorkload("Normal", text)
 
     def test_an_out_of_sync_copy_is_retried_with_a_warning(self) -> None:
         """Retrying in silence would look like a job that never starts for no reason."""
@@ -222,7 +222,7 @@ class TestEnds:
         )
         assert isinstance(write, ApplyStatus)
         assert write.object["status"]["admissionChecks"][0]["message"] == text
-        assert event == Announce("Warning", text)
+        assert event == AnnounceWorkload("Warning", text)
 
     @pytest.mark.parametrize(
         "w1",

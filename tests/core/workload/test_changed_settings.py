@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
@@ -156,7 +156,7 @@ def test_what_no_worker_has_is_rejected_with_an_event_that_names_the_setting(cha
         shown = seen(change, local, there)
         decided = decide(shown)
         assert in_words(shown, decided)[0].startswith("rejected: ")
-        (note,) = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+        (note,) = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
         assert ("spec.managedBy" if change == "not delegated" else SETTING) in note
 
 

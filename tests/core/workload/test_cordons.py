@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import (
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CreateJob,
     CreateWorkload,
@@ -60,7 +60,7 @@ def recorded(plan: Plan) -> list[str]:
 
 
 def told(plan: Plan) -> list[tuple[str, str]]:
-    return [(one.type, one.note) for one in plan.effects if isinstance(one, Announce)]
+    return [(one.type, one.note) for one in plan.effects if isinstance(one, AnnounceWorkload)]
 
 
 @pytest.mark.parametrize(

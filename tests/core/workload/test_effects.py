@@ -8,7 +8,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CountAdmitted,
     CreateJob,
@@ -31,7 +31,7 @@ OBJECT: Json = {"metadata": {"namespace": "team", "name": "train"}}
     [
         (ApplyStatus(MANAGER, OBJECT, "m"), "apply the status of Workload team/train on the manager"),
         (PatchJobStatus(JOB, KEY, {}), "patch the status of jobs.batch team/train on the manager"),
-        (Announce("Normal", "said"), "event Normal: said"),
+        (AnnounceWorkload("Normal", "said"), "event Normal: said"),
         (CountAdmitted("q", W1), "count it as admitted on w1"),
         (CreateWorkload(W1, OBJECT), "create Workload team/train on w1"),
         (PatchWorkload(W1, KEY, {}), "patch Workload team/train on w1"),

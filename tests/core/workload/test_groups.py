@@ -11,7 +11,7 @@ from multikueue.adapters import Membership, SyncRules
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.effects import Announce, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Plan
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
@@ -137,7 +137,7 @@ class TestFollowing:
         siblings = (part(0, cluster="w2", check="Ready"), part(2, cluster="w1", check="Ready"))
         decided = decide(group(part(1), worker("w1"), worker("w2"), siblings=siblings))
         told = 'Component workloads are assigned to different clusters: "w1" and "w2"'
-        assert decided == Plan((Announce("Warning", told),), row="split group")
+        assert decided == Plan((AnnounceWorkload("Warning", told),), row="split group")
 
 
 class TestSharing:

@@ -17,8 +17,9 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
+from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
-from multikueue.core.workload.transitions import Ended, Offered, Placed, milestones
+from multikueue.core.workload.transitions import JobEnded, Offered, Placed, milestones
 from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
@@ -110,6 +111,14 @@ def test_copies_do_not_have_it() -> None:
     assert [name for name in names if name in copied] == ["mine"]
 
 
+def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most Workloads have run nowhere yet: each worker would be asked for nothing, with each decision on each."""
+    asked: list[Situation] = []
+    monkeypatch.setattr(Situation, "possible_runs", property(asked.append))
+    assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending"
+    assert not asked
+
+
 class TestMilestones:
     def test_a_placement_counts_from_the_quota(self) -> None:
         (found,) = milestones(workload(nominated=("w1",)), workload(cluster="w1"), NOW)
@@ -127,7 +136,7 @@ class TestMilestones:
         ran["status"]["conditions"].append(condition("Admitted", at=timestamp(NOW - timedelta(minutes=3))))
         ended = {**ran, "status": {**ran["status"], "conditions": [*ran["status"]["conditions"]]}}
         ended["status"]["conditions"].append(condition("Finished", "Succeeded"))
-        assert list(milestones(ran, ended, NOW)) == [Ended(ClusterName("w1"), 180.0, "Succeeded")]
+        assert list(milestones(ran, ended, NOW)) == [JobEnded(ClusterName("w1"), 180.0, "Succeeded")]
 
     def test_each_round_is_one(self) -> None:
         (found,) = milestones(workload(nominated=("w1",)), workload(nominated=("w1", "w2")), NOW)

@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.leftovers import MAX_DELAY
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import (
@@ -50,7 +50,7 @@ def recorded(seen: Snapshot) -> bool:
 
 
 def notes(seen: Snapshot) -> list[str]:
-    return [effect.note for effect in decide(seen).effects if isinstance(effect, Announce)]
+    return [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
 
 
 class TestWaiting:

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce, CreateJob, DeleteJob, PatchJob, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, DeleteJob, PatchJob, Plan
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
-from multikueue.core.workload.snapshot import Lost, NothingSent, Snapshot, Unreadable, Unserved, Worker
+from multikueue.core.workload.snapshot import Lost, NothingSent, Opaque, Snapshot, Unserved, Worker
 from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
 from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
@@ -60,8 +60,10 @@ def test_a_job_that_runs_is_left_alone_whatever_cannot_be_read(copy: Json | None
     seen = as_read(worker("w1", copy or copy_of(TAKEN, admitted=True), job))
     if seen.unreadable:
         decided = decide(snapshot(TAKEN, seen, worker("w2")))
-        assert {type(effect) for effect in decided.effects} <= {Announce}, in_words(snapshot(TAKEN), decided)
-        assert any(isinstance(effect, Announce) and "cannot be read" in effect.note for effect in decided.effects)
+        assert {type(effect) for effect in decided.effects} <= {AnnounceWorkload}, in_words(snapshot(TAKEN), decided)
+        assert any(
+            isinstance(effect, AnnounceWorkload) and "cannot be read" in effect.note for effect in decided.effects
+        )
 
 
 UNREADABLE = [
@@ -112,7 +114,7 @@ def test_while_nobody_else_takes_it_the_check_says_what_cannot_be_read() -> None
     local = workload(nominated=())
     local["status"]["admissionChecks"][0]["message"] = ""
     seen = snapshot(local, hidden(worker("w1"), "Workload cannot be read: spec is a text"))
-    (told,) = [one for one in decide(seen).effects if not isinstance(one, Announce)]
+    (told,) = [one for one in decide(seen).effects if not isinstance(one, AnnounceWorkload)]
     assert "w1: Workload cannot be read: spec is a text" in str(told)
 
 
@@ -157,7 +159,7 @@ def test_a_plan_that_raises_is_made_without_the_workers_it_raises_for() -> None:
     assert words.count("warn") == 2
     assert "record w2" in words
     assert not any(word.endswith((" w1", " w3")) for word in words), "they are left alone"
-    assert any("(ZeroDivisionError)" in one.note for one in made.plan.effects if isinstance(one, Announce))
+    assert any("(ZeroDivisionError)" in one.note for one in made.plan.effects if isinstance(one, AnnounceWorkload))
 
 
 def test_what_runs_stays_on_a_worker_that_makes_the_plan_raise() -> None:
@@ -178,6 +180,6 @@ def test_a_plan_that_raises_without_any_worker_raises(workers: tuple[Worker, ...
 
 
 def test_a_lost_worker_stays_lost_whatever_cannot_be_read() -> None:
-    there = hidden(attrs.evolve(RUNNING, reach=Unreadable()), "Workload cannot be read")
-    assert there.reach == Unreadable(seen=False)
+    there = hidden(attrs.evolve(RUNNING, reach=Opaque()), "Workload cannot be read")
+    assert there.reach == Opaque(seen=False)
     assert isinstance(decide(snapshot(TAKEN, there)), Plan)

@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.plan import TABLE
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
@@ -118,7 +118,7 @@ class TestRejection:
         )
         _, advice = decide(seen).effects
         assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
-        assert isinstance(advice, Announce)
+        assert isinstance(advice, AnnounceWorkload)
         assert advice.note.startswith(f"{reason}: create the job again with that value")
 
     @pytest.mark.parametrize("managers", [("multikueue", "kueue"), ()], ids=["ours", "nobody"])
@@ -133,7 +133,7 @@ class TestRejection:
         told = '"kube-controller-manager" has written its status although spec.managedBy is'
         assert "rejected: A controller of the manager acts on the job" in in_words(seen, decide(seen))[0]
         assert isinstance(verdict, ApplyStatus)
-        assert isinstance(advice, Announce)
+        assert isinstance(advice, AnnounceWorkload)
         assert told in advice.note
         assert "Kubernetes v1.32 is the first version that heeds the field" in advice.note
 

@@ -31,7 +31,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.effects import (
     MANAGER,
-    Announce,
+    AnnounceWorkload,
     ApplyStatus,
     CreateJob,
     CreateWorkload,
@@ -274,7 +274,7 @@ def test_if_nobody_else_does_anything_there_is_soon_nothing_to_do(seen: Snapshot
     """Two passes never undo each other, and a state that is reached costs no requests."""
     for _ in range(8):
         decided = decide(seen)
-        if all(isinstance(effect, Announce) for effect in decided.effects):
+        if all(isinstance(effect, AnnounceWorkload) for effect in decided.effects):
             return
         seen = carry_out(seen, decided)
     raise AssertionError(f"still at it: {decided.row}: {in_words(seen, decided)}")

@@ -11,10 +11,10 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.model.names import Json
-from multikueue.core.workload.effects import Announce, ApplyStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Lost, Refusal, Served, Snapshot, Unreadable, Unserved, Worker
+from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Refusal, Served, Snapshot, Unserved, Worker
 from tests.core.applying import carry_out
 from tests.core.building import (
     CHECK,
@@ -102,7 +102,7 @@ class TestWaiting:
         ("facts", "why"),
         [
             ({"reach": Connecting()}, "connecting"),
-            ({"reach": Unreadable()}, "answers with more than may be read"),
+            ({"reach": Opaque()}, "answers with more than may be read"),
             ({"kind": Unserved(timedelta(minutes=2))}, "does not serve the job's kind"),
             (
                 {"refusal": Refusal("denied by 10.0.0.1:443", timedelta(minutes=1))},
@@ -210,7 +210,7 @@ class TestLosses:
         say, warn = decided.telling
         text = "unreachable since 2026-11-21T11:55:00Z; moves at 2026-11-21T12:10:00Z"
         assert message_of(say) == f"{self.ADMITTED} — w1: {text}"
-        assert warn == Announce("Warning", f"w1 {text}")
+        assert warn == AnnounceWorkload("Warning", f"w1 {text}")
 
     def test_a_short_loss_is_not_told(self) -> None:
         """An API server that is restarted is back within a minute."""
@@ -233,7 +233,7 @@ class TestLosses:
         assert decide(connecting).telling == ()
 
     def test_one_that_cannot_be_read_keeps_its_job(self) -> None:
-        decided = decide(self.seen(reach=Unreadable()))
+        decided = decide(self.seen(reach=Opaque()))
         assert message_of(decided.telling[0]).endswith("w1: answers with more than may be read; stays there")
 
     def test_a_cluster_that_was_deleted_by_hand_is_told(self) -> None:

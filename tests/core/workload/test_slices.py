@@ -22,7 +22,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED
-from multikueue.core.workload.effects import Announce, CreateJob, PatchJob, PatchWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Lost, Refusal, Snapshot, Syncing, Unserved, Worker
 from tests.core.applying import carry_out
@@ -313,7 +313,7 @@ class TestFixedSize:
             removed = [] if copy is None else ["delete workload on w1"]
             assert in_words(seen, decided) == ["warn", *removed, "copy job status"]
             (told, *_) = decided.effects
-            assert isinstance(told, Announce)
+            assert isinstance(told, AnnounceWorkload)
             assert told.note == (
                 'Job "train" runs on worker cluster "w1" with the size it was started with, which this kind cannot '
                 "change: create it again to have another"

@@ -16,7 +16,7 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import Announce, CreateWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload
 from multikueue.core.workload.snapshot import Lost, Worker
 from tests.core.building import (
     EARLIER,
@@ -95,7 +95,7 @@ class TestNothingIsRecorded:
         admitted = worker("w1", copy_of(OFFERED, admitted=True))
         seen = snapshot(OFFERED, admitted, theirs("w2", OFFERED, how))
         assert in_words(seen, decide(seen)) == ["warn", "stop on w2", "delete job on w2"]
-        (told,) = [effect.note for effect in decide(seen).effects if isinstance(effect, Announce)]
+        (told,) = [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
         assert told.startswith('Waiting for worker cluster "w2"')
         without_job = snapshot(OFFERED, admitted, attrs.evolve(theirs("w2", OFFERED, how), jobs=()))
         assert in_words(without_job, decide(without_job)) == ["warn", "delete workload on w2"]

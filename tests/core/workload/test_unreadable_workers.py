@@ -8,12 +8,16 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import ClusterName
-from multikueue.core.workload.snapshot import Lost, Syncing, Unreadable, Unserved, Worker
+from multikueue.core.workload.snapshot import Lost, Opaque, Syncing, Unserved, Worker
 from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
-HIDDEN: list[dict[str, Any]] = [{"reach": Unreadable()}, {"reach": Unreadable(seen=False)}, {"kind": Unreadable()}]
+HIDDEN: list[dict[str, Any]] = [
+    {"reach": Opaque()},
+    {"reach": Opaque(seen=False)},
+    {"kind": Opaque()},
+]
 
 
 @pytest.mark.parametrize("facts", HIDDEN)
@@ -46,9 +50,9 @@ def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str,
 @pytest.mark.parametrize(
     ("one", "gone"),
     [
-        (worker("w1", reach=Lost(NOW - timedelta(hours=1)), kind=Unreadable()), True),
-        (worker("w1", reach=Unreadable(), kind=Unserved(timedelta(hours=1))), False),
-        (worker("w1", reach=Unreadable(), kind=Syncing()), False),
+        (worker("w1", reach=Lost(NOW - timedelta(hours=1)), kind=Opaque()), True),
+        (worker("w1", reach=Opaque(), kind=Unserved(timedelta(hours=1))), False),
+        (worker("w1", reach=Opaque(), kind=Syncing()), False),
     ],
     ids=["lost after that", "workloads", "just started"],
 )

@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, with_value
-from multikueue.core.workload.effects import Announce, ApplyStatus, PatchWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchWorkload
 from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
 from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
@@ -52,7 +52,7 @@ def test_while_a_configured_worker_cannot_be_seen_nothing_is_recorded_and_nothin
     assert in_words(seen, decided)[-1] == "warn"
     assert not any("delete" in word or "retry" in word for word in in_words(seen, decided))
     assert decided.look_again == (300 if isinstance(hidden, Lost) else 60)
-    told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+    told = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
     assert told == ['No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it']
 
 
@@ -90,7 +90,7 @@ def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_ha
 def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
     seen = snapshot(LOCAL, running("w1"), running("w2"))
     decided = decide(seen)
-    told = [effect.note for effect in decided.effects if isinstance(effect, Announce)]
+    told = [effect.note for effect in decided.effects if isinstance(effect, AnnounceWorkload)]
     assert told == [
         'No admitting cluster is recorded: worker clusters "w1" and "w2" have it: remove it from all but one'
     ]

@@ -32,7 +32,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, admission_check, namespace, set_up_queues
 from multikueued.cli import main
-from multikueued.run.wiring import work
+from multikueued.run.daemon import work
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 
 T = TypeVar("T")

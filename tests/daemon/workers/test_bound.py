@@ -21,13 +21,13 @@ from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.doctor import publisher
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
-from multikueued.run.wiring import work
 from multikueued.settings.config import LeaderElectionSettings
 from multikueued.settings.leader import BoundTokenSettings
-from multikueued.tokens import renewing
+from multikueued.tokens import renewal
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
-from multikueued.workers.connecting import digest_in_use, digest_of
+from multikueued.workers.connection_wait import digest_in_use, digest_of
 from multikueued.workers.places import decoded
 from multikueued.workers.tokens import token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
@@ -42,7 +42,7 @@ ROLE_KEY = ObjectKey(KUEUE_NAMESPACE, "kueue-system-multikueue")
 
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(renewing, "INTERVAL", 0.2)
+    monkeypatch.setattr(renewal, "INTERVAL", 0.2)
 
 
 @pytest.fixture

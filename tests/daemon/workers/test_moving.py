@@ -11,7 +11,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.workers.jobs import never_ends, title, why_not_moved
-from multikueued.workers.move_targets import Queues, quota_mismatch
+from multikueued.workers.move_targets import WorkerQueues, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
 KEY = ObjectKey("team", "lq")
@@ -39,7 +39,7 @@ def queue(*flavors: Json, **spec: Any) -> Json:
 
 
 def fits(cluster_queue: Json, seen: Json | None = None) -> str:
-    return quota_mismatch(seen or workload(), Queues({KEY: "cq"}, {"cq": cluster_queue}))
+    return quota_mismatch(seen or workload(), WorkerQueues({KEY: "cq"}, {"cq": cluster_queue}))
 
 
 class TestFitting:
@@ -69,8 +69,8 @@ class TestFitting:
         assert fits(covered, seen) == "insufficient quota for pods (7 > 5)"
 
     def test_queues_that_are_missing_are_named(self) -> None:
-        assert quota_mismatch(workload(), Queues({}, {})) == 'LocalQueue "team/lq" does not exist'
-        assert quota_mismatch(workload(), Queues({KEY: "cq"}, {})) == 'ClusterQueue "cq" does not exist'
+        assert quota_mismatch(workload(), WorkerQueues({}, {})) == 'LocalQueue "team/lq" does not exist'
+        assert quota_mismatch(workload(), WorkerQueues({KEY: "cq"}, {})) == 'ClusterQueue "cq" does not exist'
 
 
 class TestWhatNeverEnds:

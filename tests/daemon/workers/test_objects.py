@@ -15,9 +15,9 @@ from multikueue.testing import NOW
 from multikueued.settings.config import Settings
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
-from multikueued.workers.connecting import digest_in_use, digest_of, is_connected, why_not_connected
+from multikueued.workers.connection_wait import digest_in_use, digest_of, is_connected, why_not_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.rotating import with_token
+from multikueued.workers.rotate import with_token
 from multikueued.workers.tokens import token_in
 
 CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"

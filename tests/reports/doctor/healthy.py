@@ -19,8 +19,8 @@ from multikueue.webhook.certificates import make_authority, pem
 from multikueued.doctor.checks.webhooks import KUEUES
 from multikueued.doctor.facts import (
     ClockBound,
-    Credentials,
     Facts,
+    KubeconfigFacts,
     KueueFacts,
     Permission,
     StatusWriter,
@@ -28,7 +28,7 @@ from multikueued.doctor.facts import (
     WorkerFacts,
 )
 from multikueued.settings.config import Settings, WebhookSettings
-from multikueued.workers.move_targets import Queues
+from multikueued.workers.move_targets import WorkerQueues
 from tests.reports.objects import NOW, fleet, worker
 
 JOB_KIND = next(kind for kind in AVAILABLE if kind.resource.plural == "jobs")
@@ -60,11 +60,11 @@ def definition(kind: JobKind = RAY_KIND, *fields: str) -> Json:
     return {"spec": {"versions": [{"name": kind.resource.gvk.version, "schema": schema}]}}
 
 
-def queues(*, cpu: str = "4", local: dict[ObjectKey, str] | None = None, **spec: Any) -> Queues:
+def queues(*, cpu: str = "4", local: dict[ObjectKey, str] | None = None, **spec: Any) -> WorkerQueues:
     """A worker's queues."""
     queue = cluster_queue({"cpu": cpu})
     leads = {QUEUE: CLUSTER_QUEUE_NAME} if local is None else local
-    return Queues(leads, {CLUSTER_QUEUE_NAME: {**queue, "spec": {**queue["spec"], **spec}}})
+    return WorkerQueues(leads, {CLUSTER_QUEUE_NAME: {**queue, "spec": {**queue["spec"], **spec}}})
 
 
 def worker_facts(name: str = "worker1", **changed: Any) -> WorkerFacts:
@@ -112,7 +112,7 @@ def healthy(*workloads: Json, **changed: Any) -> Facts:
         webhooks=WebhookFacts(registered(), {ObjectKey("kueue-system", "multikueue-webhook"): True}),
         account="system:serviceaccount:kueue-system:multikueue",
         permissions=(ALLOWED,),
-        credentials={"worker1": Credentials("worker1-secret", "abc", token_expires=NOW + timedelta(days=30))},
+        credentials={"worker1": KubeconfigFacts("worker1-secret", "abc", token_expires=NOW + timedelta(days=30))},
         workers={name: worker_facts(name) for name in ("worker1", "worker2")},
         clock=ClockBound(-0.5, 0.6),
     )

@@ -22,8 +22,8 @@ from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.webhooks import KUEUES
 from multikueued.doctor.facts import (
     ClockBound,
-    Credentials,
     Facts,
+    KubeconfigFacts,
     KueueFacts,
     NotChecked,
     StatusWriter,
@@ -173,9 +173,9 @@ def credential_cases() -> Iterator[Case]:
     where = "worker1, Secret worker1-secret"
     soon, past = NOW + timedelta(days=2), NOW - timedelta(days=2)
     for made, told in (
-        (Credentials("worker1-secret", token_expires=past), "token expired at 2025-12-30T00:00:00Z"),
-        (Credentials("worker1-secret", token_expires=soon), "token expires at 2026-01-03T00:00:00Z"),
-        (Credentials("worker1-secret", certificate_expires=past), "client certificate expired at"),
+        (KubeconfigFacts("worker1-secret", token_expires=past), "token expired at 2025-12-30T00:00:00Z"),
+        (KubeconfigFacts("worker1-secret", token_expires=soon), "token expires at 2026-01-03T00:00:00Z"),
+        (KubeconfigFacts("worker1-secret", certificate_expires=past), "client certificate expired at"),
     ):
         yield "credentials-expire", healthy(credentials={"worker1": made}), where, told
     bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
@@ -183,11 +183,11 @@ def credential_cases() -> Iterator[Case]:
         (RENEWS, "its token ends at 2026-01-02T00:00:00Z; the daemon renews it from 2026-01-01T19:12:00Z on"),
         (OFF, "its token ends at 2026-01-02T00:00:00Z, and the daemon does not renew it"),
     ):
-        held = Credentials("worker1-secret", token_expires=bound.expires, bound=bound)
+        held = KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)
         yield "bound-token", healthy(credentials={"worker1": held}, settings=settings), where, told
-    wrong = Credentials("worker1-secret", problem='it has no key "kubeconfig"')
+    wrong = KubeconfigFacts("worker1-secret", problem='it has no key "kubeconfig"')
     yield "kubeconfig-unusable", healthy(credentials={"worker1": wrong}), where, 'no key "kubeconfig"'
-    newer = Credentials("worker1-secret", "def")
+    newer = KubeconfigFacts("worker1-secret", "def")
     yield "credentials-not-in-use", healthy(credentials={"worker1": newer}), "worker1", "other credentials"
     for name, told in (
         ("bad-token", "Unauthorized"),
@@ -227,6 +227,8 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-permission-missing", with_worker(permissions=refused), "worker1", told
     lacking = with_worker(lacking=frozenset({WORKLOAD.gvk}))
     yield "worker-without-kueue", lacking, "worker1", "Workload (kueue.x-k8s.io/v1beta2)"
+    open_to_all = with_worker(takes_anybody=True)
+    yield "worker-takes-anybody", open_to_all, "worker1", "asks its namespaces whose copies they take"
     older = with_worker(kueue=WorkerKueue((0, 16), frozenset({GATES}), read=True))
     yield "worker-kueue-older", older, "worker1", "Kueue 0.16 there lacks .spec.preemptionGates"
     lacking = with_worker(lacking=frozenset({RAY_KIND.resource.gvk}))
@@ -373,7 +375,7 @@ def test_the_bound_of_a_clock_counts_whole_seconds_and_the_request(
 def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
     """It lasts a day, so it always ends soon; at nine tenths of that it should have been renewed."""
     bound = Bound(Account("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
-    held = {"worker1": Credentials("worker1-secret", token_expires=bound.expires, bound=bound)}
+    held = {"worker1": KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)}
 
     def told(hours: int, settings: Settings = RENEWS) -> list[Severity]:
         facts = healthy(credentials=held, settings=settings, now=NOW + timedelta(hours=hours))

@@ -21,7 +21,7 @@ from multikueued.rbac.spokes import granting_rules
 from multikueued.run.dispatcher import placement_options
 from multikueued.run.ocm_workers import profile_settings, spoke_settings
 from multikueued.settings.config import Settings
-from multikueued.settings.loading import parse_settings
+from multikueued.settings.file import parse_settings
 from tests.integration.permissions import NotGranted, granted
 from tests.runtime.fleet import until
 from tests.runtime.inventory.hub import GRANTING, USER, Hub, hub

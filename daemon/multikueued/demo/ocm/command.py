@@ -17,15 +17,15 @@ from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
 from multikueued.demo.jobs import with_kinds
-from multikueued.demo.keeping import keep
+from multikueued.demo.kept_clusters import keep
+from multikueued.demo.live_view import shown
 from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
 from multikueued.demo.ocm.pictures import print_story, story_item
-from multikueued.demo.ocm.playing import Stories
 from multikueued.demo.ocm.stories import STORIES, WORKERS
-from multikueued.demo.running import CPUS, Demo, config_of
-from multikueued.demo.showing import giving_up, problems, summary
-from multikueued.demo.watching import shown
-from multikueued.run.wiring import work
+from multikueued.demo.ocm.story_player import Stories
+from multikueued.demo.output import giving_up, problems, summary
+from multikueued.demo.run import CPUS, Demo, config_of
+from multikueued.run.daemon import work
 from multikueued.settings.config import Settings
 from multikueued.settings.inventory import OcmSettings
 from multikueued.settings.profiles import AccessProviderSettings, ClusterProfileSettings

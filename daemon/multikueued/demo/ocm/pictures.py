@@ -13,14 +13,13 @@ from rich.text import Text
 
 from multikueue import ObjectKey
 from multikueued.demo.gantt import gantt
-from multikueued.demo.ocm.playing import Played
 from multikueued.demo.ocm.stories import LABEL, STORIES, Story, score_of
-from multikueued.demo.showing import item
-from multikueued.demo.tally import Stay, Tally
-from multikueued.demo.tally import Story as JobStory
+from multikueued.demo.ocm.story_player import Played
+from multikueued.demo.output import item
+from multikueued.demo.tally import JobRecord, Tally, WorkerStay
 
 
-def print_story(console: Console, played: Played, jobs: Sequence[JobStory], workers: Sequence[str]) -> None:
+def print_story(console: Console, played: Played, jobs: Sequence[JobRecord], workers: Sequence[str]) -> None:
     """Print the picture of a story."""
     story = played.story
     console.print()
@@ -67,7 +66,7 @@ def _chosen(story: Story, worker: str) -> str:
 
 
 def bars(
-    played: Played, jobs: Sequence[JobStory], workers: Sequence[str], width: int, *, colours: bool = True
+    played: Played, jobs: Sequence[JobRecord], workers: Sequence[str], width: int, *, colours: bool = True
 ) -> list[Text]:
     """A bar for each job, and above them one for the config where it lists one cluster at a time."""
     tally = Tally()
@@ -76,7 +75,7 @@ def bars(
         end = max((job.ended or 0.0 for job in jobs), default=0.0) - played.since
         for stay in listed:
             stay.until = end if stay.until is None else min(stay.until, end)
-        row = JobStory(jobs[0].kind, ObjectKey("", "Placement"), 0.0, 0.0, ended=end, stays=listed)
+        row = JobRecord(jobs[0].kind, ObjectKey("", "Placement"), 0.0, 0.0, ended=end, stays=listed)
         tally.stories[jobs[0].kind.resource, row.key.name] = row
     for job in jobs:
         tally.stories[job.kind.resource, job.key.name] = attrs.evolve(
@@ -88,11 +87,11 @@ def bars(
     return gantt(tally, workers, width, colours=colours)
 
 
-def _shifted(stay: Stay, by: float) -> Stay:
-    return Stay(stay.worker, max(0.0, stay.since - by), None if stay.until is None else max(0.0, stay.until - by))
+def _shifted(stay: WorkerStay, by: float) -> WorkerStay:
+    return WorkerStay(stay.worker, max(0.0, stay.since - by), None if stay.until is None else max(0.0, stay.until - by))
 
 
-def outcome(story: Story, jobs: Sequence[JobStory]) -> str:
+def outcome(story: Story, jobs: Sequence[JobRecord]) -> str:
     """What came of it, in a sentence or two."""
     first = [job for job in jobs if story.later is None or (job.key.name, 1) not in story.later.jobs]
     counts = {name: sum(name in job.clusters for job in first) for name in sorted({job.cluster for job in first})}
@@ -106,7 +105,7 @@ def outcome(story: Story, jobs: Sequence[JobStory]) -> str:
     return f"{said}, and after the change {len(later)} on {there}. {'; '.join(stayed)}, where it ran."
 
 
-def story_item(played: Played, jobs: Sequence[JobStory]) -> dict[str, Any]:
+def story_item(played: Played, jobs: Sequence[JobRecord]) -> dict[str, Any]:
     """One story in the object that `--json` prints."""
     return {
         "placement": played.story.name,
@@ -117,6 +116,6 @@ def story_item(played: Played, jobs: Sequence[JobStory]) -> dict[str, Any]:
     }
 
 
-def _stay(stay: Stay) -> Mapping[str, Any]:
+def _stay(stay: WorkerStay) -> Mapping[str, Any]:
     until = None if stay.until is None else round(stay.until, 3)
     return {"cluster": stay.worker, "since_s": round(stay.since, 3), "until_s": until}

@@ -8,7 +8,7 @@ from typing import Final
 
 from multikueued.doctor.facts import Facts, Permission
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.workers.connecting import digest_in_use
+from multikueued.workers.connection_wait import digest_in_use
 
 SOON: Final = timedelta(days=7)
 """Credentials that expire within it are a warning."""

@@ -14,7 +14,7 @@ from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports import remedies
-from multikueued.reports.explaining import Seen, explain
+from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import type_name

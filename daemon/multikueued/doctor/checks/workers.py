@@ -53,6 +53,19 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, f"the user of its kubeconfig may not {lacking}", {"worker": worker.name})
 
 
+@on_worker(
+    "worker-takes-anybody",
+    Severity.WARNING,
+    "who may create jobs in a namespace here runs pods in the namespace of that name there, with its service accounts",
+    "apply what multikueue rbac worker --binding prints, and annotate its namespaces: docs/security.md",
+)
+def takes_anybody(facts: Facts) -> Iterator[Spot]:
+    """With `managerName`, a worker has no policy by which its namespaces say whose copies they take."""
+    for worker in facts.workers.values():
+        if worker.takes_anybody:
+            yield Spot(worker.name, "no ValidatingAdmissionPolicy there asks its namespaces whose copies they take")
+
+
 @on_worker("worker-without-kueue", Severity.ERROR, "nobody there admits anything", "install Kueue 0.15 or later there")
 def without_kueue(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve Kueue's kinds in v1beta2."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import Place, Request
+from multikueue.core.dispatchers.scored.facts import Place, ResourceRequest
 from multikueue.core.model.names import ObjectKey
 
 Age: TypeAlias = tuple[datetime, str, ObjectKey]
@@ -45,7 +45,7 @@ class Entry:
     """Kueue's queue timestamp."""
     reserved: datetime
     """When it got its quota."""
-    request: Request
+    request: ResourceRequest
     places: tuple[Place, ...]
     """Where it could go: what passes the filter, best first."""
     offered: tuple[Place, ...] = ()

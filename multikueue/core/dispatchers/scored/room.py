@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, Request
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, ResourceRequest
 
 UNLIMITED: Final = 1 << 100
 """More than any amount."""
@@ -159,7 +159,7 @@ def _sums(node: Node, key: Flavored, members: Iterable[Sums]) -> Sums:
     return Sums(subtree, used, local, quota.borrowing, node.parent)
 
 
-def placed(request: Request, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
+def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
     """What a request would take where each pod set gets one flavor per resource group, the first that fits; None: it
     fits in none. Resources that no group covers are not counted: see `unknown`."""
     taken: dict[Flavored, int] = {}
@@ -177,7 +177,7 @@ def placed(request: Request, groups: Iterable[Group], free: FlavorAmounts) -> di
     return taken
 
 
-def unknown(request: Request, groups: Iterable[Group]) -> frozenset[str]:
+def unknown(request: ResourceRequest, groups: Iterable[Group]) -> frozenset[str]:
     """Resources that only one side has: that the queue does not cover, `pods` apart, which it need not."""
     covered = frozenset[str]().union(*(group.resources for group in groups))
     asked = {name for pod_set in request.pod_sets for name, amount in pod_set.needs.items() if amount}

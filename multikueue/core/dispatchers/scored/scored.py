@@ -11,11 +11,11 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.filtering import REFUSED_FOR, Tier
-from multikueue.core.dispatchers.scored.giving_up import give_up, remaining
+from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
+from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
-from multikueue.core.dispatchers.scored.state import Refusal, State
+from multikueue.core.dispatchers.scored.state import QueueRefusal, State
 from multikueue.core.dispatchers.scored.view import View, claim, entry, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
@@ -171,7 +171,7 @@ def _state(workload: Json, candidates: Candidates, said: State | None, now: date
     return said
 
 
-def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[Refusal, ...]:
+def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[QueueRefusal, ...]:
     """The refusals that count, with those that the copies tell now."""
     here = {worker.name: worker.queue.generation for worker in candidates.workers if worker.queue is not None}
     known = [
@@ -181,7 +181,7 @@ def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[Refus
     ]
     told = {one.worker for one in known}
     new = [
-        Refusal(worker.name, here[worker.name], now)
+        QueueRefusal(worker.name, here[worker.name], now)
         for worker in candidates.workers
         if worker.name in here and worker.name not in told and copies.refuses(worker)
     ]

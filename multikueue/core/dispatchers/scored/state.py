@@ -21,7 +21,7 @@ _MESSAGE: Final = re.compile(
 
 
 @attrs.frozen
-class Refusal:
+class QueueRefusal:
     """A worker's Kueue has said that it will not take the Workload."""
 
     worker: str
@@ -42,7 +42,7 @@ class State:
     """How often an offer without room was taken back: each makes the wait for the next one longer."""
     asked: tuple[str, ...] = ()
     """Those that did not take it in time, while there are others to ask."""
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[QueueRefusal, ...] = ()
 
     @classmethod
     def parse(cls, message: str) -> State | None:
@@ -53,7 +53,7 @@ class State:
             return None
         parts = [part.split(" ") for part in (found["refused"] or "").split(", ") if part]
         refusals = [(one, parse_timestamp(one[2])) for one in parts if len(one) == 3]
-        refused = tuple(Refusal(one[0], one[1], at) for one, at in refusals if at is not None)
+        refused = tuple(QueueRefusal(one[0], one[1], at) for one, at in refusals if at is not None)
         offered, asked = ((found[name] or "").split() for name in ("offered", "asked"))
         return cls(since, tuple(offered), int(found["round"] or 0), tuple(asked), refused)
 

@@ -8,14 +8,14 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
-from multikueue.core.dispatchers.scored import reading
+from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.filtering import Tier, Wanted, obstacle, tier
-from multikueue.core.dispatchers.scored.narrowing import Narrowing, read
+from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.dispatchers.scored.scoring import Taste, ordered
+from multikueue.core.dispatchers.scored.score import Taste, ordered
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
@@ -50,7 +50,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     job, history = candidates.job, placements(workload)
     narrowing = read({**job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
-    wanted = Wanted(job.request, priority, narrowing, job.company, state.refused)
+    wanted = FilteredWorkload(job.request, priority, narrowing, job.company, state.refused)
     obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
     failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
     reasons = {name: why for name, why in obstacles.items() if why is not None}
@@ -84,7 +84,7 @@ def entry(
 
 def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, ...]) -> Entry | None:
     """The entry of a Workload whose workers have been looked at: see `entry`."""
-    reserved, queued = reserved_at(workload), reading.queued_at(workload)
+    reserved, queued = reserved_at(workload), kueue_objects.queued_at(workload)
     request = candidates.job.request
     if reserved is None or request is None:
         return None

@@ -17,7 +17,7 @@ from multikueue.core.inventory.names import TOKEN_LABEL
 from multikueue.core.inventory.ocm_workers import objects
 from multikueue.core.inventory.ocm_workers.objects import kubeconfig_of
 from multikueue.core.inventory.ocm_workers.readiness import expires_at, lives_too_long, obstacle
-from multikueue.core.inventory.ocm_workers.spoke import Part, Parts, Spoke, Standing
+from multikueue.core.inventory.ocm_workers.spoke import Parts, Spoke, SpokeObject, Standing
 from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, labels_of
@@ -72,7 +72,7 @@ def _not_wanted(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: dateti
     return SpokePlan(tuple(_removals(part for part in parts.all() if part.ours)), problem=spoke.why_unwanted)
 
 
-def _removals(parts: Iterable[Part]) -> Iterator[Write]:
+def _removals(parts: Iterable[SpokeObject]) -> Iterator[Write]:
     for part in parts:
         if part.seen is not None and not part.leaving:
             yield Delete(part.resource, part.seen)
@@ -106,7 +106,7 @@ def _kept_up(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: datetime)
     return SpokePlan(tuple(effects), problem=why_not, again=end if end is not None and end > now else None)
 
 
-def _ensured(part: Part, wanted: Json, *, only_metadata: bool = False) -> Iterator[Write]:
+def _ensured(part: SpokeObject, wanted: Json, *, only_metadata: bool = False) -> Iterator[Write]:
     """The request that brings one object in line, if there is any."""
     if part.standing is Standing.ABSENT:
         yield Create(part.resource, wanted)

@@ -179,7 +179,7 @@ def owner_references(resource: Resource, owners: Iterable[Json]) -> list[Json]:
 
 
 @attrs.frozen
-class Part:
+class SpokeObject:
     """One object, or its absence."""
 
     resource: Resource
@@ -205,12 +205,12 @@ class Parts:
     """All objects of a spoke."""
 
     spoke: str
-    workers: tuple[Part, ...]
+    workers: tuple[SpokeObject, ...]
     """The MultiKueueClusters that are there."""
-    secret: Part
-    older_secret: Part
-    account: Part
-    permission: Part
+    secret: SpokeObject
+    older_secret: SpokeObject
+    account: SpokeObject
+    permission: SpokeObject
     uses_secret: bool
     """Whether these settings have us write it; so the others."""
     uses_account: bool
@@ -220,11 +220,11 @@ class Parts:
     def of(cls, spoke: Spoke, settings: SpokeSettings) -> Self:
         """The parts of a spoke with these settings."""
 
-        def part(resource: Resource, seen: Json | None, in_use: bool = False) -> Part:
+        def part(resource: Resource, seen: Json | None, in_use: bool = False) -> SpokeObject:
             if resource in spoke.unserved:
-                return Part(resource, "", None, Standing.UNKNOWN)
+                return SpokeObject(resource, "", None, Standing.UNKNOWN)
             found = standing(seen, resource, spoke.name, spoke.uid, settings.owner, settings.adopt)
-            return Part(resource, name_of(seen) if seen is not None else "", seen, found, in_use)
+            return SpokeObject(resource, name_of(seen) if seen is not None else "", seen, found, in_use)
 
         return cls(
             spoke.name,
@@ -238,18 +238,18 @@ class Parts:
             uses_permission=settings.rules is not None,
         )
 
-    def all(self) -> Iterator[Part]:
+    def all(self) -> Iterator[SpokeObject]:
         """In the order in which they are deleted: workers before what they are reached by."""
         yield from self.workers
         yield from (self.secret, self.older_secret, self.account, self.permission)
 
-    def needed(self) -> Iterator[Part]:
+    def needed(self) -> Iterator[SpokeObject]:
         """Those under whose names the settings have us write; nobody else's may be there."""
         yield from self.workers
         used = (self.uses_secret, self.uses_account, self.uses_permission)
         yield from (part for part, yes in zip((self.secret, self.account, self.permission), used, strict=True) if yes)
 
-    def kept_workers(self) -> list[Part]:
+    def kept_workers(self) -> list[SpokeObject]:
         """The workers to keep up: the one of the spoke's name, or those that the recipe of 2024 named otherwise.
 
         One cluster must not become two workers: the copies that one of them has would be strange to the other, and be
@@ -258,10 +258,10 @@ class Parts:
         own = [part for part in self.workers if part.name == self.spoke]
         others = [part for part in self.workers if part.name != self.spoke]
         if own or not others:
-            return own or [Part(MULTIKUEUE_CLUSTER, self.spoke, None, Standing.ABSENT)]
+            return own or [SpokeObject(MULTIKUEUE_CLUSTER, self.spoke, None, Standing.ABSENT)]
         return [part for part in others if part.in_use]
 
-    def names(self, secret: Part) -> bool:
+    def names(self, secret: SpokeObject) -> bool:
         """Whether a worker is reached by a Secret."""
         seen = [part.seen for part in self.workers if part.seen is not None]
         return any(kubeconfig_location(worker) == secret.name for worker in seen)
@@ -269,9 +269,9 @@ class Parts:
     def only_ours(self) -> Self:
         """The same for a decision that takes over nothing; what is missing of ours it makes again."""
 
-        def mine(part: Part) -> Part:
+        def mine(part: SpokeObject) -> SpokeObject:
             kept = part.ours or part.standing is Standing.ABSENT
-            return part if kept else Part(part.resource, part.name, None, Standing.FOREIGN)
+            return part if kept else SpokeObject(part.resource, part.name, None, Standing.FOREIGN)
 
         return attrs.evolve(
             self,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, Request
+from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -45,7 +45,7 @@ def entry(
     offered: Sequence[Place] = (),
 ) -> Entry:
     """One that waits since so many seconds."""
-    at, request = NOW - timedelta(seconds=age), Request((PodSet({"gpu": gpus}),))
+    at, request = NOW - timedelta(seconds=age), ResourceRequest((PodSet({"gpu": gpus}),))
     return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered))
 
 
@@ -160,17 +160,37 @@ def test_one_of_a_priority_may_probe() -> None:
     assert made.leads(key("young"), W1)
 
 
+def test_the_next_that_may_probe_is_woken_when_its_turn_comes() -> None:
+    made = ledger(entry("asked", 4, age=30, offered=(W1,)), entry("next", 4, age=20), entry("last", 4, age=10), w1=0)
+    made.set_queue(W1, attrs.evolve(queue(0), within="LowerPriority"))
+    assert made.woken(NOW) == ()
+    made.drop(key("asked"))
+    assert made.woken(NOW) == (key("next"),)
+    made.drop(key("next"))
+    assert made.woken(NOW) == (key("last"),)
+
+
+def test_those_that_go_to_none_of_some_places_are_told_in_their_order() -> None:
+    made = ledger(
+        entry("low", 4, places=()),
+        entry("high", 4, priority=1, places=(W2,)),
+        entry("there", 4),
+        entry("asked", 4, offered=(W2,)),
+    )
+    assert made.held({W1}) == [key("high"), key("low")]
+
+
 def test_a_change_looks_at_each_kind_of_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand that are held cost no more than their forty kinds."""
     places = tuple((ClusterName(f"w{number}"), "queue") for number in range(20))
-    made, looked = Ledger(), list[Request]()
+    made, looked = Ledger(), list[ResourceRequest]()
     for place in places:
         made.set_queue(place, queue(0, ceiling=100))
     for number in range(10_000):
         made.put(entry(f"j{number}", 10 + number % 40, age=number % 50, places=places))
     made.woken(NOW)
 
-    def counted(request: Request, *arguments: Any) -> dict[tuple[str, str], int] | None:
+    def counted(request: ResourceRequest, *arguments: Any) -> dict[tuple[str, str], int] | None:
         looked.append(request)
         return placed(request, *arguments)
 

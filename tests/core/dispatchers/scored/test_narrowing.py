@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.narrowing import (
+from multikueue.core.dispatchers.scored.job_annotations import (
     NAMES,
     PREFERENCE,
     SELECTOR,

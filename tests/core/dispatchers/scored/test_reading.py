@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from multikueue.core.dispatchers.scored import reading
-from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, Request
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
 from multikueue.core.model.names import Json
 from tests.core.building import NOW, condition
 
@@ -41,7 +41,7 @@ def cohort() -> Json:
 
 def test_a_queue_and_its_cohort() -> None:
     queue = cluster_queue()
-    facts = reading.queue_facts(reading.tree([queue], [cohort()]), queue, NOW, ours_pending=1)
+    facts = kueue_objects.queue_facts(kueue_objects.tree([queue], [cohort()]), queue, NOW, ours_pending=1)
 
     assert facts.groups == (Group(frozenset({"nvidia.com/gpu"}), ("a100",)),)
     assert (facts.free[GPU], facts.ceiling[GPU], facts.nominal[GPU]) == (6_000, 9_000, 8_000)
@@ -53,16 +53,16 @@ def test_a_queue_and_its_cohort() -> None:
 def test_cohorts_that_may_not_be_read() -> None:
     queue = cluster_queue()
 
-    assert reading.tree([queue], None).available("team")[GPU] == 5_000
+    assert kueue_objects.tree([queue], None).available("team")[GPU] == 5_000
 
 
 def test_others_are_counted_from_when_they_were_first_seen() -> None:
     queue = cluster_queue()
-    tree = reading.tree([queue], [])
-    first = reading.queue_facts(tree, queue, NOW)
-    later = reading.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=first)
-    none = reading.queue_facts(tree, queue, NOW, ours_pending=3, before=first)
-    again = reading.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
+    tree = kueue_objects.tree([queue], [])
+    first = kueue_objects.queue_facts(tree, queue, NOW)
+    later = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=first)
+    none = kueue_objects.queue_facts(tree, queue, NOW, ours_pending=3, before=first)
+    again = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
 
     assert [one.others_since for one in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
 
@@ -71,13 +71,13 @@ def test_a_queue_with_more_flavors_than_a_status_lists_is_raced() -> None:
     flavors = [{"name": f"f{number}", "resources": []} for number in range(65)]
     queue = cluster_queue(resourceGroups=[{"coveredResources": ["cpu"], "flavors": flavors}])
 
-    assert reading.queue_facts(reading.tree([queue], []), queue, NOW).known is Known.TOO_MANY
+    assert kueue_objects.queue_facts(kueue_objects.tree([queue], []), queue, NOW).known is Known.TOO_MANY
 
 
 def test_a_queue_with_checks_of_its_own() -> None:
     queue = cluster_queue(admissionChecksStrategy={"admissionChecks": [{"name": "provision"}]})
 
-    assert reading.queue_facts(reading.tree([queue], []), queue, NOW).has_checks
+    assert kueue_objects.queue_facts(kueue_objects.tree([queue], []), queue, NOW).has_checks
 
 
 def test_what_a_workload_needs_is_what_the_manager_has_counted_and_the_least_of_a_range() -> None:
@@ -88,7 +88,7 @@ def test_what_a_workload_needs_is_what_the_manager_has_counted_and_the_least_of_
     ]
     workload = {"spec": {"podSets": pod_sets}, "status": {"admission": {"podSetAssignments": assigned}}}
 
-    assert reading.request(workload) == Request(
+    assert kueue_objects.request(workload) == ResourceRequest(
         (
             PodSet({"cpu": 500, "pods": 1_000}, 1),
             PodSet({"cpu": 4_000, "nvidia.com/gpu": 2_000, "pods": 2_000}, 2),
@@ -97,4 +97,4 @@ def test_what_a_workload_needs_is_what_the_manager_has_counted_and_the_least_of_
 
 
 def test_without_quota_nobody_knows_what_it_needs() -> None:
-    assert reading.request({"spec": {"podSets": [{"name": "main"}]}}) is None
+    assert kueue_objects.request({"spec": {"podSets": [{"name": "main"}]}}) is None

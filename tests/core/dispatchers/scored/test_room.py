@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.facts import Group, PodSet, Request
+from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.room import UNLIMITED, Node, Quota, Tree, placed, unknown
 
 GPU = ("a100", "gpu")
@@ -134,10 +134,10 @@ GROUP = (Group(frozenset({"cpu", "gpu"}), ("a100", "h100")),)
 def test_a_pod_set_gets_one_flavor_of_a_group(
     free: dict[tuple[str, str], int], pod_sets: list[dict[str, int]], taken: dict[tuple[str, str], int] | None
 ) -> None:
-    assert placed(Request(tuple(map(PodSet, pod_sets))), GROUP, free) == taken
+    assert placed(ResourceRequest(tuple(map(PodSet, pod_sets))), GROUP, free) == taken
 
 
 def test_what_a_queue_does_not_cover_is_unknown_and_pods_need_not_be() -> None:
-    request = Request((PodSet({"gpu": 1, "memory": 4, "tpu": 0, "pods": 1}),))
+    request = ResourceRequest((PodSet({"gpu": 1, "memory": 4, "tpu": 0, "pods": 1}),))
 
     assert unknown(request, GROUP) == {"memory"}

@@ -15,13 +15,21 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Known, PodSet, QueueFacts, Request, Running
+from multikueue.core.dispatchers.scored.facts import (
+    Group,
+    JobFacts,
+    Known,
+    PodSet,
+    QueueFacts,
+    ResourceRequest,
+    Running,
+)
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, PREFERENCE
 from multikueue.core.dispatchers.scored.ledger import Ledger
-from multikueue.core.dispatchers.scored.narrowing import NAMES, PREFERENCE
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.dispatchers.scored.scoring import COST, SPEED
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from tests.core.building import CHECK, NOW, condition, workload
@@ -56,7 +64,7 @@ class Pending:
 
     def ask(self, seconds: float = 0.0) -> Nomination:
         self.seconds += seconds
-        job = JobFacts(Request((PodSet({"gpu": self.gpus}),)), check=CHECK)
+        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK)
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()
         made["spec"]["priority"] = self.priority
@@ -342,7 +350,7 @@ def test_an_unknown_profile_changes_nothing_and_is_told() -> None:
 def test_what_the_ledger_wakes_is_offered() -> None:
     """The two use one filter: who stands in the line of a queue takes its room, or it would block all others."""
     dispatcher, ledger = Scored(), Ledger()
-    job = JobFacts(Request((PodSet({"gpu": 4}),)))
+    job = JobFacts(ResourceRequest((PodSet({"gpu": 4}),)))
     seen = Candidates((Candidate(ClusterName("w1"), queue=queue(2)),), job=job)
     made = dispatcher.entry(workload(), seen, (), NOW)
     assert made is not None
@@ -407,7 +415,7 @@ def test_it_never_widens_and_answers_the_same(
 ) -> None:
     seen = tuple(attrs.evolve(worker, nominated=worker.name in nominated) for worker in listed)
     annotations = {} if named is None else {NAMES: named}
-    job = JobFacts(Request((PodSet({"gpu": 4}),)), annotations)
+    job = JobFacts(ResourceRequest((PodSet({"gpu": 4}),)), annotations)
     candidates = Candidates(seen, tuple(nominated), message, job)
     dispatcher = Scored({"default": profile})
     answer = dispatcher.nominate(workload(), candidates, NOW)

@@ -1,0 +1,92 @@
+"""Finds the job that a command is about."""
+
+from __future__ import annotations
+
+import attrs
+
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
+from multikueue.core.model.workloads import is_finished
+from multikueue.errors import Forbidden, NotFound
+from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.commands.manager_lists import job_behind, read_objects
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
+
+
+@attrs.frozen
+class Found:
+    """The job that was asked for."""
+
+    name: str
+    """TYPE/NAME."""
+    objects: ManagerObjects
+    workload: Json | None
+    """None: Kueue has none for it."""
+    job: Json | None
+    """None: there is none, or it may not be read."""
+    not_checked: tuple[str, ...] = ()
+    """What could not be read."""
+    others: tuple[str, ...] = ()
+    """The other Workloads of the job that have not ended (LeaderWorkerSets have several), as `workload/NAME`."""
+
+    @property
+    def about(self) -> list[Json]:
+        """What events are about: the job and its Workload."""
+        return [one for one in (self.workload, self.job) if one is not None]
+
+
+async def find_job(client: ClusterClient, text: str, namespace: str, daemon_namespace: str) -> Found:
+    """Find a job by TYPE/NAME, by NAME if no other has it, or by workload/NAME.
+
+    Raises:
+        CommandError: there is none, or there are several.
+        ApiError: the manager cannot be read.
+    """
+    wanted = JobName.parse(text)
+    if not wanted.name:
+        raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
+    objects = await read_objects(client, namespace, daemon_namespace)
+    found = matching(wanted, objects.workloads)
+    names = meant(found)
+    if len(names) > 1:
+        raise CommandError(f'"{text}" is the name of several jobs: say which of {", ".join(names)}', USAGE)
+    if found:
+        going = (name_of(one) for one in found[1:] if not is_finished(one))
+        return attrs.evolve(
+            await _with_job(client, names[0], objects, found[0]), others=tuple(f"workload/{name}" for name in going)
+        )
+    job = await _without_workload(client, wanted, namespace)
+    if job is not None:
+        return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)
+    hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
+    raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
+
+
+async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> Found:
+    unread = [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
+    try:
+        return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
+    except Forbidden:
+        return Found(name, objects, workload, None, (*unread, f"the job itself: you may not get {name}"))
+
+
+async def _everywhere(client: ClusterClient) -> tuple[Json, ...]:
+    """The Workloads of all namespaces, for a hint; none if they may not be listed."""
+    try:
+        return tuple((await client.list(WORKLOAD)).items)
+    except Forbidden:
+        return ()
+
+
+async def _without_workload(client: ClusterClient, wanted: JobName, namespace: str) -> Json | None:
+    """The job of that name, though Kueue has no Workload for it. A NAME alone is taken for that of a Job."""
+    resource = resource_of(wanted.type or "job")
+    if resource is None:
+        return None
+    try:
+        return await client.get(resource, ObjectKey(namespace, wanted.name))
+    except (NotFound, Forbidden):
+        return None

@@ -1,0 +1,155 @@
+"""Reads what reports are made of from the manager: some lists, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    CONFIG_MAP,
+    EVENT,
+    LEASE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    WORKLOAD,
+)
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.workloads import has_members, owner
+from multikueue.errors import ApiError, Forbidden, NotFound
+from multikueue.protocols import Reader
+from multikueued.clusters import ClusterClient
+from multikueued.doctor.published import NAME as FINDINGS
+from multikueued.reports.events import EventReport, event_reports
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.typenames import resource_of
+from multikueued.settings.config import LeaderElectionSettings
+
+LEASE_NAME = LeaderElectionSettings().lease_name
+
+
+@attrs.define(eq=False)
+class ManagerLists:
+    """The lists of one report; they are read at the same time."""
+
+    client: Reader
+    found: dict[Resource, tuple[Json, ...]] = attrs.field(factory=dict)
+    lease: Json | None = None
+    findings: Json | None = None
+    error: ApiError | None = None
+
+    async def list(self, resource: Resource, namespace: str) -> None:
+        """Read one list. Of several errors the first is kept: one is enough for people."""
+        try:
+            self.found[resource] = tuple((await self.client.list(resource, namespace=namespace)).items)
+        except ApiError as error:
+            self.error = self.error or error
+
+    async def read_lease(self, namespace: str) -> None:
+        """Read the daemon's Lease, if there is one and it may be read."""
+        self.lease = await self._one(LEASE, ObjectKey(namespace, LEASE_NAME))
+
+    async def read_findings(self, namespace: str) -> None:
+        """Read what the daemon has published of workers, if it has and it may be read."""
+        self.findings = await self._one(CONFIG_MAP, ObjectKey(namespace, FINDINGS))
+
+    async def _one(self, resource: Resource, key: ObjectKey) -> Json | None:
+        try:
+            return await self.client.get(resource, key)
+        except (NotFound, Forbidden):
+            return None
+        except ApiError as error:
+            self.error = self.error or error
+            return None
+
+
+async def read_objects(client: Reader, namespace: str = "", daemon_namespace: str = "") -> ManagerObjects:
+    """Read the manager's objects.
+
+    Args:
+        client: of the manager.
+        namespace: of Workloads and LocalQueues; empty: all.
+        daemon_namespace: where the Lease and what the daemon publishes are; empty: it does not matter.
+
+    Raises:
+        ApiError: one of the lists cannot be read.
+    """
+    reading = ManagerLists(client)
+    async with anyio.create_task_group() as tasks:
+        for resource in (ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER, CLUSTER_QUEUE):
+            tasks.start_soon(reading.list, resource, "")
+        for resource in (LOCAL_QUEUE, WORKLOAD):
+            tasks.start_soon(reading.list, resource, namespace)
+        if daemon_namespace:
+            tasks.start_soon(reading.read_lease, daemon_namespace)
+            tasks.start_soon(reading.read_findings, daemon_namespace)
+    if reading.error is not None:
+        raise reading.error
+    found = reading.found
+    return ManagerObjects(
+        workloads=found[WORKLOAD],
+        checks=found[ADMISSION_CHECK],
+        configs=found[MULTIKUEUE_CONFIG],
+        clusters=found[MULTIKUEUE_CLUSTER],
+        cluster_queues=found[CLUSTER_QUEUE],
+        local_queues=found[LOCAL_QUEUE],
+        lease=reading.lease,
+        findings=reading.findings,
+    )
+
+
+async def job_resource(client: ClusterClient, gvk: GVK) -> Resource | None:
+    """The resource of a job kind; None if the manager does not serve it."""
+    known = resource_of(gvk.kind.lower())
+    if known is not None and known.gvk == gvk:
+        return known
+    served = await client.discover(gvk)
+    return Resource(gvk, served.plural) if served is not None else None
+
+
+async def job_behind(client: ClusterClient, workload: Json) -> Json | None:
+    """The job behind a Workload; None if there is none.
+
+    Raises:
+        Forbidden: it may not be read.
+    """
+    found = owner(workload)
+    if found is None or has_members(workload):
+        return None
+    resource = await job_resource(client, found.gvk)
+    try:
+        key = ObjectKey(ObjectKey.of(workload).namespace, found.name)
+        return await client.get(resource, key) if resource is not None else None
+    except NotFound:
+        return None
+
+
+async def events_of(client: Reader, about: Sequence[Json]) -> tuple[EventReport, ...]:
+    """The events about objects of one namespace.
+
+    Raises:
+        ApiError: they cannot be read.
+    """
+    namespace = ObjectKey.of(about[0]).namespace if about else ""
+    listed = await client.list(EVENT, namespace=namespace)
+    return event_reports(listed.items, about)
+
+
+async def workloads_of_labelled_jobs(
+    client: ClusterClient, workloads: Iterable[Json], selector: str, namespace: str
+) -> list[Json]:
+    """The Workloads whose jobs have labels that a selector takes.
+
+    Kueue copies few labels of a job to its Workload, so the jobs themselves are asked, one list for each kind.
+    """
+    owners = [(one, found) for one in workloads if (found := owner(one)) is not None]
+    taken: set[tuple[GVK, ObjectKey]] = set()
+    for gvk in sorted({found.gvk for _, found in owners}):
+        if (resource := await job_resource(client, gvk)) is not None:
+            listed = await client.list(resource, namespace=namespace, label_selector=selector)
+            taken.update((gvk, ObjectKey.of(job)) for job in listed.items)
+    return [one for one, found in owners if (found.gvk, ObjectKey(ObjectKey.of(one).namespace, found.name)) in taken]

@@ -1,0 +1,167 @@
+"""Reports as text for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from multikueued.commands.tables import age, listed, paint, paragraph, table, until
+from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Explanation
+from multikueued.reports.jobs import JobReport
+from multikueued.reports.remedies import Finding
+from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.workers import WorkerReport
+
+
+def jobs_table(
+    jobs: Sequence[JobReport], now: datetime, width: int | None, *, wide: bool, everywhere: bool, users: bool
+) -> list[str]:
+    """One line for each job.
+
+    Args:
+        jobs: to show.
+        now: for their ages.
+        width: of the terminal; None: nothing is cut.
+        wide: with more columns.
+        everywhere: with the namespace.
+        users: with the user.
+    """
+    columns = [*(["NAMESPACE"] if everywhere else []), "JOB", "CLUSTER", "STATE", "AGE", *(["USER"] if users else [])]
+    columns += ["QUEUE", "CLUSTERQUEUE", "OFFERED", "SINCE", "WORKLOAD"] if wide else []
+    rows = []
+    for job in jobs:
+        row = [*([job.namespace] if everywhere else []), job.job, job.worker or "-", str(job.state)]
+        row += [age(job.created, now), *([job.user or "-"] if users else [])]
+        if wide:
+            offered = ",".join(job.offered_to) or "-"
+            row += [job.queue or "-", job.cluster_queue or "-", offered, age(job.since, now), job.workload]
+        rows.append([*row, job.reason])
+    return table([*columns, "REASON"], rows, width)
+
+
+def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | None, *, wide: bool) -> list[str]:
+    """One line for each worker."""
+    columns = [
+        "WORKER",
+        "STATE",
+        "SINCE",
+        "RUNNING",
+        "WAITING",
+        "USED",
+        "QUOTA",
+        *(["CHECKS", "ATTEMPTS"] if wide else []),
+    ]
+    rows = []
+    for one in workers:
+        state = f"{one.state},Cordoned" if one.cordoned else one.state
+        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used), quota(one)]
+        row += [",".join(one.checks) or "-", str(one.attempts)] if wide else []
+        rows.append([*row, one.error])
+    return table([*columns, "ERROR"], rows, width)
+
+
+def quota(worker: WorkerReport) -> str:
+    """What of a worker's quota is in use: `cpu 3/8`, or that nobody knows."""
+    found = worker.quota
+    return "not checked" if found.at is None else listed(found.used, found.total)
+
+
+def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list[str]:
+    """The whole status."""
+    queues = [
+        [one.name, str(one.queued), str(one.waiting), str(one.running), listed(one.used, one.total), one.message]
+        for one in status.queues
+    ]
+    return [
+        *paragraph(daemon_line(status.daemon, status.now), width or 1_000),
+        "",
+        *(workers_table(status.workers, status.now, width, wide=wide) if status.workers else ["No worker clusters."]),
+        "",
+        *(
+            table(["QUEUE", "QUEUED", "WAITING", "RUNNING", "USED/TOTAL", ""], queues, width)
+            if queues
+            else ["No queues."]
+        ),
+        "",
+        totals_line(status),
+        *_findings(status.findings, width or 100),
+    ]
+
+
+def daemon_line(daemon: DaemonReport, now: datetime) -> str:
+    """Who dispatches."""
+    if not daemon.seen:
+        return "Daemon: there is no Lease, or it may not be read: whether it runs is not checked."
+    if not daemon.alive:
+        return f"Daemon: nobody leads; the Lease was renewed {age(daemon.renewed, now)} ago."
+    return f"Daemon: {daemon.leader} leads, and was heard {age(daemon.renewed, now)} ago."
+
+
+def totals_line(status: StatusReport) -> str:
+    """How many jobs are in which state."""
+    states = ", ".join(f"{count} {state}" for state, count in status.totals.items())
+    return f"Jobs: {sum(status.totals.values())}{f' ({states})' if states else ''}"
+
+
+def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str]:
+    """The whole explanation."""
+    job = found.job
+    *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}", width)
+    lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(found.summary, width), ""]
+    chain = [[link.kind, link.name or "-", link.state, link.told] for link in found.chain]
+    lines += table(["CHAIN", "NAME", "STATE", "SAYS"], chain, width, wrapped=True)
+    if found.workers:
+        answers = [[one.worker, one.state, one.told] for one in found.workers]
+        lines += ["", *table(["WORKER", "STATE", "SAYS"], answers, width, wrapped=True)]
+    if found.others:
+        lines += ["", *paragraph(f"The job has other Workloads, too: {', '.join(found.others)}.", width)]
+    if found.placements:
+        placed = [
+            [one.worker, _moment(one.since), _moment(one.until) if one.until else "now", one.why]
+            for one in found.placements
+        ]
+        lines += ["", *table(["RAN ON", "FROM", "UNTIL", "WHY IT LEFT"], placed, width, wrapped=True)]
+    if found.next:
+        lines += ["", "What happens next:"]
+        for step in found.next:
+            at = f"{until(step.at, now)}: " if step.at is not None else ""
+            lines += paragraph(at + step.text, width, first="- ", rest="  ")
+    lines += _findings(found.findings, width)
+    if found.not_checked:
+        lines += ["", *paragraph(f"Not checked: {'; '.join(found.not_checked)}.", width)]
+    return lines
+
+
+def _findings(findings: Iterable[Finding], width: int) -> list[str]:
+    listed_findings = list(findings)
+    lines: list[str] = []
+    for title, blocking in (("What to do:", True), ("Noticed beside that:", False)):
+        chosen = [one for one in listed_findings if one.blocking is blocking]
+        lines += ["", title] if chosen else []
+        for one in chosen:
+            lines += finding_lines(one, width)
+    return lines
+
+
+def finding_lines(finding: Finding, width: int) -> list[str]:
+    """What is wrong, the words that say so, and the remedy."""
+    lines = paragraph(f"{finding.where}: {finding.why}", width, first="- ", rest="  ")
+    if finding.told and finding.told not in finding.why:
+        lines += paragraph(f'it says: "{finding.told}"', width, first="  ", rest="  ")
+    return lines + paragraph(finding.remedy, width, first="  → ", rest="    ")
+
+
+def events_lines(events: Sequence[EventReport], now: datetime, width: int, *, wide: bool) -> list[str]:
+    """Two or more lines for each event or series: when, how often and about what; then the whole note."""
+    lines: list[str] = []
+    for one in events:
+        often = f", {one.count} times, last {age(one.last, now)} ago" if one.count > 1 else ""
+        by = f" by {one.source}, reason {one.reason}" if wide else ""
+        lines += paragraph(f"{_moment(one.first)}  {one.type}  {one.object}{often}{by}", width, rest="    ")
+        lines += paragraph(one.note, width, first="    ", rest="    ")
+    return lines or ["No events."]
+
+
+def _moment(moment: datetime | None) -> str:
+    return "-" if moment is None else f"{moment:%m-%d %H:%M:%SZ}"

@@ -1,0 +1,137 @@
+"""Runs a demo: submits jobs to sandbox clusters, follows them, and waits for their end."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Final
+
+import anyio
+import attrs
+import orjson
+
+from multikueue import Informer, Json, KubeClient, NotFound, ObjectKey, parse_worker_kubeconfig
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.kube import ClusterConfig
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
+from multikueued.demo.jobs import Submission
+from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Tally
+
+SETTLE_TIMEOUT: Final = 10.0
+"""Seconds until the copies are gone after the last job has ended; it takes less than one."""
+SERVING_TIME: Final = 2.0
+"""Seconds for which a job that does not end by itself runs."""
+CPUS: Final = 4
+"""CPUs of each worker: a few jobs fit, the rest wait in the queue."""
+
+
+@attrs.define(eq=False)
+class Demo:
+    """A demo: its clusters, and what has been seen of its jobs."""
+
+    sandbox: Sandbox
+    tally: Tally = attrs.field(factory=Tally)
+    started: float = attrs.field(factory=anyio.current_time)
+    _changed: anyio.Event = attrs.field(factory=anyio.Event)
+
+    @classmethod
+    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int) -> Demo:
+        """A demo that has not started; see `multikueue demo --help` for the arguments."""
+        runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
+        options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=port)
+        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return anyio.current_time() - self.started
+
+    async def submit(self, jobs: Iterable[Submission]) -> None:
+        """Create the jobs on the manager, as a user would."""
+        async with self._user() as client:
+            for job in jobs:
+                self.tally.submitted(job, self.elapsed)
+                for obj in job.objects:
+                    await client.create(job.kind.resource, obj)
+
+    async def retire(self) -> None:
+        """Delete jobs that do not end by themselves, `SERVING_TIME` after they run; until cancelled."""
+        async with self._user() as client, anyio.create_task_group() as tasks:
+            while True:
+                changed = self._changed
+                for story in self.tally.stories.values():
+                    if story.ready and story.serves and not story.retired:
+                        story.retired = True
+                        tasks.start_soon(self._delete, client, story)
+                await changed.wait()
+
+    async def _delete(self, client: KubeClient, story: JobRecord) -> None:
+        await anyio.sleep(SERVING_TIME)
+        for name in list(story.objects):
+            key = ObjectKey(story.key.namespace, name)
+            with suppress(NotFound):
+                await client.delete(story.kind.resource, key, propagation="Background")
+
+    def _user(self) -> KubeClient:
+        return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
+
+    async def follow(self, cluster: SandboxCluster) -> None:
+        """Follow the jobs and Workloads of a cluster until cancelled, as a user with its kubeconfig can."""
+        worker = "" if cluster is self.sandbox.manager else cluster.name
+        client = KubeClient(config_of(cluster.kubeconfig), name=cluster.name)
+        async with client, anyio.create_task_group() as tasks:
+            for kind in (None, *self.sandbox.kinds):
+                resource, saw = kind.resource if kind else WORKLOAD, functools.partial(self._saw, worker, kind)
+                informer = Informer(client, resource, label_selector=ORIGIN_LABEL if worker else "", on_change=saw)
+                tasks.start_soon(informer.run)
+
+    async def follow_workers(self) -> None:
+        """Follow which workers the manager can reach, until cancelled."""
+        async with self._user() as client:
+            await Informer(client, MULTIKUEUE_CLUSTER, on_change=self._saw_worker).run()
+
+    def _saw_worker(self, key: ObjectKey, _: Json | None, new: Json | None) -> None:
+        active = condition(new or {}, "Active")
+        if active is not None:
+            self.tally.saw_worker(key.name, active["status"] == "True", self.elapsed)
+            self.noticed()
+
+    async def wait(self) -> None:
+        """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""
+        while not self.tally.all_ended:
+            await self._changed.wait()
+        with anyio.move_on_after(SETTLE_TIMEOUT):
+            while self.tally.leftovers:
+                await self._changed.wait()
+
+    def _saw(self, worker: str, kind: SandboxKind | None, key: ObjectKey, _: Json | None, new: Json | None) -> None:
+        """An object was added, changed or deleted; `worker` is empty for the manager, `kind` is None for a Workload."""
+        tally = self.tally
+        if worker:
+            tally.saw_copy(worker, kind.name if kind else WORKLOAD_KIND, key, new)
+        if kind is not None and not worker:
+            tally.saw_job(kind, new, key.name, self.elapsed)
+        elif kind is not None and new is not None:
+            tally.saw_running(worker, kind, new)
+        elif new is not None and not worker:
+            tally.saw_workload(new, self.elapsed)
+        elif new is not None:
+            tally.saw_offer(worker, new)
+        self.noticed()
+
+    def noticed(self) -> None:
+        """Something has changed: whoever waits looks again."""
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def changed(self) -> None:
+        """Wait for the next event."""
+        await self._changed.wait()
+
+
+def config_of(kubeconfig: Json) -> ClusterConfig:
+    """The configuration of a client."""
+    return parse_worker_kubeconfig(orjson.dumps(kubeconfig))

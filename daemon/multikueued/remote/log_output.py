@@ -1,0 +1,240 @@
+"""Shows the logs of a job's pods on one worker: one after the other, or all as they come.
+
+A stream that breaks, or is silent for long, is asked for again from its last line. A pod's log is shown only if the
+pod has been seen with the same UID after the stream was opened: a request for a log names a pod, and no UID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+import anyio.abc
+import attrs
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of, uid
+from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
+from multikueue.kube.log_stream import LogLine, at_once
+from multikueue.kube.requests import LogQuery
+from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.remote.pod_lookup import WorkerPods, why_no_pods
+from multikueued.remote.pods import container_of, has_ended, in_order, next_shown
+from multikueued.remote.worker_access import told_of
+
+POLL: Final = 2.0
+"""See `Wanted.every`."""
+MAX_STREAMS: Final = 64
+"""Logs that are followed at a time."""
+
+
+class ReplacedError(Exception):
+    """The pod is gone, or another has its name."""
+
+
+@attrs.frozen
+class LogSelection:
+    """Which logs are shown, and how."""
+
+    all_pods: bool = False
+    container: str = ""
+    since_seconds: int = 0
+    tail: int | None = None
+    show: Callable[[str], None] = print
+    """Shows a line of a log."""
+    tell: Callable[[str], None] = print
+    """Shows a line of our own."""
+    pause: Callable[[], Awaitable[None]] = at_once
+    """Awaited before more of a log is read: whoever is shown it may be slow."""
+    timestamps: bool = False
+    """Whether each line of a log begins with its time."""
+    max_streams: int = MAX_STREAMS
+    every: float = POLL
+    """Seconds between two looks at the pods of a job that is followed, and at the manager's Workload."""
+    told: Callable[[str, ApiError], str] = told_of
+    """Words for what a worker answers, by its name."""
+
+
+@attrs.define
+class Position:
+    """How far a pod's log has been shown."""
+
+    time: str = ""
+    """Of the last line, as the server wrote it."""
+    _same: int = attrs.field(default=0, init=False)
+    """How many lines of that time have been shown."""
+    _skip: int = attrs.field(default=0, init=False)
+
+    def query(self, wanted: LogSelection, container: str, *, follow: bool) -> LogQuery:
+        """What to ask for."""
+        self._skip = self._same
+        if self.time:
+            return LogQuery(container, follow, since=f"{self.time[:19]}{_zone(self.time)}")
+        return LogQuery(container, follow, wanted.since_seconds, tail=wanted.tail)
+
+    def is_new(self, line: LogLine) -> bool:
+        """Whether a line has not been shown yet; it counts as shown from now on."""
+        if not line.time:
+            return True
+        if _sortable(line.time) < _sortable(self.time):
+            return False
+        if line.time == self.time:
+            if self._skip:
+                self._skip -= 1
+                return False
+            self._same += 1
+            return True
+        self.time, self._same, self._skip = line.time, 1, 0
+        return True
+
+
+def _zone(time: str) -> str:
+    """`Z` or the offset: what follows the seconds and their fraction."""
+    return time[19:].lstrip(".0123456789") or "Z"
+
+
+def _sortable(time: str) -> tuple[str, str]:
+    """Times of one node compare as texts: they have one offset."""
+    fraction = time[19:].removesuffix(_zone(time)).lstrip(".")
+    return time[:19], fraction.ljust(9, "0")
+
+
+@attrs.define(eq=False)
+class LogShower:
+    """Shows the logs of one job on one worker."""
+
+    pods: WorkerPods
+    wanted: LogSelection
+    positions: dict[str, Position] = attrs.field(factory=dict)
+    """By the pod's UID."""
+    is_over: Callable[[], bool] = lambda: False
+    """Whether the job goes on nowhere: what is there is shown, and then it ends."""
+    _shown: list[Json] = attrs.field(factory=list, init=False)
+    _open: set[str] = attrs.field(factory=set, init=False)
+    """UIDs of the pods whose logs are being shown."""
+    _away: bool = attrs.field(default=False, init=False)
+    """Whether it was told that the worker does not answer, since it last did."""
+
+    async def show(self) -> None:
+        """Show what there is, pod by pod.
+
+        Raises:
+            CommandError: there are no pods, or the one pod has no log yet.
+            ApiError: the worker cannot be read.
+        """
+        found = in_order((await self.pods.now()).pods)
+        if not found:
+            raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
+        if len(found) > 1 and not self.wanted.all_pods:
+            self.wanted.tell(f"{len(found)} pods; this is the log of {name_of(found[0])} (--all-pods shows all)")
+        for pod in found if self.wanted.all_pods else found[:1]:
+            await self.wanted.pause()  # each may be worth a line of our own, without a log
+            try:
+                await self._read(pod, follow=False)
+            except Invalid as error:
+                if not self.wanted.all_pods:
+                    raise CommandError(f"there is no log yet: {error}", NOT_FOUND) from error
+                self.wanted.tell(str(error))
+            except (NotFound, ReplacedError):
+                self.wanted.tell(f"pod {name_of(pod)} is gone")
+
+    async def follow(self) -> None:
+        """Show logs as they come, of pods that are still to be made, too, until the job is over.
+
+        Raises:
+            CommandError: the worker refuses, or nothing was there when the job was over.
+        """
+        async with anyio.create_task_group() as tasks:
+            while True:
+                over = self.is_over()
+                try:
+                    found = (await self.pods.now()).pods
+                except ApiError as error:
+                    self._tell(error)
+                    if over:
+                        return
+                else:
+                    self._away = False
+                    self._start(found, tasks)
+                    if over and not self._open:
+                        self._check_something_was_there()
+                        return
+                await anyio.sleep(self.wanted.every)
+
+    def _check_something_was_there(self) -> None:
+        if not self.positions:
+            raise CommandError(why_no_pods(self.pods.sought, copied=self.pods.copied), NOT_FOUND)
+
+    def _start(self, found: tuple[Json, ...], tasks: anyio.abc.TaskGroup) -> None:
+        room = self.wanted.max_streams - len(self._open)
+        if self._open and not self.wanted.all_pods:
+            return
+        for pod in next_shown(found, self._shown, all_pods=self.wanted.all_pods)[:room]:
+            self._shown.append(pod)
+            self._open.add(uid(pod))
+            tasks.start_soon(self._follow, pod)
+
+    async def _follow(self, pod: Json) -> None:
+        try:
+            while True:
+                ended = has_ended(pod) or self.is_over()
+                try:
+                    await self._read(pod, follow=not ended)
+                    if ended:
+                        return
+                except (NotFound, ReplacedError):
+                    return
+                except Invalid as error:  # it has not started yet
+                    if ended:
+                        self.wanted.tell(str(error))
+                        return
+                except ApiError as error:
+                    if not self._is_silence(error):
+                        self._tell(error)
+                    if ended:
+                        return
+                await anyio.sleep(self.wanted.every)
+                pod = next((one for one in self.pods.found.pods if uid(one) == uid(pod)), pod)
+        finally:
+            self._open.discard(uid(pod))
+
+    def _is_silence(self, error: ApiError) -> bool:
+        """Whether a stream only had nothing to say for long: it is asked for again."""
+        return isinstance(error, DeadlineExceeded)
+
+    def _tell(self, error: ApiError) -> None:
+        """Tell what goes wrong, once; go on only if it may pass.
+
+        Raises:
+            CommandError: it does not pass by itself.
+        """
+        worker = self.pods.sought.worker
+        if not error.retryable:
+            raise CommandError(self.wanted.told(worker, error), NOT_REACHABLE) from error
+        if not self._away:
+            self._away = True
+            self.wanted.tell(f"{self.wanted.told(worker, error)}; trying again")
+
+    async def _read(self, pod: Json, *, follow: bool) -> None:
+        """Show one log from where it was left.
+
+        Raises:
+            ReplacedError: the pod is not there any more.
+            ApiError: the stream broke.
+        """
+        position = self.positions.setdefault(uid(pod), Position())
+        container = container_of(pod, self.wanted.container)
+        prefix = f"[{self.pods.sought.worker}/{name_of(pod)}] " if self.wanted.all_pods else ""
+
+        async def check() -> None:
+            if not await self.pods.is_still_there(pod):
+                raise ReplacedError
+
+        def show(line: LogLine) -> None:
+            if position.is_new(line):
+                time = f"{line.time} " if self.wanted.timestamps else ""
+                self.wanted.show(time + prefix + line.text)
+
+        query = position.query(self.wanted, container, follow=follow)
+        await self.pods.client.pod_log(ObjectKey.of(pod), query, show, on_open=check, pause=self.wanted.pause)

@@ -1,0 +1,94 @@
+"""Follows a job from worker to worker: the manager's Workload says where it is."""
+
+from __future__ import annotations
+
+import anyio
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.errors import ApiError
+from multikueued.commands.exits import NOT_FOUND, CommandError
+from multikueued.remote.log_output import LogSelection, LogShower, Position
+from multikueued.remote.placed_job import PlacedJob
+from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
+
+
+@attrs.define(eq=False)
+class Follower:
+    """Shows the logs of a job wherever it is, until it has ended."""
+
+    places: JobLocator
+    wanted: LogSelection
+    _positions: dict[str, Position] = attrs.field(factory=dict, init=False)
+    _worker: str = attrs.field(default="", init=False)
+    """Where it was last."""
+    _over: bool = attrs.field(default=False, init=False)
+    """Whether it has ended, or is gone."""
+    _told: str = attrs.field(default="", init=False)
+
+    async def run(self) -> None:
+        """Follow the job.
+
+        Raises:
+            CommandError: there is no such job, or a worker cannot be asked.
+            ApiError: the manager cannot be read.
+        """
+        while (sought := await self._next_place()) is not None:
+            if self._worker and self._worker != sought.worker:
+                self.wanted.tell(f'{sought.job} has moved from worker cluster "{self._worker}" to "{sought.worker}"')
+            self._worker = sought.worker
+            async with self.places.client(sought.worker) as client:
+                shower = LogShower(WorkerPods(client, sought), self.wanted, self._positions, lambda: self._over)
+                if await self._follow_there(shower):
+                    return
+
+    async def _follow_there(self, shower: LogShower) -> bool:
+        """Show what comes from one worker; returns whether the job is over."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._watch, shower.pods, tasks.cancel_scope)
+            await shower.follow()
+            tasks.cancel_scope.cancel()
+        return self._over
+
+    async def _next_place(self) -> PlacedJob | None:
+        """Wait until a worker has the job; None: it is over."""
+        while True:
+            found = await self.places.look()
+            if isinstance(found, PlacedJob):
+                self._over = workloads.is_finished(found.workload)
+                return found
+            if found.ended:
+                if not self._worker:
+                    raise CommandError(f"{found.job} has no logs: {found.why}", NOT_FOUND)
+                return None
+            self._say(f"{found.job}: {found.why}")
+            await anyio.sleep(self.wanted.every)
+
+    async def _watch(self, pods: WorkerPods, scope: anyio.CancelScope) -> None:
+        """Look at the manager until another worker has the job; notes when it is over."""
+        while not self._over:
+            await anyio.sleep(self.wanted.every)
+            try:
+                found = await self.places.look()
+            except CommandError as error:
+                if error.exit_code != NOT_FOUND:
+                    raise
+                self._over = True  # it was deleted
+                return
+            except ApiError as error:
+                self._say(f"{self.places.told(error)}; trying again")
+                continue
+            if isinstance(found, UnplacedJob):
+                self._over = found.ended or not found.known
+                self._say(f'{found.job} has left worker cluster "{self._worker}": {found.why}')
+            elif found.worker != self._worker:
+                scope.cancel()
+                return
+            else:
+                self._over = workloads.is_finished(found.workload)
+                pods.sought = found
+
+    def _say(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            self.wanted.tell(text)

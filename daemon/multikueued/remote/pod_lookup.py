@@ -1,0 +1,216 @@
+"""From a job's name to its pods on the worker that is recorded."""
+
+from __future__ import annotations
+
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Protocol
+
+import anyio
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import uid
+from multikueue.errors import ApiError, NotFound
+from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
+from multikueued.commands.job_lookup import Found, find_job
+from multikueued.commands.manager_lists import job_resource
+from multikueued.commands.options import ReportTarget
+from multikueued.remote.owned import Owned, owned_pods
+from multikueued.remote.placed_job import PlacedJob, siblings_of
+from multikueued.remote.worker_access import mark_key, worker_client
+from multikueued.reports.jobs import JobState, reason_of, state_of
+
+_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
+RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
+
+
+@attrs.frozen
+class Asked:
+    """What the command line asks for."""
+
+    job: str
+    """As the user wrote it."""
+    target: ReportTarget
+    origin: str
+
+
+@attrs.frozen
+class UnplacedJob:
+    """A job that no worker has."""
+
+    job: str
+    """TYPE/NAME."""
+    why: str
+    """In words."""
+    known: bool
+    """Whether Kueue has a Workload for it."""
+    ended: bool
+
+
+class JobLocator(Protocol):
+    """Says where one job is, and reaches the workers."""
+
+    async def look(self) -> PlacedJob | UnplacedJob:
+        """Where the job is now.
+
+        Raises:
+            CommandError: there is no such job.
+            ApiError: the manager cannot be read, for now.
+        """
+        ...
+
+    def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
+        """A client of a worker.
+
+        Raises:
+            CommandError: it cannot be asked.
+        """
+        ...
+
+    def told(self, error: ApiError) -> str:
+        """Words for what the manager answers."""
+        ...
+
+
+@attrs.frozen
+class LocatorOfManager:
+    """Implements `JobLocator` with what one person may read on the manager, Secrets included."""
+
+    manager: ClusterClient
+    asked: Asked
+
+    async def look(self) -> PlacedJob | UnplacedJob:
+        """See `JobLocator`."""
+        try:
+            found = await look_up(self.manager, self.asked)
+        except ApiError as error:
+            if error.retryable:
+                raise
+            with for_people(self.asked.target.config.server):
+                raise
+        if isinstance(found, PlacedJob):
+            return found
+        ended = found.workload is not None and state_of(found.workload, found.objects) in _ENDED
+        return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, ended)
+
+    def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
+        """See `JobLocator`."""
+        return worker_client(self.manager, worker, self.asked.target.daemon_namespace)
+
+    def told(self, error: ApiError) -> str:
+        """See `JobLocator`."""
+        return f"the manager does not answer ({error})"
+
+
+async def look_up(manager: ClusterClient, asked: Asked) -> PlacedJob | Found:
+    """Find the job and the worker that is recorded; what is known of the job if none is.
+
+    Raises:
+        CommandError: there is no such job, or there are several.
+        ApiError: the manager cannot be read.
+    """
+    target = asked.target
+    found = await find_job(manager, asked.job, target.namespace, target.daemon_namespace)
+    worker = workloads.cluster_name(found.workload) if found.workload is not None else None
+    if found.workload is None or worker is None:
+        return found
+    return PlacedJob(
+        job=found.name,
+        namespace=target.namespace,
+        worker=worker,
+        workload=found.workload,
+        origin=asked.origin,
+        siblings=siblings_of(found.workload, found.objects.workloads),
+        object=found.job,
+        mark_key=await mark_key(manager, target.daemon_namespace),
+    )
+
+
+async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
+    """The same, where a job without a worker is an error: it has no pods.
+
+    Raises:
+        CommandError: it has no worker; the message says why it waits.
+    """
+    found = await look_up(manager, asked)
+    if isinstance(found, Found):
+        raise CommandError(f"{found.name} has no pods: {why_nowhere(found)}", NOT_FOUND)
+    return found
+
+
+def why_nowhere(found: Found) -> str:
+    """Why no worker has a job, in the words of whoever decided that."""
+    if found.workload is None:
+        return f"it has no Workload (multikueue explain {found.name} says why)"
+    state = state_of(found.workload, found.objects)
+    if state in _ENDED:
+        return f"it has ended ({state}). {RETENTION}"
+    reason = reason_of(found.workload, state, found.objects)
+    more = f"multikueue explain {found.name} says more"
+    return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({more})"
+
+
+@attrs.define(eq=False)
+class WorkerPods:
+    """The pods of one job on its worker, read again when newer ones are needed."""
+
+    client: ClusterClient
+    sought: PlacedJob
+    found: Owned = attrs.field(factory=lambda: Owned(()), init=False)
+    copied: bool = attrs.field(default=False, init=False)
+    """Whether the job has a copy there."""
+    _began: float = attrs.field(default=float("-inf"), init=False)
+    _lock: anyio.Lock = attrs.field(factory=anyio.Lock, init=False)
+
+    async def since(self, moment: float) -> Owned:
+        """The pods, read after that moment of the loop's clock: several who ask share one answer.
+
+        Raises:
+            ApiError: the worker cannot be read.
+        """
+        async with self._lock:
+            if self._began <= moment:
+                began = anyio.current_time()
+                self.found = await self._read()
+                self._began = began
+            return self.found
+
+    async def now(self) -> Owned:
+        """The pods, read anew; raises as `since`."""
+        return await self.since(anyio.current_time())
+
+    async def is_still_there(self, pod: Json) -> bool:
+        """Whether a pod that was seen before is there now, and has not been made again under its name."""
+        return any(uid(one) == uid(pod) for one in (await self.now()).pods)
+
+    async def _read(self) -> Owned:
+        roots = await self._roots()
+        self.copied = bool(roots)
+        return await owned_pods(self.client, roots, self.sought.namespace) if roots else Owned(())
+
+    async def _roots(self) -> frozenset[str]:
+        """The UIDs of the copies; of jobs that others have moved, what the Workload copy says."""
+        sought = self.sought
+        owner = workloads.owner(sought.workload)
+        resource = await job_resource(self.client, owner.gvk) if owner is not None else None
+        if resource is not None:
+            try:
+                listed = await self.client.list(resource, namespace=sought.namespace, label_selector=sought.selector)
+            except NotFound:
+                return frozenset()
+            if copies := sought.copies(listed.items):
+                return frozenset(map(uid, copies))
+        listed = await self.client.list(WORKLOAD, namespace=sought.namespace, label_selector=sought.selector)
+        return sought.owners_of_copy(listed.items)
+
+
+def why_no_pods(sought: PlacedJob, *, copied: bool) -> str:
+    """Why a job that has a worker has no pods there."""
+    if workloads.is_finished(sought.workload):
+        return f'{sought.job} has ended on worker cluster "{sought.worker}". {RETENTION}'
+    if not copied:
+        return f'{sought.job} is being created on worker cluster "{sought.worker}": it has no pods yet'
+    return f'{sought.job} has no pods on worker cluster "{sought.worker}" yet'

@@ -1,0 +1,218 @@
+"""Why a job is where it is: the chain from the job to the workers, what happens next, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of
+from multikueue.core.workload.check_message import Message
+from multikueued.reports.answers import ReportedPlacement, placements
+from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.clocks import clock_findings
+from multikueued.reports.events import EventReport
+from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
+from multikueued.reports.links import ChainLink, chain_of
+from multikueued.reports.next_steps import Step, next_steps
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.rejections import why_rejected
+from multikueued.reports.remedies import Finding, filled, found_by
+from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.status import daemon_findings, daemon_report
+from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
+
+_WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
+
+
+@attrs.frozen
+class Seen:
+    """What an explanation is made of."""
+
+    workload: Json
+    job: Json | None
+    """The job behind it, as far as it could be read."""
+    objects: ManagerObjects
+    events: tuple[EventReport, ...]
+    """Of both, in the order of time."""
+    now: datetime
+    daemon_namespace: str
+    not_checked: tuple[str, ...] = ()
+    """What could not be read."""
+    others: tuple[str, ...] = ()
+    """The other Workloads of the job that have not ended, as `workload/NAME`."""
+
+
+@attrs.frozen
+class Explanation:
+    """What `multikueue explain` prints."""
+
+    job: JobReport
+    summary: str
+    """One sentence."""
+    chain: tuple[ChainLink, ...]
+    """Job, LocalQueue, ClusterQueue, Workload, AdmissionCheck, MultiKueueConfig: what each says."""
+    workers: tuple[WorkerAnswer, ...]
+    """What each worker of the config says."""
+    next: tuple[Step, ...]
+    """What happens next, and when."""
+    findings: tuple[Finding, ...]
+    """What is wrong and what to do, what needs somebody first."""
+    placements: tuple[ReportedPlacement, ...]
+    """The last workers that had it."""
+    not_checked: tuple[str, ...]
+    """What could not be read, and so says nothing."""
+    others: tuple[str, ...]
+    """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether it does not go on by itself."""
+        return any(finding.blocking for finding in self.findings)
+
+
+def explain(seen: Seen) -> Explanation:
+    """Explain one Workload."""
+    job = job_report(seen.workload, seen.objects)
+    answers = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    findings = sorted(_findings(seen, job, answers), key=lambda one: not one.blocking)
+    return Explanation(
+        job=job,
+        summary=_summary(job, findings),
+        chain=chain_of(seen.workload, seen.job, job, seen.objects),
+        workers=answers,
+        next=next_steps(seen.workload, job, answers, findings, seen.objects),
+        findings=tuple(dict.fromkeys(findings)),
+        placements=placements(seen.workload),
+        not_checked=seen.not_checked,
+        others=seen.others,
+    )
+
+
+def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    if job.state in (JobState.FINISHED, JobState.FAILED):
+        return
+    yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
+    context = context_of(seen, job)
+    if job.state not in RUNNING_STATES:
+        delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
+        yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
+        yield from _about_job(seen, job)
+    if job.state is JobState.LOCAL:
+        return
+    going = job.state in _WITHOUT_TROUBLE
+    check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
+    for finding in check_findings(seen.objects, check) if check else ():
+        yield attrs.evolve(finding, blocking=finding.blocking and not going)
+    yield from _about_workers(job, answers, context)
+    yield from clock_findings(seen.workload, seen.job, job, seen.now)
+
+
+def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
+    """What remedies fill in."""
+    return {
+        "namespace": job.namespace,
+        "queue": job.queue,
+        "job": job.job,
+        "secrets": seen.daemon_namespace,
+        "cluster_queue": job.cluster_queue,
+        "workload": job.workload,
+    }
+
+
+def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
+    context, where = context_of(seen, job), f"Workload {job.workload}"
+    if job.state is JobState.QUEUED:
+        told = str((condition(seen.workload, "QuotaReserved") or {}).get("message") or "")
+        if (found := found_by(MANAGER_RULES, where, told, context)) is not None:
+            yield found
+        return
+    told = check_message(seen.workload, seen.objects)
+    if job.state not in (JobState.INACTIVE, JobState.REJECTED):
+        # Behind the head stand the workers' words.
+        if (found := found_by(CHECK_RULES, where, Message.read(told).head, context, own=True)) is not None:
+            yield found
+        return
+    told = job.reason if job.state is JobState.INACTIVE else told
+    known = why_rejected(seen.workload, seen.job, told, seen.events, context)
+    if known is not None:
+        yield known
+    elif job.state is JobState.INACTIVE:
+        begin = "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
+        remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
+        yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
+    else:
+        remedy = f"act on what the check says; then multikueue retry {job.job}, or create it again if it has to change"
+        yield Finding("rejected", where, "its check was rejected: it can never run through MultiKueue", told, remedy)
+
+
+def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dict[str, str]) -> Iterator[Finding]:
+    """What keeps workers from taking it: nobody has to act as long as one of them may."""
+    found = {
+        one.worker: about_worker(one.worker, one.told, context, connected=one.is_connected, own=one.is_ours)
+        for one in answers
+        if one.is_trouble
+    }
+    known = [one.worker for one in answers if one.state != "Missing"]
+    may_take = any(worker not in found or not found[worker].blocking for worker in known)
+    going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
+    for worker, finding in found.items():
+        own = job.state is JobState.LOST and worker == job.worker
+        yield finding if own else attrs.evolve(finding, blocking=finding.blocking and not (may_take or going))
+
+
+def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
+    first = next((one for one in findings if one.blocking), None)
+    asked = ", ".join(job.offered_to)
+    match job.state:
+        case JobState.RUNNING:
+            return f'It runs on worker cluster "{job.worker}".'
+        case JobState.STARTING:
+            return f'Worker cluster "{job.worker}" has admitted it, and its job is being created there.'
+        case JobState.LOST:
+            return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
+        case JobState.FINISHED | JobState.FAILED:
+            where = f' on worker cluster "{job.worker}"' if job.worker else ""
+            return f"It has {'failed' if job.state is JobState.FAILED else 'finished'}{where}."
+        case JobState.STOPPING:
+            return "It is being stopped."
+        case JobState.RETRYING:
+            return "It was sent back, and is queued again."
+    if first is not None:
+        return f"It does not run, and somebody has to act: {first.why}."
+    match job.state:
+        case JobState.QUEUED:
+            return "It waits for quota here."
+        case JobState.OFFERED:
+            return f"It is offered to {asked}: the first to admit it gets it."
+    return "It waits."
+
+
+def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> tuple[str, Finding]:
+    """Why there is no Workload for a job: a sentence, and what to do.
+
+    Args:
+        job: the job object.
+        type_name: TYPE/NAME.
+        objects: of the manager.
+    """
+    key = ObjectKey.of(job)
+    queue = str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
+    here = sorted(name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == key.namespace)
+    if not queue:
+        named = f": {', '.join(here)}" if here else ""
+        remedy = f"label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace {key.namespace}{named}"
+        why = "the job names no queue, so Kueue does not look after it"
+        return "Kueue has no Workload for it.", Finding("no-queue", type_name, why, "", remedy)
+    if queue not in here:
+        seen = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": queue}}
+        (finding, *_) = queue_findings(seen, objects)
+        return "Kueue has no Workload for it.", finding
+    why = "the job names a queue, and Kueue has not made a Workload: it does not run, or does not know the kind"
+    remedy = "look whether Kueue runs here, and whether integrations.frameworks of its configuration names the kind"
+    return "Kueue has no Workload for it.", Finding("no-workload", type_name, why, "", remedy)

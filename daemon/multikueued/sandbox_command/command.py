@@ -1,0 +1,80 @@
+"""The command `multikueue sandbox`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import anyio
+import click
+import yaml
+
+from multikueue.sandbox import Sandbox, SandboxOptions
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
+from multikueued.sandbox_command.kubeconfigs import merged
+
+DAEMON: Final = {
+    "namespace": KUEUE_NAMESPACE,
+    "logging": {"format": "console"},
+    "serving": {"bindAddress": "127.0.0.1"},
+}
+"""Settings of a daemon on this machine, for the clusters of a sandbox."""
+
+
+@click.command("sandbox")
+@click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
+@click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
+@click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")
+def sandbox(workers: int, port: int, bare: bool) -> None:
+    """Bring clusters up to practise on, until Ctrl-C.
+
+    A manager and workers, with Kueue and queues on each, inside this process: API servers that speak HTTPS, with RBAC
+    for service accounts. No dispatcher runs: start one beside it, or watch what happens without. Kubeconfigs and sample
+    files are in a folder of their own, which goes with the clusters.
+    """
+    options = SandboxOptions(port=port, join=not bare, roles=True)
+    anyio.run(_practise, Sandbox(workers, options=options), bare)
+
+
+async def _practise(clusters: Sandbox, bare: bool) -> None:
+    async with clusters:
+        # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
+        with until_told() as told, kept_folder("multikueue-sandbox-") as folder:
+            await _write(clusters, folder)
+            click.echo("\n".join(told_lines(clusters, folder, bare=bare)))
+            await told()
+
+
+async def _write(clusters: Sandbox, folder: Path) -> None:
+    kubeconfigs = {cluster.name: cluster.kubeconfig for cluster in clusters.clusters}
+    await write_kubeconfig(folder / "kubeconfig.yaml", merged(kubeconfigs.values()))
+    for name, kubeconfig in kubeconfigs.items():
+        await write_kubeconfig(folder / f"{name}.yaml", kubeconfig)
+    await anyio.Path(folder / "job.yaml").write_text(sample(clusters.kinds[0]))
+    await anyio.Path(folder / "daemon.yaml").write_text(yaml.safe_dump(DAEMON, sort_keys=False))
+
+
+def told_lines(clusters: Sandbox, folder: Path, *, bare: bool) -> list[str]:
+    """What is there and what to try."""
+    names = [cluster.name for cluster in clusters.clusters]
+    first = names[1]
+    add = [f"  multikueue worker add {name} --context {name} --outside" for name in names[1:]]
+    return [
+        f"Up until you press Ctrl-C: {', '.join(names)}. Each has a context of its name; no dispatcher runs.",
+        "",
+        "In other terminals:",
+        f"  export KUBECONFIG={folder / 'kubeconfig.yaml'}",
+        f"  multikueue run --config {folder / 'daemon.yaml'}",
+        *(add if bare else ()),
+        "",
+        "Try:",
+        f"  kubectl create -f {folder / 'job.yaml'}",
+        "  multikueue status --watch",
+        f"  kubectl --context {first} get jobs",
+        f"  kubectl --context {first} create serviceaccount robot",
+        f"  kubectl --context {first} auth can-i list jobs --as system:serviceaccount:default:robot",
+        "  kubectl explain job.spec",
+        "",
+        f"A kubeconfig for each cluster alone: {folder}/NAME.yaml",
+    ]

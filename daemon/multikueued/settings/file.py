@@ -1,0 +1,244 @@
+"""Reads the settings file: YAML in, `Settings` out, or one message that lists all errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+import attrs
+import cattrs
+import yaml
+from cattrs.gen import make_dict_structure_fn, override
+
+from multikueue.adapters.declaration import Declaration
+from multikueue.errors import SettingsError
+from multikueue.kube.bounded_yaml import fault
+from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
+from multikueued.run.kinds import kind_contradictions, kind_remarks
+from multikueued.settings.config import IntegrationSettings, Settings
+from multikueued.settings.documents import Loader, read_text, reading
+from multikueued.settings.frameworks import AUTO
+from multikueued.settings.inventory import ocm_contradictions
+from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
+from multikueued.settings.profiles import profile_contradictions
+from multikueued.settings.values import Hook, advice, is_list, register_values, shown
+
+NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+"""Where kubelet writes the pod's own namespace."""
+KUEUE_NAMESPACE: Final = "kueue-system"
+DEFAULT_ORIGIN: Final = Settings().origin
+
+
+@attrs.frozen
+class Loaded:
+    """Settings, and what in their file was passed over."""
+
+    settings: Settings
+    remarks: tuple[Remark, ...] = ()
+
+
+def load_settings(path: Path | None, *, namespace_file: Path = NAMESPACE_FILE) -> Loaded:
+    """Read the settings file; without one, the defaults. It may be Kueue's own Configuration.
+
+    Args:
+        path: the file.
+        namespace_file: holds the pod's own namespace, for settings that name none.
+
+    Raises:
+        SettingsError: the file cannot be read or used; the message names every wrong setting and what to do.
+    """
+    loaded = Loaded(Settings()) if path is None else parse(read_text(path), source=str(path))
+    if loaded.settings.namespace:
+        return loaded
+    own = attrs.evolve(loaded.settings, namespace=_own_namespace(namespace_file))
+    return attrs.evolve(loaded, settings=own)
+
+
+def parse_settings(text: str, *, source: str = "settings") -> Settings:
+    """Read settings from YAML, whatever in it is passed over.
+
+    Raises:
+        SettingsError: see `load_settings`.
+    """
+    return parse(text, source=source).settings
+
+
+def parse(text: str, *, source: str) -> Loaded:
+    """Read settings from YAML.
+
+    Raises:
+        SettingsError: see `load_settings`.
+    """
+    with reading(source):
+        document = yaml.load(text, _Loader)  # a SafeLoader
+    document, remarks = {} if document is None else document, list[Remark]()
+    if isinstance(document, dict):
+        if complaint := kind_complaint(document):
+            raise SettingsError(_listed(source, [complaint]))
+        document, remarks = without_kueues(document)
+    settings = _structured(document, source)
+    return Loaded(settings, (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings)))
+
+
+def _structured(document: Any, source: str) -> Settings:
+    try:
+        settings = _CONVERTER.structure(document, Settings)
+    except (cattrs.BaseValidationError, ValueError) as error:
+        raise SettingsError(_listed(source, list(_complaints(error)))) from error
+    doubled = [f"multiKueue.{_camel(name)}" for name in _given(settings) if _camel(name) in document]
+    contradictions = [f"{place}: it is set outside of multiKueue, too: keep one of the two" for place in doubled]
+    settings = attrs.evolve(settings, **_given(settings))
+    contradictions += _contradictions(settings)
+    if contradictions:
+        raise SettingsError(_listed(source, contradictions))
+    return settings
+
+
+def _given(settings: Settings) -> dict[str, Any]:
+    """The settings that Kueue's section replaces, by name."""
+    section = settings.multi_kueue
+    names = [field.name for field in attrs.fields(type(section)) if field.default is None]
+    return {name: value for name in names if (value := getattr(section, name)) is not None}
+
+
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Settings that cannot be used together: the setting, and why."""
+    try:
+        settings.leader_election.lease_settings()
+    except SettingsError as error:
+        yield f"leaderElection: {error}"
+    yield from dispatcher_contradictions(settings)
+    yield from kind_contradictions(settings)
+    section = "" if settings.multi_kueue.cluster_profile is None else "multiKueue."
+    yield from profile_contradictions(f"{section}clusterProfile", settings.cluster_profile)
+    if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
+        why = "without the webhook's scheduling gate a pod would run on the manager as well"
+        advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"
+        yield f"pods.check: {why}: {advice}"
+    if settings.serving.metrics.secure and not settings.serving.metrics.cert_dir:
+        advice = "name the folder with tls.crt and tls.key, or leave serving.metrics.secure out"
+        yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
+    yield from ocm_contradictions(settings.ocm)
+    for number, entry in enumerate(settings.inventory):
+        for name, value in (("selector", entry.selector), ("config", entry.config)):
+            if not value:
+                yield f"inventory[{number}].{name}: it is missing: each entry needs a selector and a config"
+    listed = [entry.config for entry in settings.inventory if entry.config]
+    for name in dict.fromkeys(name for name in listed if listed.count(name) > 1):
+        yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
+    if settings.manager_name == DEFAULT_ORIGIN:
+        yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
+    if settings.webhook.service_port == 0:
+        yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
+
+
+def _own_namespace(file: Path) -> str:
+    try:
+        return file.read_text().strip() or KUEUE_NAMESPACE
+    except OSError:  # not in a pod
+        return KUEUE_NAMESPACE
+
+
+class _Loader(Loader):
+    """Refuses a setting that is written twice. YAML would silently keep the last."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        """Build a mapping of distinct keys."""
+        if not isinstance(node, yaml.MappingNode):
+            raise fault("a mapping is expected here", node.start_mark)
+        seen: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)
+            if name in seen:
+                raise fault(f'"{name}" is written twice', key.start_mark)
+            seen.add(name)
+        return super().construct_mapping(node, deep)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)  # as Kubernetes writes it
+
+
+def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
+    """The hook of a group of settings: its keys in camelCase, and no others."""
+    fields, types = attrs.fields(cls), get_type_hints(cls)
+    lists = {_camel(field.name) for field in fields if is_list(types[field.name])}
+    empty = {_camel(field.name) for field in fields if field.default in ("", None)}
+    renamed = {field.name: override(rename=_camel(field.name)) for field in fields}
+    # `**renamed` is keyed by the fields' names: cattrs' signature cannot say so.
+    structure: Any = make_dict_structure_fn
+    read: Hook = structure(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
+
+    def says_nothing(key: str, item: Any) -> bool:
+        """Whether it is a list of which every line is commented out, or the default, also as `null`."""
+        return (item is None and key in (lists | empty)) or (item == "" and key in empty)
+
+    def checked(value: Any, _: Any) -> Any:
+        value = {} if value is None else value  # every line of the group is commented out
+        if not isinstance(value, dict):
+            raise ValueError(f"{shown(value)} is not a group of settings: write its settings below it, indented")
+        return read({str(key): item for key, item in value.items() if not says_nothing(key, item)}, cls)
+
+    return checked
+
+
+def _integrations(group: Hook) -> Hook:
+    """The hook of the job kinds: `auto` needs no list."""
+
+    def read(value: Any, kind: Any) -> Any:
+        alone = isinstance(value, dict) and value.get("frameworks") == AUTO
+        return group({**value, "frameworks": [AUTO]} if alone else value, kind)
+
+    return read
+
+
+def _declaration(group: Hook) -> Hook:
+    """The hook of a declared kind: a group of settings, or a name alone as in Kueue."""
+
+    def read(value: Any, kind: Any) -> Any:
+        if isinstance(value, str):
+            return Declaration(name=value)
+        if not isinstance(value, dict) or "name" not in value:
+            raise ValueError("it has no name: write it like name: PipelineRun.v1.tekton.dev")
+        return group(value, kind)
+
+    return read
+
+
+def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
+    """The errors: each setting's place, and what to write."""
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        known = [_camel(field.name) for field in attrs.fields(error.cl)]
+        for key in sorted(error.extra_fields):
+            hint = advice(key, known, f"the settings here are {', '.join(known)}")
+            yield f"{path}.{key}: there is no such setting: {hint}".lstrip(".")
+    elif isinstance(error, cattrs.BaseValidationError):
+        for nested in error.exceptions:
+            yield from _complaints(nested, f"{path}{_step_of(nested)}".lstrip("."))
+    else:
+        yield f"{path or 'the file'}: {error}"
+
+
+def _step_of(error: BaseException) -> str:
+    """The setting of its group, or the entry of its list, that an error is about."""
+    for note in getattr(error, "__notes__", []):
+        if isinstance(note, cattrs.AttributeValidationNote):
+            return f".{_camel(note.name)}"
+        if isinstance(note, cattrs.IterableValidationNote):
+            return f"[{note.index}]"
+    return ""
+
+
+def _listed(source: str, complaints: list[str]) -> str:
+    if len(complaints) == 1:
+        return f"{source}: {complaints[0]}"
+    return "\n".join([f"{source}: {len(complaints)} settings cannot be used", *(f"  {line}" for line in complaints)])
+
+
+_CONVERTER: Final = cattrs.Converter(detailed_validation=True)
+_CONVERTER.register_structure_hook_factory(attrs.has, _group)
+register_values(_CONVERTER)
+_CONVERTER.register_structure_hook(Declaration, _declaration(_group(Declaration, _CONVERTER)))
+_CONVERTER.register_structure_hook(IntegrationSettings, _integrations(_group(IntegrationSettings, _CONVERTER)))

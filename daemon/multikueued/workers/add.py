@@ -1,0 +1,287 @@
+"""`multikueue worker add`: the account and its token on the worker, then the objects on the manager, then the list.
+
+Nothing is offered to a worker that is not in a MultiKueueConfig, so its entry comes last: after the daemon has
+connected. Each step can be repeated, so the same command again goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    SECRET,
+    WORKLOAD,
+)
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.errors import NotFound
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient
+from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.clusters import ClusterClient, read
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.tokens.bound import Bound, bound_in
+from multikueued.workers import objects
+from multikueued.workers.addresses import check_server
+from multikueued.workers.bound_token import authority, check_bound, issued, still_good
+from multikueued.workers.connection_wait import until_connected
+from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace
+from multikueued.workers.tokens import account_secrets, filled, token_in
+from multikueued.yaml_output import to_yaml
+
+_RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
+_KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
+
+
+@attrs.frozen
+class Joining:
+    """What a worker is added with."""
+
+    name: str
+    context: str
+    """Of the worker, for what the user is told."""
+    source: ClusterConfig
+    """How this command reaches the worker; its server's address is the daemon's, too, unless there is another."""
+    side: WorkerSide = attrs.field(factory=WorkerSide)
+    server: str = ""
+    authority: str = ""
+    """PEM; empty: what the source trusts, or, with another server, what the worker gives its own pods."""
+    config: str | None = None
+    outside: bool = False
+    timeout: float = 60.0
+    """Seconds that the daemon may take to connect."""
+    diagnose: bool = False
+    logs: bool = False
+    """Whether the account may read pods and their logs."""
+    bound: bool = False
+    """Whether its token ends, and is renewed by the daemon."""
+    life: float | None = None
+    """Seconds that a bound token lasts; None: the default."""
+
+    @property
+    def address(self) -> str:
+        """Where the daemon finds the worker."""
+        return check_server(self.server or self.source.server, outside=self.outside)
+
+    @property
+    def undo(self) -> str:
+        """The command that removes what this one made."""
+        return f"multikueue worker remove {self.name} --context {self.context}"
+
+    @property
+    def asks_for_authority(self) -> bool:
+        """Whether only the worker can say who signed the certificate of the daemon's address."""
+        return not self.authority and not self._same_server
+
+    @property
+    def _same_server(self) -> bool:
+        return not self.server and self.source.verify_tls
+
+    def kubeconfig(self, token: str, authority: str) -> bytes:
+        """The daemon's kubeconfig.
+
+        Args:
+            token: of the account.
+            authority: PEM of who signed the worker's certificate, as the worker says it; used if nothing else is known.
+
+        Raises:
+            WorkerError: the daemon would refuse it.
+        """
+        known = authority if self.asks_for_authority else self.authority or self.source.ca_pem
+        server_name = self.source.tls_server_name if self._same_server else ""
+        return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
+
+
+async def add(manager: Manager, worker: ClusterClient, joining: Joining) -> None:
+    """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
+
+    Raises:
+        WorkerError: it cannot be added, or the daemon does not connect.
+        ApiError: a cluster refuses a request.
+    """
+    config, found = await check(manager, worker, joining)
+    try:
+        await grant(manager, worker, joining)
+        kubeconfig, bound = await credentials(manager, worker, joining)
+        await introduce(manager, joining.name, kubeconfig, bound)
+        manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
+        await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
+        await enlist(manager, config, found, joining.name)
+    except BaseException:  # Ctrl-C as well
+        manager.say(f"Not done. {joining.name} is offered nothing yet. The same command goes on; undo: {joining.undo}")
+        raise
+    manager.say(f"{joining.name} is connected, and MultiKueueConfig {config} lists it.")
+    await _tell_unused(manager, config)
+
+
+async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[str, Json | None]:
+    """Look before anything is written; return the config to list it in, and the object if there is one.
+
+    Raises:
+        WorkerError: it cannot be added.
+    """
+    objects.check_name(joining.name)
+    _ = joining.address
+    if joining.bound:
+        check_bound(manager.settings, joining.name, joining.life)
+    config, found = await check_manager(manager, joining)
+    try:
+        await worker.list(WORKLOAD, limit=1)
+    except NotFound:
+        raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
+    here, there = await read(manager.client, NAMESPACE, _KUBE_SYSTEM), await read(worker, NAMESPACE, _KUBE_SYSTEM)
+    if here is not None and there is not None and uid(here) == uid(there):
+        raise WorkerError(f"context {joining.context} is the manager cluster itself: name the worker's with --context")
+    return config, found
+
+
+async def check_manager(manager: Manager, joining: Joining) -> tuple[str, Json | None]:
+    """What `check` looks at on the manager."""
+    try:
+        configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
+    except NotFound:
+        raise WorkerError("Kueue is not installed on the manager: there is no MultiKueueConfig kind") from None
+    config, found = objects.choose_config(configs, joining.config)
+    if found is not None:
+        objects.with_entry(found, joining.name)
+    objects.check_cluster(await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)), joining.name)
+    key = ObjectKey(manager.namespace, objects.secret_name(joining.name))
+    secret = await read(manager.client, SECRET, key)
+    if secret is not None and not objects.is_ours(secret):
+        raise WorkerError(
+            f"the Secret {key} exists on the manager, and this command did not make it: choose another name"
+        )
+    return config, found
+
+
+async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
+    """Make the account on the worker, with what it may do."""
+    if await make_namespace(worker, joining.side.namespace):
+        manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
+    for obj in joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs):
+        await worker.apply(_RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
+    manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
+
+
+async def credentials(manager: Manager, worker: ClusterClient, joining: Joining) -> tuple[bytes, Bound | None]:
+    """The kubeconfig with the token in use, if there is one, else with a new one; and what is known of a bound one.
+
+    Raises:
+        WorkerError: the token in use does not end, and one that does is wanted.
+        ApiError: the worker refuses.
+    """
+    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, objects.secret_name(joining.name)))
+    used, side = token_in(stored) if stored is not None else "", joining.side
+    if joining.bound or (stored is not None and bound_in(stored) is not None):
+        return await _bound(manager, worker, joining, stored)
+    for secret in await account_secrets(worker, side):
+        if used and decoded(secret, "token") == used:
+            break
+    else:
+        secret = await filled(worker, side, side.token)
+    return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt")), None
+
+
+async def _bound(
+    manager: Manager, worker: ClusterClient, joining: Joining, stored: Json | None
+) -> tuple[bytes, Bound | None]:
+    used, bound = token_in(stored) if stored is not None else "", await still_good(worker, stored, joining.side)
+    if stored is not None and used and bound_in(stored) is None:
+        raise WorkerError(
+            f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
+            f"--context {joining.context} puts a bound one in its place"
+        )
+    token = used
+    if bound is None or not used:
+        holder = joining.side.holder
+        token, bound = await issued(manager, worker, joining.side, holder, joining.life)
+    told = await authority(worker, joining.side) if joining.asks_for_authority else ""
+    return joining.kubeconfig(token, told), bound
+
+
+async def introduce(manager: Manager, worker: str, kubeconfig: bytes, bound: Bound | None = None) -> None:
+    """Write the Secret and the MultiKueueCluster on the manager."""
+    secret = objects.manager_secret(worker, manager.namespace, kubeconfig, bound)
+    await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
+    cluster = objects.multikueue_cluster(worker)
+    await manager.client.apply(MULTIKUEUE_CLUSTER, cluster, field_manager=FIELD_MANAGER)
+    manager.say(f"manager: Secret {manager.namespace}/{name_of(secret)} and MultiKueueCluster {worker}")
+
+
+async def enlist(manager: Manager, config: str, found: Json | None, worker: str) -> None:
+    """List the worker in the MultiKueueConfig, which is made if there is none."""
+    if found is None:
+        await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
+    else:
+        key = ObjectKey("", config)
+        await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.with_entry(now, worker))
+
+
+async def _tell_unused(manager: Manager, config: str) -> None:
+    checks = (await manager.client.list(ADMISSION_CHECK)).items
+    if not any(dig(check, "spec", "parameters", "name") == config for check in checks):
+        controller = manager.settings.controller_name
+        manager.say(
+            f"No AdmissionCheck uses {config} yet: make one with controllerName {controller} and name it in a queue."
+        )
+
+
+async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) -> str:
+    """The YAML of everything, for GitOps; nothing is written.
+
+    Args:
+        manager: is read only.
+        worker: to read the token from; None: leave the credentials out.
+        joining: what is wanted.
+
+    Raises:
+        WorkerError: it cannot be added, or there is no token yet.
+    """
+    objects.check_name(joining.name)
+    config, found = await check_manager(manager, joining)
+    listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
+    there: list[Json] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
+        *joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs),
+        joining.side.token_secret(joining.side.token),
+    ]
+    kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None
+    here = [
+        objects.manager_secret(joining.name, manager.namespace, kubeconfig),
+        objects.multikueue_cluster(joining.name),
+        *([objects.multikueue_config(config, listed)] if listed is not None else []),
+    ]
+    return f"# on the worker\n{to_yaml(there)}# on the manager{_missing(joining, kubeconfig)}\n{to_yaml(here)}"
+
+
+def _missing(joining: Joining, kubeconfig: bytes | None) -> str:
+    if kubeconfig is not None:
+        return ""
+    key = f"{joining.side.namespace}/{joining.side.token}"
+    return f"; the Secret's {KUBECONFIG_KEY} is left out: it holds the token of {key} on the worker (--with-secret)"
+
+
+async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
+    key = ObjectKey(joining.side.namespace, joining.side.token)
+    secret = await read(worker, SECRET, key)
+    if secret is None or not dig(secret, "data", "token"):
+        raise WorkerError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
+    return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))
+
+
+def authority_of(data: str) -> str:
+    """The PEM in a file's text.
+
+    Raises:
+        WorkerError: it is none.
+    """
+    if "-----BEGIN CERTIFICATE-----" not in data:
+        raise WorkerError("--ca: this is no PEM file with certificates")
+    return data

@@ -1,0 +1,175 @@
+"""`multikueue worker drain`: cordon a worker, and wait until what it has is gone, or move it elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import uid
+from multikueued.clusters import read
+from multikueued.workers.cordon import ask_to_leave, cordon
+from multikueued.workers.jobs import Ours, known_kinds, never_ends, pods_of, running_on, title, why_not_moved
+from multikueued.workers.move_targets import MoveTargets
+from multikueued.workers.objects import WorkerError
+from multikueued.workers.places import Manager
+
+INTERVAL: Final = 1.0
+"""Seconds between two looks."""
+
+
+@attrs.frozen
+class UnmovedJob:
+    """A job that is not moved, and why."""
+
+    workload: Json
+    why: str
+    ends: bool = True
+    """Whether it ends by itself, so that waiting helps."""
+
+    def __str__(self) -> str:
+        return f"{title(self.workload)}: {self.why}"
+
+
+@attrs.frozen
+class Sorted:
+    """What a worker has, by what can be done about it."""
+
+    movable: tuple[Json, ...] = ()
+    stay: tuple[UnmovedJob, ...] = ()
+
+
+async def drain(
+    manager: Manager, worker: str, timeout: float | None, *, reason: str, move: Callable[[str], bool] | None
+) -> None:
+    """Cordon a worker and return once it has no job of ours.
+
+    Args:
+        manager: the manager cluster.
+        worker: the worker's name.
+        timeout: seconds for all of it; None: as long as it takes.
+        reason: of the cordon.
+        move: asked before jobs are moved; None: they are left to end.
+
+    Raises:
+        WorkerError: jobs are left, each with why.
+    """
+    deadline = time.monotonic() + timeout if timeout is not None else None
+    await cordon(manager, worker, reason)
+    sorted_out = await sort(manager, worker, can_move=move is not None)
+    for one in sorted_out.stay:
+        if not one.ends or move is not None:
+            manager.say(f"stays: {one}")
+    if move is not None and sorted_out.movable:
+        await _move_all(manager, worker, sorted_out.movable, move, deadline)
+    await _until_empty(manager, worker, deadline)
+    manager.say(f"{worker} is drained: it has no job of ours.")
+
+
+async def sort(manager: Manager, worker: str, *, can_move: bool) -> Sorted:
+    """Tell what of a worker can be moved, and why the rest cannot."""
+    kinds, ours = known_kinds(manager.settings), await Ours.read(manager)
+    movable: list[Json] = []
+    stay: list[UnmovedJob] = []
+    async with AsyncExitStack() as stack:
+        elsewhere = MoveTargets(manager, stack)
+        for workload in await running_on(manager, worker):
+            owner = workloads.owner(workload)
+            kind = kinds.get(owner.gvk) if owner is not None else None
+            endless = never_ends(workload, kind, await pods_of(manager, workload))
+            why = endless or (why_not_moved(workload, kind, ours.check_of(workload)) if can_move else "it runs")
+            if not why and kind is not None:
+                others = [name for name in ours.workers_of(workload) if name != worker]
+                why = _nowhere([(name, await elsewhere.why_not(name, workload, kind)) for name in others])
+            if why:
+                stay.append(UnmovedJob(workload, why, ends=not endless))
+            else:
+                movable.append(workload)
+    return Sorted(tuple(movable), tuple(stay))
+
+
+def _nowhere(asked: list[tuple[str, str]]) -> str:
+    """Why no other worker takes a job; empty if one does."""
+    if any(not why for _, why in asked):
+        return ""
+    return "no other worker can take it: " + ("; ".join(f"{name}: {why}" for name, why in asked) or "there is none")
+
+
+async def _move_all(
+    manager: Manager, worker: str, movable: tuple[Json, ...], move: Callable[[str], bool], deadline: float | None
+) -> None:
+    names = "\n".join(f"  {title(one)}" for one in movable)
+    question = f"These jobs are evicted, one at a time, and begin anew on another worker:\n{names}\nMove them?"
+    if not move(question):
+        raise WorkerError(f"nothing was moved; {worker} stays cordoned: multikueue worker uncordon {worker} ends that")
+    for workload in movable:
+        try:
+            await _move(manager, worker, workload, deadline)
+        except WorkerError:
+            raise
+        except BaseException:  # Ctrl-C as well
+            undo = f"multikueue worker uncordon {worker} ends cordon and move"
+            manager.say(f"{title(workload)} is still asked to leave {worker}: {undo}")
+            raise
+
+
+async def _move(manager: Manager, worker: str, workload: Json, deadline: float | None) -> None:
+    """Move one job, and wait until another worker has it, or it has ended."""
+    key = ObjectKey.of(workload)
+    await ask_to_leave(manager, workload, worker)
+    manager.say(f"moving {title(workload)}")
+    while True:
+        now = await read(manager.client, WORKLOAD, key)
+        if now is None or uid(now) != uid(workload) or workloads.is_finished(now):
+            manager.say(f"{title(workload)} has ended")
+            return
+        place = workloads.cluster_name(now)
+        if place is not None and place != worker:
+            manager.say(f"{title(workload)} is on {place}")
+            return
+        if deadline is not None and time.monotonic() > deadline:
+            raise WorkerError(await _unmoved(manager, worker, now))
+        await anyio.sleep(INTERVAL)
+
+
+async def _unmoved(manager: Manager, worker: str, workload: Json) -> str:
+    """What to tell of a job that no other worker has in time. One that is still here is not moved any more."""
+    if workloads.cluster_name(workload) == worker:
+        await ask_to_leave(manager, workload, None)
+        return f"{title(workload)} did not leave {worker} in time, and stays: its Workload's events say why"
+    undo = f"multikueue worker uncordon {worker} lets it go back there"
+    return f"{title(workload)} has left {worker} and waits for another worker; the rest was not moved; {undo}"
+
+
+async def _until_empty(manager: Manager, worker: str, deadline: float | None) -> None:
+    """Wait for what ends by itself.
+
+    Raises:
+        WorkerError: the time is over, or what is left does not end.
+    """
+    told = -1
+    while left := await running_on(manager, worker):
+        over = deadline is not None and time.monotonic() > deadline
+        if len(left) != told:
+            manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left")
+            told = len(left)
+            stay = (await sort(manager, worker, can_move=False)).stay
+            if stay and not any(one.ends for one in stay):
+                raise WorkerError(
+                    _left(worker, [str(one) for one in stay], "these do not end: delete them, or stop them")
+                )
+        if over:
+            raise WorkerError(_left(worker, [title(one) for one in left], "the time is over"))
+        await anyio.sleep(INTERVAL)
+
+
+def _left(worker: str, lines: list[str], why: str) -> str:
+    listed = "\n".join(f"  {line}" for line in lines)
+    return f"{worker} still has jobs; {why}; it stays cordoned:\n{listed}"

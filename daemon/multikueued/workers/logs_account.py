@@ -1,0 +1,75 @@
+"""`multikueue worker grant-logs`: an account on the worker for `multikueue logs-server`, and its kubeconfig.
+
+The account reads copies, pods and logs there, and nothing else. It is not the daemon's, and neither is the Secret.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of
+from multikueue.protocols import ApiClient
+from multikueued.clusters import read
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, logs_worker_objects
+from multikueued.workers import objects
+from multikueued.workers.add import Joining
+from multikueued.workers.objects import WorkerError
+from multikueued.workers.places import FIELD_MANAGER, Manager, decoded, make_namespace
+from multikueued.workers.tokens import filled
+
+PREFIX: Final = "multikueue-logs"
+_RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
+
+
+def secret_name(worker: str) -> str:
+    """The Secret on the manager with the server's kubeconfig for a worker."""
+    return f"{PREFIX}-{worker}"
+
+
+@attrs.frozen
+class Granting:
+    """What the server is given."""
+
+    joining: Joining
+    """Which worker, and how it is reached; its side is the server's account."""
+    namespace: str
+    """Of the server on the manager."""
+
+
+async def grant_logs(manager: Manager, worker: ApiClient, granting: Granting) -> None:
+    """Make the account and its token there, and the Secret on the manager. The same again changes nothing.
+
+    Raises:
+        WorkerError: there is no such worker, or it cannot be done.
+        ApiError: a cluster refuses a request.
+    """
+    joining, name = granting.joining, granting.joining.name
+    await manager.cluster(name)
+    _ = joining.address  # raises if the server could not use it
+    key = ObjectKey(granting.namespace, secret_name(name))
+    before = await read(manager.client, SECRET, key)
+    if before is not None and not objects.is_ours(before):
+        raise WorkerError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
+    role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
+    if role is not None and any(set(one.get("verbs") or ()) - {"get", "list"} for one in role.get("rules") or ()):
+        account = f"{joining.side.namespace}/{joining.side.account}"
+        raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
+    await make_namespace(worker, joining.side.namespace)
+    for obj in logs_worker_objects(manager.settings, joining.side.role, joining.side.subject):
+        await worker.apply(_RESOURCES[obj["kind"]], objects.ours(obj), field_manager=FIELD_MANAGER)
+    issued = await filled(worker, joining.side, joining.side.token)
+    await make_namespace(manager.client, granting.namespace)
+    secret = _secret(granting, joining.kubeconfig(decoded(issued, "token"), decoded(issued, "ca.crt")))
+    await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
+    manager.say(f"{name}: service account {joining.side.namespace}/{joining.side.account}, which reads pods and logs")
+    manager.say(f"manager: Secret {key}. Name it to the server: --worker {name}={name_of(secret)}, or in the chart's")
+    manager.say(f"values: logsServer.workers: {{{name}: {name_of(secret)}}}")
+
+
+def _secret(granting: Granting, kubeconfig: bytes) -> Json:
+    made = objects.manager_secret(granting.joining.name, granting.namespace, kubeconfig)
+    return {**made, "metadata": {**made["metadata"], "name": secret_name(granting.joining.name)}}

@@ -1,0 +1,51 @@
+"""The options of `multikueue worker grant-logs`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multikueue.protocols import ApiClient
+from multikueued.workers.command import BESIDE, CONTEXT, FILE, NAME, Clusters
+from multikueued.workers.objects import WorkerSide
+from multikueued.workers.places import Manager
+
+
+@click.command("grant-logs")
+@NAME
+@CONTEXT
+@BESIDE
+@click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
+@click.option("--worker-namespace", default="kueue-system", show_default=True, help="Of the account there.")
+@click.option("--account", default="multikueue-logs", show_default=True, help="The service account there.")
+@click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
+@click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
+@click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue logs-server.")
+@click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
+def grant_logs_command(clusters: Clusters, **options: Any) -> None:
+    """Let multikueue logs-server read logs of the worker cluster NAME.
+
+    It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
+    on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
+    """
+    _grant(clusters, **options)
+
+
+def _grant(
+    clusters: Clusters, context: str, worker_namespace: str, account: str, ca: Path | None, into: str, **at: Any
+) -> None:
+    from multikueued.workers.add import Joining, authority_of
+    from multikueued.workers.logs_account import Granting, grant_logs
+
+    assert clusters.worker is not None, "--context is required"
+    authority = authority_of(ca.read_text()) if ca is not None else ""
+    side = WorkerSide(worker_namespace, account)
+    granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
+
+    async def work(manager: Manager, client: ApiClient | None) -> None:
+        assert client is not None, "--context is required"
+        await grant_logs(manager, client, granting)
+
+    clusters.run_on_both(work)

@@ -1,0 +1,126 @@
+"""`multikueue worker remove`: out of the list, then the MultiKueueCluster and its Secret, then what the worker has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.protocols import ApiClient
+from multikueued.clusters import read
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.workers import objects
+from multikueued.workers.cordon import cordon
+from multikueued.workers.drain import drain
+from multikueued.workers.jobs import running_on, title
+from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.places import Manager, change_list, remove
+from multikueued.workers.tokens import account_secrets
+
+_REASON: Final = "it is being removed"
+CLEARING: Final = 60.0
+"""Seconds that the daemon may take to remove its copies from a worker before its account there is deleted."""
+
+
+async def remove_worker(
+    manager: Manager, name: str, *, timeout: float, force: bool, worker: ApiClient | None, side: WorkerSide
+) -> None:
+    """Remove a worker. What is gone already is passed over, so the same command again goes on.
+
+    Args:
+        manager: the manager cluster.
+        name: the worker's.
+        timeout: seconds that its jobs may take to end; 0: there must be none.
+        force: remove it although it has jobs: they run to their end while this daemon lives.
+        worker: to delete the account there, too; None: leave it.
+        side: what was made there.
+
+    Raises:
+        WorkerError: it may not be removed.
+        ApiError: a cluster refuses a request.
+    """
+    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
+    cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
+    if cluster is not None:
+        await _empty(manager, name, timeout, force=force)
+    try:
+        for config in configs:
+            key = ObjectKey.of(config)
+            await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.without_entry(now, name))
+            manager.say(f"manager: MultiKueueConfig {key.name} does not list {name} any more")
+        if not force and (late := await running_on(manager, name)):
+            raise WorkerError(_has_jobs(name, late))
+        await _forget(manager, name, cluster)
+        if worker is not None:
+            await _clear(manager, name, worker, side)
+    except BaseException:  # Ctrl-C as well
+        manager.say(f"Not done: run the same command again to remove the rest of {name}")
+        raise
+    if worker is None:
+        account = f"{side.namespace}/{side.account}"
+        manager.say(f"{name} still has the account {account}: --context removes it, and its token with it")
+
+
+async def _empty(manager: Manager, name: str, timeout: float, *, force: bool) -> None:
+    if force:
+        return
+    running = await running_on(manager, name)
+    if running and timeout > 0:
+        await drain(manager, name, timeout, reason=_REASON, move=None)
+    elif running or (running := await cordon(manager, name, _REASON)):
+        raise WorkerError(_has_jobs(name, running))
+
+
+def _has_jobs(name: str, running: list[Json]) -> str:
+    listed = "\n".join(f"  {title(one)}" for one in running)
+    advice = "wait for them with --timeout, move them with worker drain --move, or say --force"
+    return f"{name} has jobs: {advice}:\n{listed}"
+
+
+async def _forget(manager: Manager, name: str, cluster: Json | None) -> None:
+    """Delete the MultiKueueCluster, and the Secret if it is ours."""
+    if cluster is not None and await remove(manager.client, MULTIKUEUE_CLUSTER, ObjectKey.of(cluster)):
+        manager.say(f"manager: MultiKueueCluster {name} is deleted")
+    location = objects.location(cluster) if cluster is not None else objects.secret_name(name)
+    key = ObjectKey(manager.namespace, location)
+    secret = await read(manager.client, SECRET, key) if location else None
+    if secret is not None and not objects.is_ours(secret):
+        manager.say(f"manager: Secret {key} was not made by this command, and stays: delete it yourself")
+    elif secret is not None and await remove(manager.client, SECRET, key):
+        manager.say(f"manager: Secret {key} is deleted")
+
+
+async def _clear(manager: Manager, name: str, worker: ApiClient, side: WorkerSide) -> None:
+    """Delete the account, its role and its tokens on the worker, once the daemon has removed its copies.
+
+    Raises:
+        WorkerError: copies are left there.
+    """
+    selector = f"{ORIGIN_LABEL}={manager.settings.origin}"
+    with anyio.move_on_after(CLEARING) as scope:
+        while True:
+            if not (await worker.list(WORKLOAD, label_selector=selector, limit=1)).items:
+                break
+            await anyio.sleep(0.5)
+    if scope.cancelled_caught:
+        why = "its account is needed to remove them, and stays"
+        raise WorkerError(
+            f"{name} still has copies of the origin {manager.settings.origin}: {why}; run this again later"
+        )
+    account = ObjectKey(side.namespace, side.account)
+    for secret in await account_secrets(worker, side):
+        await remove(worker, SECRET, ObjectKey.of(secret))
+    for resource, key in (
+        (CLUSTER_ROLE_BINDING, ObjectKey("", side.role)),
+        (CLUSTER_ROLE, ObjectKey("", side.role)),
+        (ROLE_BINDING, ObjectKey(side.namespace, side.role)),
+        (ROLE, ObjectKey(side.namespace, side.role)),
+        (SERVICE_ACCOUNT, account),
+    ):
+        found = await read(worker, resource, key)
+        if found is not None and objects.is_ours(found):
+            await remove(worker, resource, key)
+    manager.say(f"{name}: the account {account}, its role and its tokens are deleted")

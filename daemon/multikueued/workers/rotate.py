@@ -1,0 +1,157 @@
+"""`multikueue worker rotate`: a new token, without a lost connection, and the old one worthless afterwards."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+
+import yaml
+
+from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import name_of, resource_version
+from multikueue.kube.bounded_yaml import BoundedLoader
+from multikueue.protocols import Writer
+from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.clusters import ClusterClient, read
+from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
+from multikueued.workers import objects
+from multikueued.workers.bound_token import check_bound, issued
+from multikueued.workers.connection_wait import until_connected
+from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.places import Manager, decoded, remove
+from multikueued.workers.tokens import account_secrets, filled, token_in
+
+
+async def rotate(
+    manager: Manager,
+    worker: ClusterClient,
+    name: str,
+    side: WorkerSide,
+    timeout: float,
+    *,
+    bound: bool = False,
+    life: float | None = None,
+) -> None:
+    """Give the daemon a new token for a worker; make the old one void once the daemon uses the new one.
+
+    Args:
+        manager: the manager cluster.
+        worker: with an administrator's credentials.
+        name: the worker's.
+        side: what it keeps for the daemon.
+        timeout: seconds that the daemon may take.
+        bound: whether the new token is to end; one that does has one that does for successor anyway.
+        life: seconds that a bound one lasts; None: as long as the one in use, or the default.
+
+    Raises:
+        WorkerError: that is not possible, or the daemon does not take the new token: then the old one still works.
+        ApiError: a cluster refuses a request.
+    """
+    secret = await _stored(manager, name)
+    was = bound_in(secret)
+    if bound or was is not None:
+        check_bound(manager.settings, name, life)
+    replaced = await _source(worker, side, secret, was)
+    fresh = f"{side.holder if bound or was else side.token}-{secrets.token_hex(4)}"
+    new = ObjectKey(side.namespace, fresh)
+    given = False
+    try:
+        token, about = await _new(manager, worker, side, fresh, ends=bound or was is not None, life=_life(life, was))
+        kubeconfig = with_token(secret, token)
+        manager.say(f"{name}: Secret {new} {'holds' if about else 'has'} a new token")
+        given = True  # also if the answer is lost: the token may be in use
+        await store(manager.client, secret, kubeconfig, about)
+        await until_connected(manager, name, kubeconfig, timeout, must_tell=True)
+    except BaseException:  # Ctrl-C as well
+        manager.say(_undo(manager, name, new, replaced, given))
+        raise
+    if replaced is None:
+        manager.say(f"{name}: the earlier credentials are not a token that this command made: revoke them yourself")
+    elif await remove(worker, SECRET, ObjectKey.of(replaced)):
+        manager.say(
+            f"{name}: the daemon uses the new token; Secret {ObjectKey.of(replaced)} is deleted, its token void"
+        )
+    await _tell_others(manager, worker, name, side, fresh)
+
+
+async def _tell_others(manager: Manager, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
+    others = [name_of(one) for one in await account_secrets(worker, side) if name_of(one) != fresh]
+    if others:
+        manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")
+
+
+async def _source(worker: ClusterClient, side: WorkerSide, secret: Json, was: Bound | None) -> Json | None:
+    """The Secret on the worker whose deletion makes the token in use void; None: there is none."""
+    used = token_in(secret)
+    for one in await account_secrets(worker, side):
+        if (name_of(one) == was.holder) if was is not None else (decoded(one, "token") == used):
+            return one
+    return None
+
+
+def _life(asked: float | None, was: Bound | None) -> float | None:
+    return was.life.total_seconds() if asked is None and was is not None else asked
+
+
+async def _new(
+    manager: Manager, worker: ClusterClient, side: WorkerSide, name: str, *, ends: bool, life: float | None
+) -> tuple[str, Bound | None]:
+    if ends:
+        return await issued(manager, worker, side, name, life)
+    return decoded(await filled(worker, side, name), "token"), None
+
+
+def _undo(manager: Manager, name: str, new: ObjectKey, replaced: Json | None, given: bool) -> str:
+    if not given:
+        undo = f"kubectl delete secret -n {new.namespace} {new.name} --ignore-not-found"
+        return f"Not done: nothing has changed for the daemon. On {name}: {undo}"
+    stored = f"{manager.namespace}/{objects.secret_name(name)}"
+    old = f"; the earlier one, Secret {ObjectKey.of(replaced)}, still works" if replaced is not None else ""
+    return (
+        f"Not done: the Secret {stored} has the new token, and the daemon may be about to take it{old}. Rotate again."
+    )
+
+
+async def _stored(manager: Manager, name: str) -> Json:
+    """The Secret on the manager with the worker's kubeconfig.
+
+    Raises:
+        WorkerError: there is none.
+    """
+    cluster = await manager.cluster(name)
+    found = objects.location(cluster)
+    if not found:
+        raise WorkerError(
+            f'MultiKueueCluster "{name}" does not have its kubeconfig from a Secret: change it where it is'
+        )
+    secret = await read(manager.client, SECRET, ObjectKey(manager.namespace, found))
+    if secret is None:
+        raise WorkerError(f"there is no Secret {manager.namespace}/{found} on the manager: use worker add")
+    return secret
+
+
+def with_token(secret: Json, token: str) -> bytes:
+    """The kubeconfig in a Secret with another token as its only credential.
+
+    Raises:
+        WorkerError: it cannot be read, or the daemon would refuse it.
+    """
+    try:
+        document = yaml.load(decoded(secret, KUBECONFIG_KEY), BoundedLoader)
+        user = document["users"][0]
+    except (yaml.YAMLError, KeyError, IndexError, TypeError):
+        raise WorkerError(f"the kubeconfig in Secret {ObjectKey.of(secret)} cannot be read: use worker add") from None
+    return objects.check_kubeconfig({**document, "users": [{**user, "user": {"token": token}}]})
+
+
+async def store(client: Writer, secret: Json, kubeconfig: bytes, bound: Bound | None) -> None:
+    """Put another kubeconfig into a Secret on the manager, as it was read.
+
+    Raises:
+        Conflict: somebody else changed it meanwhile.
+    """
+    data = {KUBECONFIG_KEY: base64.b64encode(kubeconfig).decode()}
+    annotations = {**NOT_BOUND, **(bound.annotations if bound is not None else {})}
+    metadata = {"resourceVersion": resource_version(secret), "annotations": annotations}
+    await client.merge_patch(SECRET, ObjectKey.of(secret), {"metadata": metadata, "data": data})

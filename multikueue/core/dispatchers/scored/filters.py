@@ -1,0 +1,139 @@
+"""Which workers cannot be offered a Workload, and why; and how much room those have that can."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.scored import copies
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Known, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.room import placed, unknown
+from multikueue.core.dispatchers.scored.state import QueueRefusal
+from multikueue.core.model.names import ClusterName
+from multikueue.core.model.quantities import written
+
+REFUSED_FOR: Final = timedelta(hours=1)
+
+
+class Tier(IntEnum):
+    """How sure it is that a worker takes the Workload; the smallest is best."""
+
+    ROOM = 0
+    RACE = 1
+    """Quota says nothing."""
+    PREEMPTION = 2
+    """It could preempt for it, as far as we see."""
+    PROBE = 3
+    """It may preempt; nothing says that it can."""
+    NONE = 4
+
+
+@attrs.frozen
+class FilteredWorkload:
+    """What the Workload is, for the filter."""
+
+    request: ResourceRequest | None
+    priority: int
+    narrowing: Narrowing
+    company: ClusterName | None
+    refused: tuple[QueueRefusal, ...]
+
+
+def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
+    """Why a worker cannot get the Workload whatever is free there; None: it can.
+
+    What failed before is not in here: it depends on the others.
+    """
+    if worker.obstacle is not None:
+        return worker.obstacle
+    if not worker.available:
+        return Reason(Why.OUT_OF_REACH)
+    excluded = wanted.narrowing.excludes(worker.name, worker.labels, worker.annotations, wanted.company)
+    if excluded is not None:
+        return excluded
+    queue = worker.queue
+    if queue is None:
+        return None
+    if not queue.active:
+        return Reason(Why.QUEUE_INACTIVE)
+    if copies.refuses(worker) or any(_holds(one, worker, queue, now) for one in wanted.refused):
+        return Reason(Why.REFUSED)
+    if (
+        not queue.is_raced
+        and wanted.request is not None
+        and placed(wanted.request, queue.groups, queue.ceiling) is None
+    ):
+        return Reason(Why.NEVER_FITS, _never(wanted.request, queue))
+    return None
+
+
+def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Tier, Reason | None]:
+    """How sure it is that a worker without obstacle takes the Workload, and why it is not surer."""
+    queue, request = worker.queue, wanted.request
+    if queue is not None and queue.known is Known.AWAITED:
+        return Tier.NONE, Reason(Why.FIGURES_AWAITED)
+    if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
+        return Tier.RACE, None
+    others = queue.others_wait(now)
+    free = queue.free if worker.net is None else worker.net
+    if not others and placed(request, queue.groups, free) is not None:
+        return Tier.ROOM, None
+    reason = _short(request, queue, free, others=others)
+    if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):
+        return Tier.PREEMPTION, reason
+    if queue.may_preempt:
+        return Tier.PROBE if worker.leads else Tier.NONE, reason
+    return Tier.NONE, reason
+
+
+def _evident(queue: QueueFacts, request: ResourceRequest, priority: int) -> bool:
+    """Whether enough would be free if the worker preempted what we know of."""
+    freed = dict(queue.free)
+    if queue.within != "Never":
+        for one in queue.running:
+            if one.priority < priority:
+                _add(freed, one.amounts)
+    if queue.reclaim != "Never":
+        _add(freed, queue.lent)
+    return freed != queue.free and placed(request, queue.groups, freed) is not None
+
+
+def _add(total: dict[tuple[str, str], int], more: FlavorAmounts) -> None:
+    for key, amount in more.items():
+        total[key] = total.get(key, 0) + amount
+
+
+def _holds(refusal: QueueRefusal, worker: Candidate, queue: QueueFacts, now: datetime) -> bool:
+    same = refusal.worker == worker.name and refusal.generation == queue.generation
+    return same and timedelta(0) <= now - refusal.at < REFUSED_FOR
+
+
+def _never(request: ResourceRequest, queue: QueueFacts) -> str:
+    return f"no flavor could ever hold {_scarcest(request, queue, queue.ceiling) or 'the job'}"
+
+
+def _short(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts, *, others: bool) -> Reason:
+    if others:
+        return Reason(Why.OTHERS_WAIT, f"{queue.others_pending} jobs of others wait there")
+    unclaimed = free is not queue.free and placed(request, queue.groups, queue.free) is not None
+    if unclaimed:
+        return Reason(Why.CLAIMED)
+    return Reason(Why.NO_ROOM, f"needs {_scarcest(request, queue, free) or 'more than is free'}")
+
+
+def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) -> str:
+    """The first resource that no flavor has enough of: `8 nvidia.com/gpu, 4 free of a100`."""
+    for pod_set in request.pod_sets:
+        for resource, amount in sorted(pod_set.needs.items()):
+            there = [(free.get((flavor, resource), 0), flavor) for group in queue.groups for flavor in group.flavors]
+            covered = any(resource in group.resources for group in queue.groups)
+            most, flavor = max(there, default=(0, ""))
+            if covered and most < amount:
+                return f"{written(resource, amount)} {resource}, {written(resource, max(0, most))} of {flavor}"
+    return ""

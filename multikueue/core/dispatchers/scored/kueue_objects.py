@@ -1,0 +1,183 @@
+"""From Kueue's objects to the values of this package. What cannot be read counts as absent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from multikueue.core.dispatchers.scored.facts import (
+    Amounts,
+    Flavored,
+    Group,
+    Known,
+    PodSet,
+    QueueFacts,
+    ResourceRequest,
+    Running,
+)
+from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.core.model.quantities import MILLI, thousandths
+from multikueue.core.model.workloads import pod_counts
+
+MAX_FLAVORS: Final = 64
+"""A ClusterQueue's status lists no more."""
+
+
+def tree(cluster_queues: Iterable[Json], cohorts: Iterable[Json] | None) -> Tree:
+    """The tree of a worker's queues.
+
+    Args:
+        cluster_queues: all that the worker has.
+        cohorts: likewise; None: we may not read them.
+    """
+    queues = {
+        name_of(one): Node(
+            dig(one, "spec", "cohortName") or dig(one, "spec", "cohort") or None, _quotas(one), _reserved(one)
+        )
+        for one in cluster_queues
+    }
+    above = {
+        name_of(one): Node(dig(one, "spec", "parentName") or dig(one, "spec", "parent") or None, _quotas(one))
+        for one in cohorts or ()
+    }
+    return Tree(queues, above, readable=cohorts is not None)
+
+
+def queue_facts(
+    worker: Tree,
+    cluster_queue: Json,
+    now: datetime,
+    *,
+    known: Known = Known.YES,
+    ours_pending: int = 0,
+    running: tuple[Running, ...] = (),
+    before: QueueFacts | None = None,
+    penalized_until: datetime | None = None,
+) -> QueueFacts:
+    """What is known of one ClusterQueue.
+
+    Args:
+        worker: the tree that it is in.
+        cluster_queue: the object.
+        now: the manager's wall clock.
+        known: whether its figures can be used.
+        ours_pending: how many copies of ours wait there.
+        running: our copies with quota there.
+        before: what this function said the last time.
+        penalized_until: of the worker.
+    """
+    name = name_of(cluster_queue)
+    groups = tuple(_groups(cluster_queue))
+    others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
+    since = None
+    if others:
+        since = before.others_since if before is not None and before.others_pending else now
+    many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
+    return QueueFacts(
+        name,
+        groups,
+        free=worker.available(name),
+        ceiling=worker.ceiling(name),
+        nominal=worker.nominal(name),
+        known=Known.TOO_MANY if many and known is Known.YES else known,
+        active=is_true(cluster_queue, "Active"),
+        has_checks=_has_checks(cluster_queue),
+        others_pending=others,
+        others_since=since,
+        generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
+        within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
+        reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
+        lent=worker.lent(name),
+        running=running,
+        penalized_until=penalized_until,
+    )
+
+
+def request(workload: Json) -> ResourceRequest | None:
+    """What a Workload needs at least, as the manager's Kueue has counted it; None if it has no quota."""
+    assigned = dig(workload, "status", "admission", "podSetAssignments")
+    if not assigned:
+        return None
+    counts = pod_counts(workload)
+    least = {one.get("name"): one.get("minCount") for one in dig(workload, "spec", "podSets") or []}
+    return ResourceRequest(
+        tuple(
+            _pod_set(one.get("resourceUsage") or {}, one.get("count") or counts.get(name, 1), least.get(name))
+            for one in assigned
+            for name in (str(one.get("name")),)
+        )
+    )
+
+
+def usage(workload: Json) -> dict[Flavored, int]:
+    """What the admission of a Workload takes, by flavor and resource."""
+    used: dict[Flavored, int] = {}
+    for one in dig(workload, "status", "admission", "podSetAssignments") or []:
+        amounts = _amounts(one.get("resourceUsage") or {})
+        for resource, flavor in (one.get("flavors") or {}).items():
+            used[str(flavor), str(resource)] = used.get((str(flavor), str(resource)), 0) + amounts.get(resource, 0)
+    return used
+
+
+def queued_at(workload: Json) -> datetime | None:
+    """Kueue's queue timestamp: the last eviction by a check, else its creation."""
+    evicted = condition(workload, "Evicted") or {}
+    by_check = evicted.get("status") == "True" and evicted.get("reason") in ("AdmissionCheck", "PodsReadyTimeout")
+    return parse_timestamp(
+        evicted.get("lastTransitionTime") if by_check else dig(workload, "metadata", "creationTimestamp")
+    )
+
+
+def _pod_set(usage: Mapping[str, Any], count: int, least: int | None) -> PodSet:
+    fewer = least if least is not None and 0 < least < count else count
+    needs = {name: -(-amount * fewer // max(1, count)) for name, amount in _amounts(usage).items()}
+    return PodSet({**needs, "pods": fewer * MILLI}, fewer)
+
+
+def _amounts(usage: Mapping[str, Any]) -> Amounts:
+    return {str(name): _amount(value) for name, value in usage.items()}
+
+
+def _groups(queue: Json) -> Iterator[Group]:
+    for group in dig(queue, "spec", "resourceGroups") or []:
+        flavors = tuple(str(flavor.get("name")) for flavor in group.get("flavors") or [])
+        yield Group(frozenset(map(str, group.get("coveredResources") or ())), flavors)
+
+
+def _quotas(obj: Json) -> dict[Flavored, Quota]:
+    return {
+        (str(flavor.get("name")), str(one.get("name"))): Quota(
+            _amount(one.get("nominalQuota")), _limit(one.get("borrowingLimit")), _limit(one.get("lendingLimit"))
+        )
+        for group in dig(obj, "spec", "resourceGroups") or []
+        for flavor in group.get("flavors") or []
+        for one in flavor.get("resources") or []
+    }
+
+
+def _reserved(queue: Json) -> dict[Flavored, int]:
+    return {
+        (str(flavor.get("name")), str(one.get("name"))): _amount(one.get("total"))
+        for flavor in dig(queue, "status", "flavorsReservation") or []
+        for one in flavor.get("resources") or []
+    }
+
+
+def _has_checks(queue: Json) -> bool:
+    listed = dig(queue, "spec", "admissionChecksStrategy", "admissionChecks") or dig(queue, "spec", "admissionChecks")
+    return bool(listed)
+
+
+def _limit(value: Any) -> int | None:
+    return None if value is None else _amount(value)
+
+
+def _amount(value: Any) -> int:
+    try:
+        return thousandths(value or 0)
+    except ValueError:
+        return 0

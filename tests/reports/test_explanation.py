@@ -1,0 +1,329 @@
+"""Explanations of values: what workers say, what happens next, what is wrong on the manager."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueued.doctor.published import Published, config_map, written
+from multikueued.doctor.worker_facts import WorkerFacts
+from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
+from multikueued.reports.jobs import JobState
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import Finding
+from multikueued.workers.move_targets import WorkerQueues
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
+
+TRAIN = stored(job("train"))
+BOTH = ("worker1", "worker2")
+
+
+def explained(
+    made: Json, objects: ManagerObjects | None = None, *, of: Json | None = TRAIN, now: datetime = NOW
+) -> Explanation:
+    return explain(Seen(made, of, objects or fleet(made), (), now, "kueue-system"))
+
+
+def found(explanation: Explanation, id: str) -> list[Finding]:
+    return [one for one in explanation.findings if one.id == id]
+
+
+def offered(told: str) -> Explanation:
+    return explained(saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — {told}"))
+
+
+def test_quota_too_small_everywhere() -> None:
+    told = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
+    explanation = offered(f"worker1: {told} · worker2: {told}")
+
+    assert [one.where for one in found(explanation, "quota-too-small")] == ["worker1", "worker2"]
+    assert all(one.blocking for one in explanation.findings)
+    first = explanation.findings[0]
+    assert first.why == "the job asks for more cpu than its ClusterQueue on worker1 has in all"
+    assert "raise nominalQuota of cpu" in first.remedy
+    assert explanation.summary == f"It does not run, and somebody has to act: {first.why}."
+
+
+def test_quota_too_small_on_one_of_them_needs_nobody() -> None:
+    explanation = offered("worker1: insufficient quota for cpu in flavor f (3 > 1)")
+
+    (small,) = explanation.findings
+    assert not small.blocking
+    assert [one.state for one in explanation.workers] == ["Waiting", "Offered"]
+    assert explanation.next[0].text.startswith("the first of worker1, worker2 that admits it gets it")
+
+
+def test_quota_that_others_use_needs_nobody() -> None:
+    told = "insufficient unused quota for cpu in flavor f, 1 more needed"
+    explanation = offered(f"worker1: {told} · worker2: {told}")
+
+    assert len(found(explanation, "quota-in-use")) == 2
+    assert not explanation.needs_somebody
+
+
+def test_missing_local_queue_on_the_workers() -> None:
+    explanation = offered("worker1: LocalQueue user-queue doesn't exist · worker2: LocalQueue user-queue doesn't exist")
+
+    missing = found(explanation, "local-queue-missing")
+    assert [one.where for one in missing] == ["worker1", "worker2"]
+    assert missing[0].why == 'LocalQueue "user-queue" does not exist in namespace "default" on worker1'
+    assert "create it there" in missing[0].remedy
+    assert explanation.needs_somebody
+
+
+def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of_it() -> None:
+    made = saying(workload(TRAIN, nominated=BOTH), "Offered to worker1, worker2")
+    empty = Published(WorkerFacts("worker1", queues=WorkerQueues({}, {})), NOW, (), NOW)
+    unread = Published(WorkerFacts("worker2"), NOW)
+    documents = {"worker1": written(empty), "worker2": written(unread)}
+    objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", documents))
+    explanation = explained(made, objects)
+
+    first, second = explanation.workers
+    assert (first.state, first.source) == ("Waiting", "findings")
+    assert first.told == f"LocalQueue user-queue doesn't exist (as the daemon saw it at {timestamp(NOW)})"
+    assert [one.where for one in found(explanation, "local-queue-missing")] == ["worker1"]
+    assert (second.state, second.told) == ("Offered", "")
+
+
+def test_a_refusal_is_told_as_the_check_tells_it() -> None:
+    """That it is one is known by an event; when the worker is asked again, the words say."""
+    told = f'refuses it, is asked again at {timestamp(NOW)}: admission webhook "p" denied the request: no'
+    made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {told}")
+    said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1")
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
+
+    assert [(one.state, one.told) for one in explanation.workers] == [("Refused", told), ("Offered", "")]
+    assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)
+    assert [one.id for one in explanation.findings] == ["webhook"]
+
+
+def test_words_that_no_rule_knows_are_no_finding() -> None:
+    explanation = offered("worker1: not nominated yet · worker2: the moon is in the wrong house")
+
+    assert explanation.findings == ()
+    assert [one.told for one in explanation.workers] == ["not nominated yet", "the moon is in the wrong house"]
+
+
+def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
+    moves = timestamp(NOW + timedelta(minutes=15))
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    told = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
+    lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed")
+    explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
+
+    assert explanation.job.state is JobState.LOST
+    assert explanation.needs_somebody
+    assert explanation.next[0].text.endswith(
+        f"unless this one is back before: unreachable since {timestamp(NOW)}; moves at {moves}"
+    )
+    assert [one.id for one in explanation.findings] == ["worker-down"]
+
+
+def test_a_lost_worker_without_a_deadline_goes_by_the_default() -> None:
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    lost = worker("worker1", "no answer to anything for 20 s", reason="ClientConnectionFailed")
+    explanation = explained(made, fleet(made, workers=(lost, worker("worker2"))))
+
+    assert explanation.next[0].at == NOW + timedelta(minutes=15)
+    assert "workerLostTimeout" in explanation.next[0].text
+
+
+def test_where_a_job_ran_and_why_it_moved() -> None:
+    noted = (
+        f'[{{"worker": "worker1", "since": "{timestamp(NOW)}", "until": "{timestamp(NOW)}", "why": "lost for 15m"}}]'
+    )
+    made = workload(TRAIN, cluster="worker2", checks={CHECK: "Ready"})
+    made["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: noted}
+    explanation = explained(made)
+
+    assert [(one.worker, one.until, one.why) for one in explanation.placements] == [
+        ("worker1", NOW, "lost for 15m"),
+        ("worker2", None, ""),
+    ]
+
+
+def test_a_cordoned_worker() -> None:
+    made = workload(TRAIN, nominated=("worker2",))
+    known = (worker("worker1", annotations={CORDON_ANNOTATION: "disks are changed"}), worker("worker2"))
+    explanation = explained(made, fleet(made, workers=known))
+
+    assert explanation.workers[0].told == "cordoned: disks are changed"
+    assert [(one.id, one.blocking) for one in explanation.findings] == [("cordoned", False)]
+
+
+@pytest.mark.parametrize(
+    ("started", "why"),
+    [
+        (-60, "the clock of worker1 is at least 60 s behind: its job started before it got quota"),
+        (60, "the clock of worker1 is at least 60 s ahead: its job is yet to start"),
+        (5, None),
+        (-5, None),
+    ],
+)
+def test_clock_skew(started: int, why: str | None) -> None:
+    running = {**TRAIN, "status": {"startTime": timestamp(NOW + timedelta(seconds=started))}}
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    explanation = explained(made, of=running)
+
+    assert [one.why for one in found(explanation, "clock-skew")] == ([why] if why else [])
+    assert all("NTP" in one.remedy for one in explanation.findings)
+
+
+def test_a_manager_whose_clock_is_ahead_of_this_machine() -> None:
+    made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    (skew,) = found(explained(made, now=NOW - timedelta(minutes=2)), "clock-skew")
+
+    assert skew.why == "this cluster's clock is at least 120 s ahead of this machine's"
+
+
+def changed(objects: ManagerObjects, **changes: Any) -> ManagerObjects:
+    return attrs.evolve(objects, **changes)
+
+
+def test_a_missing_local_queue_here_and_what_was_meant() -> None:
+    made = workload(TRAIN, quota=False, checks={})
+    made["spec"]["queueName"] = "user-quee"
+    explanation = explained(made)
+
+    (wrong,) = explanation.findings
+    assert wrong.id == "local-queue-missing"
+    assert 'LocalQueue "user-quee" does not exist in namespace "default" (did you mean "user-queue"?)' in wrong.why
+    assert explanation.job.state is JobState.QUEUED
+    assert [(link.kind, link.state) for link in explanation.chain][-1] == ("LocalQueue", "Missing")
+
+
+def test_a_check_that_names_a_config_that_does_not_exist() -> None:
+    made = workload(TRAIN, nominated=BOTH)
+    objects = fleet(made)
+    renamed = {**objects.configs[0], "metadata": {"name": "multikueu"}}
+    explanation = explained(made, changed(objects, configs=(renamed,)))
+
+    (wrong,) = found(explanation, "config-missing")
+    assert 'did you mean "multikueu"?' in wrong.why
+    assert wrong.blocking
+    assert explanation.chain[-1].state == "Missing"
+
+
+def test_a_queue_whose_check_does_not_exist() -> None:
+    made = workload(TRAIN, quota=False, checks={})
+    objects = fleet(made)
+    other = {**objects.checks[0], "metadata": {"name": "multikueeu"}}
+    explanation = explained(made, changed(objects, checks=(other,)))
+
+    (wrong,) = found(explanation, "check-missing")
+    assert 'names AdmissionCheck "multikueue", which does not exist (did you mean "multikueeu"?)' in wrong.why
+
+
+def test_a_queue_without_a_check_runs_its_jobs_here() -> None:
+    made = workload(TRAIN, checks={})
+    objects = fleet(made)
+    queue = {**objects.cluster_queues[0], "spec": {**objects.cluster_queues[0]["spec"], "admissionChecksStrategy": {}}}
+    here = stored(job("train", delegated=False))
+    explanation = explained(made, changed(objects, cluster_queues=(queue,)), of=here)
+
+    assert explanation.job.state is JobState.LOCAL
+    assert [(one.id, one.blocking) for one in explanation.findings] == [("queue-without-check", False)]
+    assert explanation.workers == ()
+    (delegated,) = explained(made, changed(objects, cluster_queues=(queue,))).findings
+    assert delegated.blocking
+    assert "nobody runs it" in delegated.why
+
+
+def test_nobody_has_looked_at_the_check() -> None:
+    made = workload(TRAIN, nominated=BOTH)
+    objects = fleet(made)
+    unseen = {**objects.checks[0], "status": {}}
+    (wrong,) = found(explained(made, changed(objects, checks=(unseen,))), "check-unseen")
+
+    assert "start the daemon" in wrong.remedy
+
+
+@pytest.mark.parametrize(("age", "dead"), [(10, False), (40, False), (120, True)])
+def test_a_daemon_that_does_not_lead_any_more(age: int, dead: bool) -> None:
+    made = workload(TRAIN, nominated=BOTH)
+    renewed = timestamp(NOW - timedelta(seconds=age))
+    lease = {"spec": {"holderIdentity": "pod-1", "renewTime": renewed, "leaseDurationSeconds": 15}}
+    explanation = explained(made, changed(fleet(made), lease=lease))
+
+    assert bool(found(explanation, "daemon-not-running")) is dead
+
+
+def test_a_rejected_job_whose_events_are_gone() -> None:
+    undelegated = stored(job("train", delegated=False))
+    made = workload(undelegated, quota=False, evicted="Deactivated")
+    made["spec"]["active"] = False
+    told = "The workload is deactivated due to Admission check(s): multikueue, were rejected"
+    evicted = condition(made, "Evicted")
+    assert evicted is not None
+    evicted["message"] = told
+
+    (by_job,) = explained(made, of=undelegated).findings
+    assert by_job.id == "not-delegated"
+    assert "managedBy" in by_job.why
+    (by_kind,) = explained(made, of=TRAIN).findings
+    assert by_kind.id == "kind-not-enabled"
+    assert 'add "batch/job" to integrations.frameworks' in by_kind.remedy
+
+
+def test_a_deactivated_job() -> None:
+    made = workload(TRAIN, quota=False)
+    made["spec"]["active"] = False
+
+    (inactive,) = explained(made).findings
+    assert inactive.id == "inactive"
+    assert "kubectl -n default patch workload" in inactive.remedy
+
+
+def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_before() -> None:
+    made = workload(TRAIN, quota=False)
+    made["spec"]["active"] = False
+    note = "Jobs of this kind are not dispatched: add it"
+    told = EventReport("workload/x", "Warning", "MultiKueue", note, NOW, NOW, 1, "multikueue")
+    explanation = explain(Seen(made, TRAIN, fleet(made), (told,), NOW, "kueue-system"))
+
+    assert [one.id for one in explanation.findings] == ["inactive"]
+
+
+def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
+    """Nobody is left who could take it."""
+    made = workload(TRAIN)
+    lost = worker("worker1", "cannot connect: refused", reason="ClientConnectionFailed")
+    explanation = explained(made, fleet(made, workers=(lost,), listed=("worker1", "wroker2")))
+
+    assert [one.blocking for one in found(explanation, "worker-down")] == [True]
+    assert [one.blocking for one in found(explanation, "cluster-missing")] == [False]
+
+
+def test_a_job_that_has_ended_needs_nothing() -> None:
+    explanation = explained(workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="Succeeded"))
+
+    assert explanation.summary == 'It has finished on worker cluster "worker1".'
+    assert explanation.findings == ()
+    assert explanation.next == ()
+
+
+@pytest.mark.parametrize(
+    ("queue", "id", "told"),
+    [
+        ("", "no-queue", "label it kueue.x-k8s.io/queue-name with a LocalQueue of namespace default: user-queue"),
+        ("user-que", "local-queue-missing", "correct the label"),
+        ("user-queue", "no-workload", "look whether Kueue runs here"),
+    ],
+)
+def test_a_job_without_a_workload(queue: str, id: str, told: str) -> None:
+    made = job("train", queue=queue)
+    if not queue:
+        made["metadata"]["labels"] = {}
+    _, wrong = unqueued(made, "job/train", fleet())
+
+    assert wrong.id == id
+    assert told in wrong.remedy
+    assert queue != "user-que" or 'did you mean "user-queue"?' in wrong.why
