@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from functools import partial
 
@@ -45,7 +45,8 @@ def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
     noted = tuple(note_last_worker(situation))
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    awaited = _awaited(situation)
+    nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
     chosen = winner(situation)
     left = left_over(situation, chosen) if chosen is not None else ()
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
@@ -66,7 +67,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
-    unheard = min(_awaited(situation).values(), default=None)
+    unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
@@ -139,8 +140,8 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     return situation.adapter.outcome_of(jobs) is not None
 
 
-def _candidates(situation: Situation) -> Candidates:
-    names, awaited = situation.facts.nominated, _awaited(situation)
+def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candidates:
+    names = situation.facts.nominated
     workers = tuple(
         Candidate(
             worker.name,

@@ -64,7 +64,7 @@ class Situation:
         """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
         return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
 
-    @property
+    @cached_property
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
         return self.snapshot.workers
