@@ -19,9 +19,9 @@ from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.moves import why_withheld
 from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.withheld import why_withheld
 from multikueue.errors import RuleError
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
