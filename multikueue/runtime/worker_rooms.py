@@ -29,8 +29,9 @@ from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, has_quota
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -108,15 +109,17 @@ class WorkerRooms:
         workload = seen.workload
         if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
             return seen
-        workers = tuple(attrs.evolve(one, room=self._room(one.name, seen.key, workload)) for one in seen.workers)
+        workers = tuple(attrs.evolve(one, room=self._room(one, seen.key, workload)) for one in seen.workers)
         return attrs.evolve(seen, workers=workers, job_facts=self._job(workload, seen, config))
 
-    def _room(self, worker: ClusterName, key: ObjectKey, workload: Json) -> Room:
+    def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
+        worker, names = seen.name, WorkerNames.of(seen.annotations)
         informers = self._informers(worker)
         if informers is None or not informers.queues.known:
             return Room()
-        queue = informers.queues.local_queues.get(ObjectKey(key.namespace, dig(workload, "spec", "queueName") or ""))
+        here = ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
+        queue = informers.queues.local_queues.get(names.local_queue(here))
         if queue is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         name = dig(queue, "spec", "clusterQueue") or ""

@@ -21,6 +21,7 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.company import has_company
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.places import why_nowhere
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -30,7 +31,8 @@ LEAVING = "the job is being moved away from it"
 
 def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be."""
-    why = LEAVING if leaves(situation) == worker.name else worker.cordon or _why_not_found(situation, worker)
+    why = LEAVING if leaves(situation) == worker.name else worker.cordon
+    why = why or why_nowhere(situation.snapshot, worker) or _why_not_found(situation, worker)
     return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
 
 
