@@ -61,7 +61,12 @@ class QueueInformers:
                 for name in sorted(found):
                     on_queue(ObjectKey("", name))
 
-        informer = partial(Informer, client, on_change=changed, on_status=on_status, fraction=fraction, limits=limits)
+        def told(status: InformerStatus) -> None:
+            on_status(status)
+            if on_figures is not None:
+                on_figures()
+
+        informer = partial(Informer, client, on_change=changed, on_status=told, fraction=fraction, limits=limits)
         informer = partial(informer, flaw=queue_flaw)
         kept = only_spec("resourceGroups") if slim and on_figures is None else drop_managed_fields
         queues = cls(

@@ -48,6 +48,17 @@ SHOWN_AFTER: Final = 3.0
 """Seconds until what a copy got is certain to stand in the status of its queue."""
 
 
+@attrs.frozen
+class Company:
+    """A job that others go together with."""
+
+    namespace: str
+    job: str
+    """As `job/train`."""
+    worker: ClusterName | None = None
+    """Where it is; None: nowhere yet."""
+
+
 @attrs.define(eq=False)
 class WorkerRooms:
     """Keeps the ledger up to date, and enqueues held Workloads that have room now."""
@@ -58,6 +69,12 @@ class WorkerRooms:
     clock: Callable[[], datetime]
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     _facts: dict[ClusterName, dict[str, QueueFacts]] = attrs.field(factory=dict, init=False)
+    _targets: dict[ClusterName, Mapping[ObjectKey, str]] = attrs.field(factory=dict, init=False)
+    """The ClusterQueue of each LocalQueue."""
+    _states: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
+    """As of the last look."""
+    _followers: dict[ObjectKey, Company] = attrs.field(factory=dict, init=False)
+    """Workloads that wait for another job, or for room where it runs."""
     _changed: dict[ClusterName, None] = attrs.field(factory=dict, init=False)
     _leaving: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
     """Workloads that wait no more, and when the ledger forgets them, on the loop's clock."""
@@ -79,10 +96,15 @@ class WorkerRooms:
 
     def look(self) -> None:
         """Read what has changed; enqueue those that this makes room for."""
-        names = {worker.name for worker in self.workers}
-        for name in [*self._changed, *(name for name in self._facts if name not in names)]:
-            self._read(name)
-        self._changed.clear()
+        states = {worker.name: self._state(worker.name) for worker in self.workers}
+        for name in {**states, **self._states}:
+            if name in self._changed or states.get(name) is not self._states.get(name):
+                self._read(name, states.get(name, Known.AWAITED))
+        self._states, self._changed = states, {}
+        moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
+        for key in [key for key, company in self._followers.items() if company in moved]:
+            del self._followers[key]
+            self.enqueue(key)
         now = loop_time()
         for key in [key for key, at in self._leaving.items() if at <= now]:
             del self._leaving[key]
@@ -97,6 +119,8 @@ class WorkerRooms:
             key: of the Workload.
             claim: what it waits for; None: it does not. What it got is counted until the figures show it.
         """
+        if claim is None:
+            self._followers.pop(key, None)
         if claim is not None:
             self._leaving.pop(key, None)
             self.ledger.put(claim)
@@ -114,18 +138,15 @@ class WorkerRooms:
 
     def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
-        worker, names = seen.name, WorkerNames.of(seen.annotations)
-        informers = self._informers(worker)
-        if informers is None or not informers.queues.known:
-            return Room()
-        here = ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
-        queue = informers.queues.local_queues.get(names.local_queue(here))
-        if queue is None:
+        worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
+        if worker not in self._facts:
+            return Room(QueueFacts("", known=self._states.get(worker, Known.AWAITED)))
+        name = self._targets[worker].get(WorkerNames.of(seen.annotations).local_queue(here))
+        if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
-        name = dig(queue, "spec", "clusterQueue") or ""
-        facts = self._facts.get(worker, {}).get(name)
+        facts = self._facts[worker].get(name)
         if facts is None:
-            return Room(obstacle=Reason(Why.QUEUE_INACTIVE) if worker in self._facts else None)
+            return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
         place, now = (worker, name), self.clock()
         return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
 
@@ -133,43 +154,60 @@ class WorkerRooms:
         """What is known of a Workload beside its own object."""
         annotations = next((annotations_of(job) for job in seen.jobs.values()), {})
         together = job_annotations.read({**annotations, **annotations_of(workload)}).together
+        company = self._company(seen.key.namespace, together) if together else None
+        if company is not None:
+            self._followers[seen.key] = company
+        else:
+            self._followers.pop(seen.key, None)
         return JobFacts(
             request=kueue_objects.request(workload),
             annotations=annotations,
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
-            company=self._company(seen.key.namespace, together) if together else None,
+            company=company.worker if company is not None else None,
         )
 
-    def _company(self, namespace: str, job: str) -> ClusterName | None:
-        """The worker of a job, as `job/train` or `rayjob.ray.io/train` names it."""
+    def _company(self, namespace: str, job: str) -> Company:
+        """Where a job is, as `job/train` or `rayjob.ray.io/train` names it."""
         kind, _, name = job.partition("/")
         for gvk in self.manager.jobs:
             if kind in (gvk.kind.lower(), f"{gvk.kind.lower()}.{gvk.group}"):
                 for key in self.manager.owned(gvk, ObjectKey(namespace, name)):
                     worker = cluster_name(self.manager.workloads.get(key) or {})
                     if worker is not None:
-                        return ClusterName(worker)
-        return None
+                        return Company(namespace, job, ClusterName(worker))
+        return Company(namespace, job)
 
     def _informers(self, worker: ClusterName) -> WorkerInformers | None:
         found = self.workers.get(worker)
         return found.known if found is not None else None
 
-    def _read(self, worker: ClusterName) -> None:
-        """Compute the facts of all queues of a worker."""
+    def _state(self, worker: ClusterName) -> Known:
+        """Whether its figures can be used."""
+        informers = self._informers(worker)
+        return Known.AWAITED if informers is None else _known(informers.queues)
+
+    def _read(self, worker: ClusterName, state: Known) -> None:
+        """Compute the facts of all queues of a worker; enqueue those that may be able to go there now."""
         informers, before = self._informers(worker), self._facts.pop(worker, {})
-        found: dict[str, QueueFacts] = {}
+        led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
         if informers is not None and informers.queues.known:
-            found = self._facts[worker] = dict(self._queues(worker, informers, before))
+            self._targets[worker] = dict(informers.queues.targets())
+            found = self._facts[worker] = dict(self._queues(worker, informers, state, before))
         for name in {**before, **found}:
             self.ledger.set_queue((worker, name), found.get(name))
+        same = self._targets.get(worker, {}) == led and self._states.get(worker, state) is state
+        if not same or {name: one.terms for name, one in before.items()} != {
+            name: one.terms for name, one in found.items()
+        }:
+            for key in self.ledger.held({(worker, name) for name in before} if same else ()):
+                self.enqueue(key)
 
     def _queues(
-        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]
+        self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
-        known, until = _known(queues), self._penalized_until(worker)
+        until = self._penalized_until(worker)
         tree = kueue_objects.tree(queues.cluster_queues.values(), _readable(queues.cohorts))
         local: dict[str, list[str]] = {}
         for key, target in queues.targets():
@@ -219,7 +257,7 @@ def _known(queues: QueueInformers) -> Known:
             return Known.FORBIDDEN
         if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
             return Known.SILENT
-    return Known.YES
+    return Known.YES if queues.known else Known.AWAITED
 
 
 def _readable(cohorts: Informer | None) -> list[Json] | None:

@@ -16,6 +16,7 @@ from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_PROFILE,
     CLUSTER_QUEUE,
+    COHORT,
     EVENT,
     LEASE,
     LOCAL_QUEUE,
@@ -25,6 +26,7 @@ from multikueue.core.model.kinds import (
     RESOURCE_FLAVOR,
     SECRET,
     WORKLOAD,
+    WORKLOAD_PRIORITY_CLASS,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import NotFound
@@ -47,7 +49,9 @@ EMPTIED: Final = (
     WORKLOAD,
     LOCAL_QUEUE,
     CLUSTER_QUEUE,
+    COHORT,
     RESOURCE_FLAVOR,
+    WORKLOAD_PRIORITY_CLASS,
     ADMISSION_CHECK,
     MULTIKUEUE_CONFIG,
     MULTIKUEUE_CLUSTER,

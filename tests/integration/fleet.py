@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import anyio
@@ -154,13 +155,20 @@ def job(name: str, *, managed_by: str | None = CONTROLLER_NAME, queue: str | Non
 
 
 @asynccontextmanager
-async def fleet(planes: Planes, *, daemon: bool = True, settings: Settings = SETTINGS) -> AsyncIterator[Fleet]:
+async def fleet(
+    planes: Planes,
+    *,
+    daemon: bool = True,
+    settings: Settings = SETTINGS,
+    pods_ready_timeout: timedelta | None = None,
+) -> AsyncIterator[Fleet]:
     """Set up queues, connect the workers and start everything; what it leaves is cleared away before the next test.
 
     Args:
         planes: the control planes.
         daemon: whether our daemon is started at once.
         settings: our daemon's.
+        pods_ready_timeout: of the workers' Kueues.
     """
     changes = Changes()
     async with AsyncExitStack() as stack:
@@ -178,9 +186,10 @@ async def fleet(planes: Planes, *, daemon: bool = True, settings: Settings = SET
         await connect_workers(manager.client, planes.worker_kubeconfigs())
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
-        for view in views.values():
+        for name, view in views.items():
+            limit = pods_ready_timeout if name in workers else None
             await tasks.start(view.run)
-            await tasks.start(SmallKueue(view.client).run)
+            await tasks.start(SmallKueue(view.client, pods_ready_timeout=limit).run)
         kubelet = Kubelet(views, changes)
         tasks.start_soon(kubelet.run)
         ours = Daemon(connection(planes.daemon_kubeconfig), tasks, settings=settings)

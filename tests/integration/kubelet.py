@@ -22,6 +22,8 @@ class Kubelet:
 
     views: Mapping[str, View]
     changes: Changes
+    broken: set[str] = attrs.field(factory=set, init=False)
+    """Clusters on which no pod starts."""
     _ends: dict[str, Phase] = attrs.field(factory=dict, init=False)
 
     def end(self, job: str, phase: Phase) -> None:
@@ -33,20 +35,20 @@ class Kubelet:
         """Set phases until cancelled."""
         while True:
             changed = self.changes.next()  # before looking, so that nothing is missed
-            for view in self.views.values():
-                for pod, phase in self._due(view):
+            for name, view in self.views.items():
+                for pod, phase in self._due(view, starts=name not in self.broken):
                     await _set_phase(view, pod, phase)
             with anyio.move_on_after(_AGAIN):
                 await changed.wait()
 
-    def _due(self, view: View) -> list[tuple[Json, Phase]]:
-        wanted = [(pod, self._next(pod)) for pod in view.all(POD)]
+    def _due(self, view: View, *, starts: bool) -> list[tuple[Json, Phase]]:
+        wanted = [(pod, self._next(pod, starts=starts)) for pod in view.all(POD)]
         return [(pod, phase) for pod, phase in wanted if phase is not None]
 
-    def _next(self, pod: Json) -> Phase | None:
+    def _next(self, pod: Json, *, starts: bool) -> Phase | None:
         phase = dig(pod, "status", "phase")
         if phase == "Pending":
-            return "Running"
+            return "Running" if starts else None
         return self._ends.get(job_of(pod)) if phase == "Running" else None
 
 

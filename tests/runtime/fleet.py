@@ -32,6 +32,7 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
+from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import (
     CHECK,
     KUEUE_NAMESPACE,
@@ -191,18 +192,26 @@ class Fleet:
         kept = [event for event in found if event["regarding"]["kind"] == "MultiKueueCluster"]
         return [(event["type"], event["reason"], event["note"]) for event in kept]
 
-    async def submit(self, name: str = "job") -> None:
-        """Submit a job on the manager that goes to a worker."""
+    async def submit(self, name: str = "job", *, worker: str = "", priority: str = "") -> None:
+        """Submit a job on the manager that goes to a worker.
+
+        Args:
+            name: the job's.
+            worker: submit it there instead, as the worker's own users do.
+            priority: the name of its WorkloadPriorityClass.
+        """
+        labels = {QUEUE_LABEL: LOCAL_QUEUE_NAME} | ({PRIORITY_CLASS_LABEL: priority} if priority else {})
+        client = DirectClient(self.workers[worker]) if worker else self.admin
         container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
-        await self.admin.create(
+        await client.create(
             JOB,
             {
                 "apiVersion": "batch/v1",
                 "kind": "Job",
-                "metadata": {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}},
+                "metadata": {"name": name, "namespace": "default", "labels": labels},
                 "spec": {
                     "suspend": True,
-                    "managedBy": "kueue.x-k8s.io/multikueue",
+                    **({} if worker else {"managedBy": "kueue.x-k8s.io/multikueue"}),
                     "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
                 },
             },

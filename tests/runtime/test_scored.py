@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import anyio
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.scored.job_annotations import TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CONFIG, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    JOB,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    WORKLOAD,
+    WORKLOAD_PRIORITY_CLASS,
+)
+from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
 from multikueue.sandbox.jobs import RunnerOptions
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 from tests.runtime.fleet import LONG, Fleet, until
 
 pytestmark = pytest.mark.looptime
@@ -25,13 +35,19 @@ SHORT = RunnerOptions(minimum=60, maximum=60)
 
 
 @asynccontextmanager
-async def scored(fleet: Fleet, jobs: RunnerOptions = LONG, **profiles: Profile) -> AsyncIterator[None]:
-    """Run a fleet whose manager uses the dispatcher; workers have room for two jobs each."""
+async def scored(
+    fleet: Fleet, jobs: RunnerOptions = LONG, *, start_with: Sequence[str] = (), **profiles: Profile
+) -> AsyncIterator[None]:
+    """Run a fleet whose manager uses the dispatcher; workers have room for two jobs each. Jobs to start with are there
+    before it."""
     await fleet.connect(cpu=1, on_manager=100)
     manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile(), **profiles}))
-    async with fleet.kueues(jobs), fleet.running(manager):
-        await anyio.sleep(5)
-        yield
+    async with fleet.kueues(jobs):
+        for name in start_with:
+            await fleet.submit(name)
+        async with fleet.running(manager):
+            await anyio.sleep(5)
+            yield
 
 
 async def placed(fleet: Fleet) -> dict[str, str]:
@@ -103,12 +119,126 @@ async def test_a_jobs_annotation_narrows_and_a_config_names_its_profile() -> Non
         assert (await placed(fleet))["held"] == "-"
 
 
+async def stop_policy(fleet: Fleet, policy: str) -> None:
+    """Let the first worker's queue admit nothing, or go on."""
+    patch = {"spec": {"stopPolicy": policy}}
+    await DirectClient(fleet.workers["w1"]).merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch)
+
+
+async def no_local_queue(fleet: Fleet) -> None:
+    """Take the first worker's LocalQueue away."""
+    await DirectClient(fleet.workers["w1"]).delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
+
+
+async def a_local_queue(fleet: Fleet) -> None:
+    """Make it again."""
+    await DirectClient(fleet.workers["w1"]).create(LOCAL_QUEUE, local_queue())
+
+
+async def annotate(fleet: Fleet, resource: Resource, key: ObjectKey, name: str, value: str | None) -> None:
+    """Set or remove an annotation on the manager."""
+    await fleet.admin.merge_patch(resource, key, {"metadata": {"annotations": {name: value}}})
+
+
+async def taint(fleet: Fleet, value: str | None) -> None:
+    """Taint the first worker, or take the taint off."""
+    await annotate(fleet, MULTIKUEUE_CLUSTER, ObjectKey("", "w1"), TAINTS, value)
+
+
+OBSTACLES: dict[str, tuple[Callable[[Fleet], Awaitable[object]], Callable[[Fleet], Awaitable[object]]]] = {
+    "a quota that is too small": (lambda fleet: quota(fleet, "w1", "0"), lambda fleet: quota(fleet, "w1", "1")),
+    "no LocalQueue": (no_local_queue, a_local_queue),
+    "a stopped queue": (lambda fleet: stop_policy(fleet, "Hold"), lambda fleet: stop_policy(fleet, "None")),
+    "a taint": (lambda fleet: taint(fleet, "spot=true:NoDispatch"), lambda fleet: taint(fleet, None)),
+    "a taint that the job tolerates now": (
+        lambda fleet: taint(fleet, "spot=true:NoDispatch"),
+        lambda fleet: annotate(fleet, JOB, ObjectKey("default", "job"), TOLERATIONS, "spot=true"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OBSTACLES)
+async def test_what_was_in_the_way_and_is_no_more_is_noticed(name: str) -> None:
+    fleet = Fleet.of("w1")
+    put, take_away = OBSTACLES[name]
+    async with scored(fleet):
+        await put(fleet)
+        await anyio.sleep(5)
+        await fleet.submit()
+        await anyio.sleep(20)
+        assert await placed(fleet) == {"job": "-"}
+        await take_away(fleet)
+        await until(lambda: _is_placed(fleet, "job", "w1"))
+
+
+async def test_a_job_that_waits_for_another_follows_it() -> None:
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        for worker in fleet.workers:
+            await quota(fleet, worker, "0")
+        for name in ("train", "beside"):
+            await fleet.submit(name)
+        await annotate(fleet, JOB, ObjectKey("default", "beside"), TOGETHER, "job/train")
+        await anyio.sleep(20)
+        assert await placed(fleet) == {"train": "-", "beside": "-"}
+        for worker in fleet.workers:
+            await quota(fleet, worker, "1")
+        await anyio.sleep(20)
+        where = await placed(fleet)
+        assert where["train"] in fleet.workers
+        assert where["beside"] == where["train"]
+
+
+async def test_nobody_is_asked_before_the_figures_are_read() -> None:
+    """After a restart all that is held would be raced, everywhere at once."""
+    fleet = Fleet.of("w1", "w2", "w3")
+    for worker in fleet.workers.values():
+        worker.faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
+    async with scored(fleet, start_with=("a", "b")):
+        await anyio.sleep(30)
+        assert sorted((await placed(fleet)).values()) != ["-", "-"]
+        assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 2
+
+
+async def test_figures_that_cannot_be_read_any_more_are_not_waited_for() -> None:
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        for worker in fleet.workers:
+            await quota(fleet, worker, "0")
+        await anyio.sleep(5)
+        await fleet.submit()
+        await anyio.sleep(20)
+        for server in fleet.workers.values():
+            server.faults.add(Reset(), on=Match(resource="clusterqueues", user="multikueue"))
+            server.faults.connections.drop()
+        for worker in fleet.workers:
+            await quota(fleet, worker, "1")
+        await anyio.sleep(80)
+        assert await placed(fleet) == {"job": "-"}
+        await anyio.sleep(60)
+        assert await placed(fleet) != {"job": "-"}
+
+
+async def test_each_in_turn_is_offered_to_see_whether_the_worker_preempts_for_it() -> None:
+    """Nothing says that it does: what runs there is not ours."""
+    fleet = Fleet.of("w1")
+    async with scored(fleet):
+        version, kind = WORKLOAD_PRIORITY_CLASS.gvk.api_version, WORKLOAD_PRIORITY_CLASS.gvk.kind
+        low = {"apiVersion": version, "kind": kind, "metadata": {"name": "low"}, "value": -10}
+        theirs, key = DirectClient(fleet.workers["w1"]), ObjectKey("", CLUSTER_QUEUE_NAME)
+        await theirs.merge_patch(CLUSTER_QUEUE, key, {"spec": {"preemption": {"withinClusterQueue": "LowerPriority"}}})
+        await theirs.create(WORKLOAD_PRIORITY_CLASS, low)
+        for name in ("theirs-1", "theirs-2"):
+            await fleet.submit(name, worker="w1", priority="low")
+        await anyio.sleep(10)
+        for name in ("a", "b"):
+            await fleet.submit(name)
+        await anyio.sleep(120)
+        assert await placed(fleet) == {"a": "w1", "b": "w1"}
+
+
 def _is_placed(fleet: Fleet, job: str, worker: str) -> object:
     async def holds() -> bool:
         return (await placed(fleet)).get(job) == worker
 
     return holds()
-
-
-def _annotated(job: Json, **annotations: str) -> Json:
-    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}

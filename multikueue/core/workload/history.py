@@ -111,4 +111,4 @@ def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> E
 def _in_doubt(situation: Situation) -> ClusterName | None:
     """The worker that had it last, if it may still run it and nobody is recorded."""
     last = situation.last_worker if situation.assigned_to is None else None
-    return last if last in {run.worker for run in situation.possible_runs} else None
+    return last if last is not None and any(run.worker == last for run in situation.possible_runs) else None

@@ -17,6 +17,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
+from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
 from multikueue.core.workload.transitions import JobEnded, Offered, Placed, milestones
 from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
@@ -108,6 +109,14 @@ def test_copies_do_not_have_it() -> None:
     local["metadata"]["annotations"] = dict.fromkeys(names, "x")
     copied = annotations_of(workload_copy(local, Stamp("o", "wl", "a")))
     assert [name for name in names if name in copied] == ["mine"]
+
+
+def test_where_nothing_is_in_doubt_nobody_asks_where_it_may_run_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most Workloads have run nowhere yet: each worker would be asked for nothing, with each decision on each."""
+    asked: list[Situation] = []
+    monkeypatch.setattr(Situation, "possible_runs", property(asked.append))
+    assert decide(snapshot(workload(), worker("w1"), worker("w2"))).row == "pending"
+    assert not asked
 
 
 class TestMilestones:

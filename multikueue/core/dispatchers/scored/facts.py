@@ -41,6 +41,8 @@ class Known(StrEnum):
     """More flavors than a status can list (64)."""
     SILENT = "Silent"
     """The watch has said nothing for `SILENT_AFTER`."""
+    AWAITED = "Awaited"
+    """They are being read for the first time since the worker is connected: nothing is offered before."""
 
 
 @attrs.frozen
@@ -94,9 +96,19 @@ class QueueFacts:
     """Of the worker: until then it ranks last (`penalties.py`)."""
 
     @property
+    def terms(self) -> tuple[object, ...]:
+        """What decides who may go there, whatever is free."""
+        return self.generation, self.active, self.ceiling
+
+    @property
+    def may_preempt(self) -> bool:
+        """Whether it may take quota from others for a Workload."""
+        return self.within != "Never" or self.reclaim != "Never"
+
+    @property
     def is_raced(self) -> bool:
         """Whether quota says nothing of what it can take."""
-        return self.known is not Known.YES or self.has_checks
+        return self.known not in (Known.YES, Known.AWAITED) or self.has_checks
 
     def others_wait(self, now: datetime) -> bool:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""

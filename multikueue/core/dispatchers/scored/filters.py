@@ -10,7 +10,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Known, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.room import placed, unknown
@@ -76,6 +76,8 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
 def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Tier, Reason | None]:
     """How sure it is that a worker without obstacle takes the Workload, and why it is not surer."""
     queue, request = worker.queue, wanted.request
+    if queue is not None and queue.known is Known.AWAITED:
+        return Tier.NONE, Reason(Why.FIGURES_AWAITED)
     if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
         return Tier.RACE, None
     others = queue.others_wait(now)
@@ -85,7 +87,7 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     reason = _short(request, queue, free, others=others)
     if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):
         return Tier.PREEMPTION, reason
-    if queue.within != "Never" or queue.reclaim != "Never":
+    if queue.may_preempt:
         return Tier.PROBE if worker.leads else Tier.NONE, reason
     return Tier.NONE, reason
 

@@ -7,6 +7,7 @@ in proportion to the number of *different* requests that wait, not to the number
 from __future__ import annotations
 
 import bisect
+from collections.abc import Container
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush, merge
 from itertools import islice
@@ -116,6 +117,8 @@ class Ledger:
             if line is not None and key in line.before:
                 self._forget(place)
             self._woken.get(place, set()).discard(key)
+            if (facts := self._queues.get(place)) is not None and facts.may_preempt:
+                self._dirty.add(place)
         if not held.ranked:
             del self._held[kind]
 
@@ -164,8 +167,9 @@ class Ledger:
     def woken(self, now: datetime) -> tuple[ObjectKey, ...]:
         """Held Workloads to plan again, since the last call: for these, a free that has grown has room now.
 
-        Oldest first, as many as fit; all, where figures have become unknown. To be called after changes, and every few
-        seconds, as a queue of others counts for a while only.
+        Oldest first, as many as fit; all, where figures have become unknown; where a worker may preempt, also those
+        that it may be asked for now (`leads`). To be called after changes, and every few seconds, as a queue of others
+        counts for a while only.
         """
         found: dict[ObjectKey, None] = {}
         for place, facts in self._queues.items():
@@ -179,13 +183,30 @@ class Ledger:
         self._dirty.clear()
         return tuple(found)
 
+    def held(self, apart_from: Container[Place] = ()) -> list[ObjectKey]:
+        """Held Workloads that go to none of these places, in their order."""
+        kinds = [one for kind, one in self._held.items() if not any(place in apart_from for place in kind.places)]
+        return [rank.key for rank in merge(*(held.ranked for held in kinds))]
+
     def _candidates(self, place: Place, now: datetime) -> list[ObjectKey]:
         facts = self._queues.get(place)
         if facts is None or not facts.active:
             return []
         if facts.is_raced:
             return [rank.key for kind in self._kinds.get(place, {}) for rank in self._held[kind].ranked]
-        return list(self._line(place, now).fits)
+        return [*self._line(place, now).fits, *(self._leaders(place) if facts.may_preempt else ())]
+
+    def _leaders(self, place: Place) -> list[ObjectKey]:
+        """The first held Workload of each priority, where none of that priority is offered."""
+        taken = {-entry.priority for entry in self._offers.get(place, {}).values()}
+        found: dict[int, Rank] = {}
+        for kind in self._kinds.get(place, {}):
+            ranked, at = self._held[kind].ranked, 0
+            while at < len(ranked):
+                first = ranked[at]
+                found[first.lower] = min(first, found.get(first.lower, first))
+                at = bisect.bisect_left(ranked, (first.lower + 1,))
+        return [rank.key for lower, rank in sorted(found.items()) if lower not in taken]
 
     def _forget(self, place: Place) -> None:
         self._lines.pop(place, None)

@@ -160,6 +160,26 @@ def test_one_of_a_priority_may_probe() -> None:
     assert made.leads(key("young"), W1)
 
 
+def test_the_next_that_may_probe_is_woken_when_its_turn_comes() -> None:
+    made = ledger(entry("asked", 4, age=30, offered=(W1,)), entry("next", 4, age=20), entry("last", 4, age=10), w1=0)
+    made.set_queue(W1, attrs.evolve(queue(0), within="LowerPriority"))
+    assert made.woken(NOW) == ()
+    made.drop(key("asked"))
+    assert made.woken(NOW) == (key("next"),)
+    made.drop(key("next"))
+    assert made.woken(NOW) == (key("last"),)
+
+
+def test_those_that_go_to_none_of_some_places_are_told_in_their_order() -> None:
+    made = ledger(
+        entry("low", 4, places=()),
+        entry("high", 4, priority=1, places=(W2,)),
+        entry("there", 4),
+        entry("asked", 4, offered=(W2,)),
+    )
+    assert made.held({W1}) == [key("high"), key("low")]
+
+
 def test_a_change_looks_at_each_kind_of_request_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten thousand that are held cost no more than their forty kinds."""
     places = tuple((ClusterName(f"w{number}"), "queue") for number in range(20))
