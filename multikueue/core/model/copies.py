@@ -7,7 +7,7 @@ from typing import Any, Final
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.by_identity import ByIdentity
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
 from multikueue.core.model.started import unstarted_spec
 
@@ -21,7 +21,7 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
     """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
     result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
     result["labels"] = {**labels_of(obj), **extra_labels}
-    own = {name: value for name, value in annotations_of(obj).items() if name != labels.FROM_ANNOTATION}
+    own = {name: value for name, value in annotations_of(obj).items() if name not in labels.NEVER_COPIED}
     result["annotations"] = {**own, **extra_annotations}
     return result
 
@@ -41,6 +41,41 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     }
 
 
+def placed_workload(copy: Json, stamp: Stamp) -> Json:
+    """A Workload copy, to be read only, under the names that its worker uses. It notes those that it comes from."""
+    here = dig(copy, "spec", "queueName")
+    there = stamp.queues.get(here, here)
+    metadata = _placed(copy["metadata"], stamp)
+    if there == here:
+        return {**copy, "metadata": metadata}
+    noted = {**metadata["annotations"], labels.ORIGIN_QUEUE_ANNOTATION: here}
+    return {**copy, "metadata": {**metadata, "annotations": noted}, "spec": {**copy["spec"], "queueName": there}}
+
+
+def _placed(metadata: Json, stamp: Stamp) -> Json:
+    own, namespace = metadata["namespace"], stamp.namespace or metadata["namespace"]
+    queue, annotations = metadata["labels"].get(labels.QUEUE_LABEL), metadata["annotations"]
+    if queue in stamp.queues:
+        metadata = {**metadata, "labels": {**metadata["labels"], labels.QUEUE_LABEL: stamp.queues[queue]}}
+    if namespace == own:
+        return metadata
+    replaced = annotations.get(labels.SLICE_REPLACEMENT_ANNOTATION)
+    if replaced is not None:  # of the same job, so in the same namespace
+        slice_there = ObjectKey(namespace, ObjectKey.parsed(replaced).name)
+        annotations = {**annotations, labels.SLICE_REPLACEMENT_ANNOTATION: str(slice_there)}
+    return {
+        **metadata,
+        "namespace": namespace,
+        "annotations": {**annotations, labels.ORIGIN_NAMESPACE_ANNOTATION: own},
+    }
+
+
+def _as_here(remote: Json) -> Json:
+    """A Workload copy with the queue that it comes from."""
+    noted = annotations_of(remote).get(labels.ORIGIN_QUEUE_ANNOTATION)
+    return remote if noted is None else {**remote, "spec": {**(remote.get("spec") or {}), "queueName": noted}}
+
+
 def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation).
 
@@ -51,7 +86,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """
     link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
-    return bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
+    return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
 
 
 def _link(stamp: Stamp) -> Json:
@@ -118,7 +153,7 @@ def differs_in_spec(workload: Json, remote: Json) -> bool:
     Once a worker is recorded, a field that only one side has is no difference. The API server lets no pod set change
     then but for its count; a new version of a CRD fills in defaults, or drops fields, in what is stored already.
     """
-    noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
+    noted, remote = annotations_of(remote).get(labels.SPEC_ANNOTATION), _as_here(remote)
     remade = noted is not None and noted not in spec_digests(workload)
     if workloads.cluster_name(workload) is None:
         return remade or _shape(workload) != _shape(remote)

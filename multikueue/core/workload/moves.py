@@ -24,6 +24,7 @@ from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.places import why_nowhere
 from multikueue.core.workload.snapshot import Worker
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ LEAVING = "the job is being moved away from it"
 def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be. `Situation.withheld` keeps
     it for one decision."""
-    why = LEAVING if situation.facts.leaves == worker.name else worker.cordon or _why_not_found(situation, worker)
+    why = LEAVING if situation.facts.leaves == worker.name else worker.cordon
+    why = why or why_nowhere(situation.snapshot, worker) or _why_not_found(situation, worker)
     return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
 
 

@@ -27,6 +27,7 @@ from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmit
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
 from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.places import with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
@@ -44,12 +45,14 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = with_company(Situation(with_carried_jobs(snapshot), settings, dispatcher, now))
+    snapshot = with_carried_jobs(without_foreign(snapshot, settings.mark_key))
+    situation = with_company(Situation(snapshot, settings, dispatcher, now))
     row = next(row for row in TABLE if row.applies(situation))
     try:
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
+    decided = with_places_written(snapshot, decided)
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     unread = _tell_unreadable(situation) if _is_ours(situation) else ()
     warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))

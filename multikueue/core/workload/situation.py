@@ -11,15 +11,16 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.moves import why_withheld
+from multikueue.core.workload.places import placed
 from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
@@ -91,16 +92,13 @@ class Situation:
 
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
-        metadata = self._new_copy["metadata"]
-        marked = {**metadata["annotations"], ATTEMPT_ANNOTATION: self._mark_on(worker)}
-        return {**self._new_copy, "metadata": {**metadata, "annotations": marked}}
+        made, stamp = self._new_copy, self.stamp_on(worker)
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
+        return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
     def _new_copy(self) -> Json:
-        return workload_copy(self.workload, self._stamp(""))
-
-    def _mark_on(self, worker: Worker) -> str:
-        return self.marks.of(self.workload, self.facts.attempt, worker.name)
+        return workload_copy(self.workload, self._stamp)
 
     def must_be_replaced(self, copy: Json) -> bool:
         """Whether a copy differs in something that cannot be patched."""
@@ -166,12 +164,14 @@ class Situation:
 
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
-        return self._stamp(self._mark_on(worker))
+        mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
+        return placed(attrs.evolve(self._stamp, attempt=mark), self.snapshot, worker)
 
-    def _stamp(self, mark: str) -> Stamp:
+    @cached_property
+    def _stamp(self) -> Stamp:
         counts = workloads.pod_counts(self.workload) if self.facts.is_elastic else {}
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
-        return Stamp(self.settings.origin, self.snapshot.key.name, mark, counts, pod_sets)
+        return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @property
     def assigned_to(self) -> ClusterName | None:

@@ -201,8 +201,8 @@ class Worker:
     kind: Kind = Served()
     in_flight: InFlight = Idle()
     creation: Creation = Untracked()
-    refusal: Refusal | None = None
-    """Its back-off, while it has one."""
+    refusal: Refusal | None = None  # its back-off, while it has one
+    namespace: str = ""  # where its copies are looked for; empty: in that of the same name
     workload: Json | None = None
     jobs: tuple[JobCopy, ...] = ()
     """Its jobs there: those that name it."""

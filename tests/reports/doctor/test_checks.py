@@ -14,6 +14,7 @@ from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, config, local_queue
@@ -221,6 +222,17 @@ def webhook_cases() -> Iterator[Case]:
     yield "webhook-kinds", fewer, ours, "not asked about rayjobs.ray.io"
 
 
+def renaming(namespaces: str) -> Facts:
+    """worker1 calls namespaces otherwise."""
+    facts = healthy()
+    metadata = {"name": "worker1", "annotations": {NAMESPACES_ANNOTATION: namespaces}}
+    clusters = tuple(
+        {**one, "metadata": {**one["metadata"], **metadata}} if one["metadata"]["name"] == "worker1" else one
+        for one in facts.objects.clusters
+    )
+    return attrs.evolve(facts, objects=attrs.evolve(facts.objects, clusters=clusters))
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
@@ -236,6 +248,10 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-without-kind", lacking, "worker1", "rayjobs.ray.io, which the manager serves"
     bare = with_worker(namespaces=frozenset({"kube-system"}), queues=queues(local={}))
     yield "worker-namespace-missing", bare, "worker1, Namespace default", "does not exist there"
+    renamed = renaming('{"other": "x"}')
+    yield "worker-namespace-unnamed", renamed, "worker1, Namespace default", 'gives namespace "default" none there'
+    renamed = renaming('{"*": "mk-*"}')
+    yield "worker-namespace-missing", renamed, "worker1, Namespace mk-default", '"mk-default" does not exist there'
     bare = with_worker(queues=queues(local={}))
     yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
     wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
