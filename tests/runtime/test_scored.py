@@ -24,7 +24,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
+from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 from tests.runtime.fleet import LONG, Fleet, until
@@ -198,6 +198,23 @@ async def test_nobody_is_asked_before_the_figures_are_read() -> None:
         await anyio.sleep(30)
         assert sorted((await placed(fleet)).values()) != ["-", "-"]
         assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 2
+
+
+async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:
+    """Another one becomes better meanwhile: what the first has admitted would be in vain."""
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        conflict = Match(verbs=("patch",), resource="workloads", subresource="status", user="multikueue")
+        refused = fleet.manager.faults.add(Refuse(409), on=conflict)
+        await fleet.submit()
+        await anyio.sleep(2)
+        (first,) = (name for name in fleet.workers if fleet.requests(name, "create", WORKLOAD))
+        await quota(fleet, "w1" if first == "w2" else "w2", "9")
+        await anyio.sleep(5)
+        fleet.manager.faults.remove(refused)
+        await anyio.sleep(30)
+        assert "-" not in (await placed(fleet)).values()
+        assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 1
 
 
 async def test_figures_that_cannot_be_read_any_more_are_not_waited_for() -> None:

@@ -39,7 +39,7 @@ from multikueue.core.workload.possible_runs import (
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Served, Worker
+from multikueue.core.workload.snapshot import Removing, Served, Worker, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -151,6 +151,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             available=worker.can_run and _is_open(situation, worker),
             nominated=worker.name in names,
             awaited=worker.name in awaited,
+            has_copy=_keeps_copy(situation, worker),
             conditions=tuple(conditions(situation.current(worker) or {})),
             leads=worker.room.leads,
             gate_open=is_open(situation, worker),
@@ -162,6 +163,13 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
         if worker.configured
     )
     return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+
+
+def _keeps_copy(situation: Situation, worker: Worker) -> bool:
+    copy = situation.current(worker)
+    if copy is None:  # where none is, the status of one is written by its creation only
+        return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
+    return not isinstance(worker.in_flight, Removing) and not is_terminating(copy)
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
