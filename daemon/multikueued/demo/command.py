@@ -6,6 +6,7 @@ import errno
 import random
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.commands.options import ReportTarget
+from multikueued.dashboard.command import dashboard_of
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
@@ -76,6 +79,7 @@ class Output(Console):
     help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
 )
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
+@click.option("--dashboard", "page", is_flag=True, help="Show it as a page, too; the clusters stay up until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
@@ -106,7 +110,7 @@ async def _demo(
     kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    async with running.sandbox, anyio.create_task_group() as tasks:
+    async with running.sandbox, AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
         daemon = with_short_patience(_DAEMON) if options["broken"] else _DAEMON
         tasks.start_soon(work, with_kinds(daemon, running.sandbox.kinds), dispatcher)
@@ -116,6 +120,10 @@ async def _demo(
         tasks.start_soon(running.retire)
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
+        if options["page"]:
+            target = ReportTarget(dispatcher, "default", KUEUE_NAMESPACE)
+            local = await stack.enter_async_context(dashboard_of(target))
+            console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
         in_time = await watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
@@ -123,6 +131,9 @@ async def _demo(
             click.echo(orjson.dumps(outcome).decode())
         if options["keep_up"]:
             await keep(running.sandbox, console)
+        elif options["page"]:
+            console.print("The page stays up until Ctrl-C.")
+            await anyio.sleep_forever()
         tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 

@@ -12,6 +12,8 @@ VERSION: Final = "v1alpha1"
 REMOTE_JOB: Final = Resource(GVK(GROUP, VERSION, "RemoteJob"), "remotejobs")
 SUBRESOURCE: Final = "log"
 """API servers end requests after a minute, except for some subresources: this name is one of theirs."""
+PARTS: Final = (SUBRESOURCE, "pods", "events", "explain")
+"""All subresources of a job."""
 API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
 API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"
 LOG_PATH: Final = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}/{{name}}/{SUBRESOURCE}"
@@ -25,6 +27,7 @@ _REASONS: Final = {
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
+    410: "Expired",
     429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
@@ -53,10 +56,13 @@ def documents() -> dict[str, Json]:
     """Discovery, by path."""
     version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
     group: Json = {"name": GROUP, "versions": [version], "preferredVersion": version}
-    entry: Json = {"singularName": "", "namespaced": True, "kind": REMOTE_JOB.gvk.kind, "verbs": []}
+    entry: Json = {"singularName": "", "namespaced": True, "kind": REMOTE_JOB.gvk.kind, "verbs": ["get"]}
+    reads = ["get", "list", "watch"]
     resources = [
-        {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob"},
-        {**entry, "name": f"{REMOTE_JOB.plural}/{SUBRESOURCE}", "verbs": ["get"]},
+        {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob", "verbs": reads, "shortNames": ["rj"]},
+        *({**entry, "name": f"{REMOTE_JOB.plural}/{part}"} for part in PARTS),
+        {**entry, "name": "fleet", "kind": "Fleet", "namespaced": False},
+        {**entry, "name": "remotenamespaces", "kind": "RemoteNamespace", "namespaced": False, "verbs": ["list"]},
     ]
     listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version["groupVersion"]}
     return {

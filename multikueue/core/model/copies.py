@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
+from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
 from multikueue.core.model.started import unstarted_spec
@@ -113,7 +114,7 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 def spec_digest(workload: Json) -> str:
     """Fingerprint of the part of the spec in which a copy must equal the Workload."""
-    return _digest(unstarted_spec(workload))
+    return spec_digests(workload)[0]
 
 
 def spec_digests(workload: Json) -> tuple[str, ...]:
@@ -121,8 +122,16 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
 
     They did not look past the marks of a start.
     """
-    spec, given = unstarted_spec(workload), workload.get("spec") or {}
+    return _DIGESTS.of(workload.get("spec") or {})
+
+
+def _digests(given: Json) -> tuple[str, ...]:
+    spec = unstarted_spec({"spec": given})
     return (_digest(spec),) if spec is given else (_digest(spec), _digest(given))
+
+
+_DIGESTS: Final = ByIdentity(_digests, size=1_024)
+"""The versions of a Workload have the same spec, and so have those of one sweep."""
 
 
 def _digest(spec: Json) -> str:
@@ -135,7 +144,7 @@ def _kept_equal(spec: Json) -> Json:
     return kept
 
 
-def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
+def differs_in_spec(workload: Json, remote: Json) -> bool:
     """Whether the copy differs from the Workload in more than its priority.
 
     A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
@@ -143,14 +152,9 @@ def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None 
 
     Once a worker is recorded, a field that only one side has is no difference. The API server lets no pod set change
     then but for its count; a new version of a CRD fills in defaults, or drops fields, in what is stored already.
-
-    Args:
-        workload: the manager's.
-        remote: the copy.
-        specs: the `spec_digests` of `workload`, if they are known already.
     """
     noted, remote = annotations_of(remote).get(labels.SPEC_ANNOTATION), _as_here(remote)
-    remade = noted is not None and noted not in (specs or spec_digests(workload))
+    remade = noted is not None and noted not in spec_digests(workload)
     if workloads.cluster_name(workload) is None:
         return remade or _shape(workload) != _shape(remote)
     here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
@@ -206,9 +210,9 @@ def _contradict(here: Any, there: Any) -> bool:
     return bool(here != there)
 
 
-def must_be_replaced(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
-    """Whether the copy differs in something that cannot be patched; `specs` as for `differs_in_spec`."""
-    return differs_in_spec(workload, remote, specs) and not is_scaled_down(workload, remote)
+def must_be_replaced(workload: Json, remote: Json) -> bool:
+    """Whether the copy differs in something that cannot be patched."""
+    return differs_in_spec(workload, remote) and not is_scaled_down(workload, remote)
 
 
 def drift_patch(workload: Json, remote: Json) -> Json | None:

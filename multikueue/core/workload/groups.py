@@ -21,7 +21,7 @@ from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import CheckState, cluster_name, component_index, has_members
+from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
@@ -59,7 +59,7 @@ def tell_split(situation: Situation) -> Plan:
 
 def must_wait(situation: Situation) -> bool:
     """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet."""
-    index = component_index(situation.workload)
+    index = situation.facts.component_index
     job = situation.job
     if index is None or job is None:
         return False
@@ -73,7 +73,7 @@ def must_wait(situation: Situation) -> bool:
 
 def creates_for_group(situation: Situation) -> bool:
     """Whether this Workload is the one of its group that creates the job: the first of those on its worker."""
-    index = component_index(situation.workload)
+    index = situation.facts.component_index
     if index is None:
         return True
     here = (one for one in situation.group if cluster_name(one) == situation.assigned_to)
@@ -98,7 +98,7 @@ def create_missing(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Remove the copies of members that are gone, or about to go, or another of the same name by now."""
-    if not has_members(situation.workload):
+    if not situation.facts.has_members:
         return
     for copy in worker.jobs:
         local = situation.snapshot.jobs.get(name_of(copy.object))
@@ -110,7 +110,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
 def _should_run(situation: Situation, job: Json) -> bool:
     if is_terminating(job) or (situation.traits.keeps_check_pending and _starts_here(situation, job)):
         return False
-    return not has_members(situation.workload) or situation.adapter.outcome(job) is None
+    return not situation.facts.has_members or situation.adapter.outcome(job) is None
 
 
 def _starts_here(situation: Situation, job: Json) -> bool:

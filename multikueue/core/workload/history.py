@@ -17,7 +17,7 @@ from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workloads import cluster_name, noted_worker
+from multikueue.core.model.workloads import cluster_name
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Placement, Unusable, Worker
@@ -89,7 +89,7 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
     """
     annotations: dict[str, str | None] = {}
     wanted = _in_doubt(situation)
-    if noted_worker(situation.workload) != wanted:
+    if situation.facts.noted_worker != wanted:
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended
@@ -99,7 +99,7 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
 
 def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
-    if noted_worker(situation.workload) != worker.name:
+    if situation.facts.noted_worker != worker.name:
         yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
 
 

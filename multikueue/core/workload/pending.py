@@ -16,7 +16,6 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
 from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
-from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
@@ -59,7 +58,7 @@ def dispatch(situation: Situation) -> Plan:
         # Somebody else's check first: copies would only hold the workers' quota.
         is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
         return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
-    if not workloads.is_active(situation.workload):
+    if not situation.facts.is_active:
         return Plan(stale)  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((_give_up(situation, nomination.give_up), *stale))
@@ -114,7 +113,7 @@ def winner(situation: Situation) -> Worker | None:
     able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
-    offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
+    offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
     free = [worker for worker in offered if not situation.stale_jobs_on(worker)]
     return next(iter(having or free or offered), None)
 
@@ -142,7 +141,7 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
 
 
 def _candidates(situation: Situation) -> Candidates:
-    names, awaited = workloads.nominated(situation.workload), _awaited(situation)
+    names, awaited = situation.facts.nominated, _awaited(situation)
     workers = tuple(
         Candidate(
             worker.name,
@@ -177,7 +176,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-    names = workloads.nominated(situation.workload)
+    names = situation.facts.nominated
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
     hopes = {
         worker.name: starting if not worker.answered else left_of_short_loss(situation, worker)
@@ -213,7 +212,7 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    if chosen.name not in workloads.nominated(situation.workload):
+    if chosen.name not in situation.facts.nominated:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
@@ -235,7 +234,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
-    waits, before = offered(situation, nomination.names), workloads.nominated(situation.workload)
+    waits, before = offered(situation, nomination.names), situation.facts.nominated
     nobody = waits == NOBODY_TAKES_IT and not nomination.binding and bool(nomination.names)
     head = situation.head if nomination.message is None else nomination.message
     if nobody or (nomination.message is None and (not before or is_replaceable(head))):
@@ -251,7 +250,7 @@ def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ..
 
 
 def _is_open(situation: Situation, worker: Worker) -> bool:
-    return not why_withheld(situation, worker)
+    return not situation.withheld[worker.name]
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION
+from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
@@ -60,7 +60,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere.
     """
     workload = snapshot.workload
-    if workload is None or not any(worker.annotations for worker in snapshot.workers):
+    if workload is None or not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
     had = (cluster_name(workload), snapshot.last_worker, *namespaces_on_workers(workload))
     marks, of_attempt = Marks(mark_key), attempt(workload)

@@ -17,17 +17,10 @@ from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import (
     CheckState,
-    has_quota,
-    is_active,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_replaced,
 )
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
-from multikueue.core.workload.company import with_company
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
@@ -41,6 +34,7 @@ from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
+from multikueue.core.workload.withheld import with_company
 from multikueue.errors import RuleError
 
 
@@ -117,20 +111,20 @@ def _check_was_taken_off(situation: Situation) -> bool:
     """
     if situation.snapshot.check is not None or not situation.may_be_held_here:
         return False
-    if is_finished(situation.workload) or not has_quota(situation.workload):
+    if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return is_being_stopped(situation) if is_evicted(situation.workload) else situation.assigned_to is not None
+    return is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
-    return stop_evicted(situation) if is_evicted(situation.workload) else follow_unchecked(situation)
+    return stop_evicted(situation) if situation.facts.is_evicted else follow_unchecked(situation)
 
 
 def _stays_behind(situation: Situation) -> bool:
     """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
     if situation.snapshot.check is not None or not situation.held_here:
         return False
-    return is_admitted(situation.workload) and not is_finished(situation.workload)
+    return situation.facts.is_admitted and not situation.facts.is_finished
 
 
 def _tell_held(situation: Situation) -> Plan:
@@ -144,14 +138,14 @@ def _may_run_already(situation: Situation) -> bool:
     """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
     if situation.assigned_to is not None or situation.state is CheckState.READY:
         return True
-    if has_quota(situation.workload) and not is_evicted(situation.workload):
+    if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
     return bool(situation.possible_runs) or not all(one.is_empty for one in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:
     """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
-    return is_evicted(situation.workload) and has_quota(situation.workload)
+    return situation.facts.is_evicted and situation.facts.has_quota
 
 
 def _is_rejected(situation: Situation) -> bool:
@@ -163,7 +157,7 @@ def _may_be_rejected(situation: Situation) -> bool:
 
     With it the Workload would never get quota again. So it waits until it has quota, or is made active.
     """
-    if is_evicted(situation.workload) or not is_active(situation.workload):
+    if situation.facts.is_evicted or not situation.facts.is_active:
         return False
     return not _may_run_already(situation)
 
@@ -192,7 +186,7 @@ def _reject_acted_on(situation: Situation) -> Plan:
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:
-    kind = f' for owner kind "{situation.owner.gvk}"' if situation.owner is not None else ""
+    kind = f' for owner kind "{owner.gvk}"' if (owner := situation.facts.owner) is not None else ""
     verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
     setting = situation.snapshot.missing_setting
     text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
@@ -267,15 +261,15 @@ TABLE: tuple[Row, ...] = (
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
     Row("rejected", _is_rejected, clean_up),
-    Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
-    Row("finished", lambda seen: is_finished(seen.workload), clean_finished),
+    Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
+    Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
     # it can never run through us: say so, once
     Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),
     Row("acted on here", _is_acted_on, _reject_acted_on),
     # it must not run now
-    Row("no quota", lambda seen: not has_quota(seen.workload), clean_up_unadmitted),
-    Row("evicted", lambda seen: is_evicted(seen.workload), stop_evicted),
+    Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
+    Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
