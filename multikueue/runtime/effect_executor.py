@@ -16,7 +16,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resou
 from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.text import without_addresses
+from multikueue.core.workload.check_message import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource

@@ -20,7 +20,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
-from multikueue.core.workload.siblings import affected, may_have_siblings
+from multikueue.core.workload.groups import affected, may_have_siblings
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Set
 from typing import Final
 
+from multikueue.core.machinery.resync import runs_on
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
@@ -20,7 +21,6 @@ from multikueue.core.model.workloads import (
     nominated,
     owner,
 )
-from multikueue.core.workload.resync import runs_on
 from multikueue.kube.indexer import Indexer
 
 

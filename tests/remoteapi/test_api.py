@@ -11,8 +11,10 @@ import aiohttp
 import anyio
 import pytest
 
+from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.testing import NOW
 from multikueue.testing.waiting import until
 from tests.logserver.stage import BASE, TENANT, Stage, stage
 
@@ -172,6 +174,30 @@ async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Pat
     assert names == [{"metadata": {"name": "default"}}]
     assert [worker["name"] for worker in fleet["status"]["workers"]] == ["worker1", "worker2"]
     assert "https://" not in json.dumps(fleet)
+
+
+async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.run_job()
+        lost = new_condition(
+            "Active",
+            status=False,
+            reason="ClientConnectionFailed",
+            now=NOW,
+            message="dial tcp 10.11.12.13:6443: refused",
+        )
+        key = ObjectKey("", "worker1")
+        await here.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [lost]}}, subresource="status")
+
+        async def is_lost() -> bool:
+            return bool((await read(here, f"{JOBS}/job.train"))["status"]["state"] == "Lost")
+
+        await until(is_lost)
+        told = [await read(here, f"{JOBS}/job.train{part}") for part in ("", "/explain", "/events")]
+
+    assert "10.11.12.13" not in json.dumps(told)
+    assert "refused" in told[0]["status"]["reason"]
 
 
 async def test_a_watch_ends_once_its_user_may_not_read_any_more(

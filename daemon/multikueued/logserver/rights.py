@@ -46,20 +46,21 @@ class FrontProxyRights:
         until, asked, found = self._known.get(who, (0.0, [], []))
         if now < until and asked == known:
             return found
-        found = []
+        found, unanswered = [], []
 
         async def ask(namespace: str) -> None:
             try:
                 await self.access.check(user, ObjectKey(namespace, ""), "list", REMOTE_JOB.plural, "")
+                found.append(namespace)
             except RefusedError as error:
                 if error.code != 403:
-                    raise
-            else:
-                found.append(namespace)
+                    unanswered.append(error)
 
         async with anyio.create_task_group() as tasks:
             for namespace in known[:NAMESPACES]:
                 tasks.start_soon(ask, namespace)
+        if unanswered:
+            raise unanswered[0]
         if len(self._known) >= USERS:
             self._known.clear()
         self._known[who] = (now + KEPT, known, sorted(found))

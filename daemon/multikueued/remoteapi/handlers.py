@@ -27,7 +27,7 @@ from multikueued.remote.pods import PodList, in_order, pod_report
 from multikueued.remoteapi.job_query import as_table, continue_token, continued, number_in, wanted_jobs
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.remoteapi.objects import API_VERSION, fleet, table
+from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
 
@@ -196,7 +196,7 @@ class JobHandlers:
         found, why = await self._events_of(request, key)
         if why:
             raise RefusedError(503, why, 5)
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": plain(found)})
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
         """The pods of a job on the worker that has it."""
@@ -218,7 +218,7 @@ class JobHandlers:
         events, why = await self._events_of(request, key)
         unread = (why,) if why else ()
         seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **plain(explain(seen))})
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
 
     async def _one(self, request: web.Request, part: str = "") -> tuple[ObjectKey, Json]:
         key = ObjectKey(request.match_info["namespace"], request.match_info["name"])

@@ -15,6 +15,7 @@ from multikueue.core.model.conditions import condition, parse_timestamp, timesta
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.core.workload.check_message import without_addresses
 from multikueued.commands.structured import plain
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.reports.answers import placements
@@ -95,7 +96,20 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
         ],
     }
     kept = {field: value for field, value in status.items() if value not in (None, "", [])}
-    return {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata, "status": kept}
+    told = for_tenants(kept)
+    return {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata, "status": told}
+
+
+def for_tenants(told: Any) -> Any:
+    """A report without the addresses of workers, which conditions of MultiKueueClusters may quote."""
+    match told:
+        case str():
+            return without_addresses(told)
+        case dict():
+            return {field: for_tenants(value) for field, value in told.items()}
+        case list():
+            return [for_tenants(value) for value in told]
+    return told
 
 
 def _time(at: datetime | None) -> str | None:

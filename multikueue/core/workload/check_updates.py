@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
@@ -13,7 +14,9 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, CountAdmitted, Effect
-from multikueue.core.workload.situation import Situation
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.situation import Situation
 
 
 def reject(situation: Situation, base: str) -> Effect:

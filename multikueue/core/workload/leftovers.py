@@ -20,13 +20,13 @@ from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import has_had_owner, is_finished, is_stopping, retry_count
+from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
-from multikueue.core.workload.text import plain
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""

@@ -24,17 +24,15 @@ from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
-from multikueue.core.workload.groups import is_split, must_wait, tell_split
+from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
+from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.places import with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
-from multikueue.core.workload.withheld import with_company
 from multikueue.errors import RuleError
 
 
@@ -56,12 +54,21 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
     decided = with_places_written(snapshot, decided)
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    unread = tell_unreadable(situation) if _is_ours(situation) else ()
+    unread = _tell_unreadable(situation) if _is_ours(situation) else ()
     warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))
     decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
+
+
+def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
+    """Warn its user of what cannot be read. The check says the same while it is Pending."""
+    if situation.snapshot.unreadable_job:
+        yield AnnounceWorkload("Warning", situation.snapshot.unreadable_job)
+    for worker in situation.workers:
+        if worker.unreadable:
+            yield AnnounceWorkload("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
 
 
 def _is_ours(situation: Situation) -> bool:

@@ -22,6 +22,7 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
     Message,
+    condensed,
     is_replaceable,
     means_the_same,
     offered_to,
@@ -33,7 +34,6 @@ from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
-from multikueue.core.workload.text import condensed
 
 
 @attrs.frozen

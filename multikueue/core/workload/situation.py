@@ -15,14 +15,14 @@ from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_wo
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.moves import why_withheld
 from multikueue.core.workload.places import placed
 from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.withheld import why_withheld
 from multikueue.errors import RuleError
 
 _UNREGISTERED = KindTraits(ends=False, workload_only=True)
@@ -65,7 +65,7 @@ class Situation:
         """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
         return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
 
-    @property
+    @cached_property
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
         return self.snapshot.workers
@@ -93,7 +93,7 @@ class Situation:
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
         made, stamp = self._new_copy, self.stamp_on(worker)
-        marked = {**made["metadata"]["annotations"], ATTEMPT_ANNOTATION: stamp.attempt}
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
         return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property

@@ -25,7 +25,7 @@ THERE = f"mk-{HERE}"
 
 
 def noted(obj: Json, places: Mapping[str, str]) -> Json:
-    made = clone(obj)
+    made: Json = clone(obj)
     made["metadata"].setdefault("annotations", {})[NAMESPACE_ON_ANNOTATION] = json.dumps(places)
     return made
 
