@@ -52,8 +52,8 @@ ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
 UNUSUAL: Final = 0.5
 """Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
-RENAMED: Final = 0.3
-"""Share of the runs in which some workers call the namespace otherwise."""
+RENAMED: Final = 0.5
+"""Share of those without HTTP in which some workers call the namespace otherwise."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -186,7 +186,7 @@ class World:
         if world.unusual and unusual.random() < ELECTIONS:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
-        if not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
+        if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world
 

@@ -18,7 +18,7 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.worker_names import WorkerNames, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, has_quota
+from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.snapshot import Idle, Snapshot, Unanswered, Worker
 
@@ -70,7 +70,8 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     workload = snapshot.workload
     if workload is None or not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
-    had = (cluster_name(workload), snapshot.last_worker, *namespaces_on_workers(workload))
+    last = (cluster_name(workload), snapshot.last_worker, noted_worker(workload))
+    had = {*filter(None, last), *namespaces_on_workers(workload)}
     marks, of_attempt = Marks(mark_key), attempt(workload)
 
     def proven(copy: Json, worker: Worker) -> bool:

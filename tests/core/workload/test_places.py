@@ -10,18 +10,24 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION, QUEUES_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.labels import (
+    LAST_WORKER_ANNOTATION,
+    NAMESPACE_ON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    QUEUES_ANNOTATION,
+)
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import clone
 from multikueue.core.workload.effects import MANAGER, CreateWorkload, PatchWorkload
-from multikueue.core.workload.places import namespace_for
+from multikueue.core.workload.places import namespace_for, without_foreign
 from multikueue.core.workload.snapshot import Creating, Snapshot, Unanswered
-from tests.core.building import copy_of, decide, snapshot, worker, workload
+from tests.core.building import EARLIER, UNMARKED, copy_of, decide, snapshot, worker, workload
 
 MAPPED = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'}
 OFFERED = workload(nominated=("w1",))
 HERE = OFFERED["metadata"]["namespace"]
 THERE = f"mk-{HERE}"
+W1 = ClusterName("w1")
 
 
 def noted(obj: Json, places: Mapping[str, str]) -> Json:
@@ -101,3 +107,17 @@ def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is
 def test_a_worker_that_has_no_namespace_for_it_gets_nothing() -> None:
     nowhere = attrs.evolve(worker("w1"), annotations={NAMESPACES_ANNOTATION: "{}"})
     assert not [one for one in decide(snapshot(OFFERED, nowhere)).effects if one.cluster != MANAGER]
+
+
+def test_unproven_copies_under_the_name_here_count_only_where_the_workload_has_been() -> None:
+    """Elsewhere the namespace of that name is somebody else's; a job that an eviction left unseen is waited for."""
+    copy = copy_of(OFFERED, attempt=UNMARKED, admitted=True)
+    stranger = of(OFFERED, workload=copy)
+    assert without_foreign(stranger, b"").workers[0].workload is None
+    assert without_foreign(attrs.evolve(stranger, last_worker=W1), b"").workers[0].workload is copy
+    evicted = clone(OFFERED)
+    evicted["metadata"]["annotations"] = {LAST_WORKER_ANNOTATION: "w1"}
+    assert without_foreign(attrs.evolve(stranger, workload=evicted), b"").workers[0].workload is copy
+    assert without_foreign(of(workload(cluster="w1"), workload=copy), b"").workers[0].workload is copy
+    ours = of(OFFERED, workload=copy_of(OFFERED, attempt=EARLIER))
+    assert without_foreign(ours, b"").workers == ours.workers
