@@ -213,8 +213,17 @@ async def test_nobody_is_asked_before_the_figures_are_read() -> None:
         worker.faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
     async with scored(fleet, start_with=("a", "b")):
         await anyio.sleep(30)
-        assert sorted((await placed(fleet)).values()) != ["-", "-"]
         assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 2
+        assert "-" not in (await placed(fleet)).values()
+
+
+async def test_what_is_told_of_a_hold_is_what_the_figures_say() -> None:
+    fleet = Fleet.of("w1")
+    fleet.workers["w1"].faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
+    async with scored(fleet, start_with=("a", "b", "c")):
+        await anyio.sleep(30)
+        (held,) = (one for one in (await fleet.admin.list(WORKLOAD)).items if cluster_name(one) is None)
+        assert "w1: its room goes to jobs that are ahead" in held["status"]["admissionChecks"][0]["message"]
 
 
 async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:
