@@ -16,7 +16,14 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
 from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
-from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.effects import (
+    AnnounceWorkload,
+    CountRejections,
+    CreateWorkload,
+    Effect,
+    PatchWorkload,
+    Plan,
+)
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
@@ -251,6 +258,9 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
+        found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+        if found:
+            yield CountRejections(found)
 
 
 def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
