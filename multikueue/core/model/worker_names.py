@@ -84,9 +84,15 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
         worker: the name of the worker.
         siblings: the other Workloads of its job.
     """
-    sharing = (one for one in siblings if cluster_name(one) == worker and (is_live(one) or is_replaced(one)))
-    decides = next(sharing, workload)
-    return namespaces_on_workers(decides).get(worker) or ObjectKey.of(workload).namespace
+    # A slice may be replaced before it has got a copy, and says nothing then.
+    sharing = (one for one in siblings if cluster_name(one) == worker and may_run(one))
+    said = (namespaces_on_workers(one).get(worker) for one in (*sharing, workload))
+    return next(filter(None, said), ObjectKey.of(workload).namespace)
+
+
+def may_run(workload: Json) -> bool:
+    """Whether the job of a Workload may be where that is recorded: a slice that was replaced leaves it to the next."""
+    return is_live(workload) or is_replaced(workload)
 
 
 def origin_namespace(copy: Json) -> str:

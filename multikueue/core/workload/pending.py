@@ -28,7 +28,7 @@ from multikueue.core.workload.leftovers import (
     whys_not_given_up,
     withdraw,
 )
-from multikueue.core.workload.places import queues_elsewhere
+from multikueue.core.workload.places import is_misplaced
 from multikueue.core.workload.possible_runs import (
     FIRST_ANSWER,
     LEFTOVER_GRACE,
@@ -288,7 +288,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Patch a copy that differs, or remove it so that a new one can be made."""
-    if situation.must_be_replaced(copy) or is_spent(copy) or queues_elsewhere(situation.snapshot, worker, copy):
+    if situation.must_be_replaced(copy) or is_spent(copy) or is_misplaced(situation.snapshot, worker, copy):
         yield from _clean_current(situation, worker)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

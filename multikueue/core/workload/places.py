@@ -13,12 +13,12 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION
+from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
-from multikueue.core.model.worker_names import WorkerNames, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name
+from multikueue.core.model.worker_names import WorkerNames, may_run, namespace_on, namespaces_on_workers
+from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.snapshot import Idle, Snapshot, Unanswered, Worker
 
@@ -34,8 +34,7 @@ def placed(stamp: Stamp, snapshot: Snapshot, worker: Worker) -> Stamp:
 def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
     looked_at = worker.namespace or snapshot.key.namespace
-    sharing = (snapshot.workload or {}, *snapshot.siblings)
-    if worker.workload is not None or worker.jobs or worker.shared or worker.name in map(cluster_name, sharing):
+    if worker.workload is not None or worker.jobs or worker.shared or worker.name in _holders(snapshot):
         return looked_at
     if isinstance(worker.creation, Unanswered) or not isinstance(worker.in_flight, Idle):
         return looked_at
@@ -47,11 +46,20 @@ def why_nowhere(snapshot: Snapshot, worker: Worker) -> str:
     return WorkerNames.of(worker.annotations).why_none(snapshot.key.namespace)
 
 
-def queues_elsewhere(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
-    """Whether a copy that nobody has admitted is in a LocalQueue that is called otherwise by now."""
+def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
+    """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
+    names, own = WorkerNames.of(worker.annotations), snapshot.key.namespace
+    if names.flaw or has_quota(copy):
+        return False
     here, there = (dig(one, "spec", "queueName") for one in (snapshot.workload, copy))
-    names = WorkerNames.of(worker.annotations)
-    return not names.flaw and there != names.queues.get(here or "", here)
+    elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in _holders(snapshot)
+    return elsewhere or there != names.queues.get(here or "", here)
+
+
+def _holders(snapshot: Snapshot) -> set[str]:
+    """The workers that have the Workload, or others of its job."""
+    sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
+    return {name for one in sharing if (name := cluster_name(one)) is not None}
 
 
 def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
@@ -60,9 +68,10 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere.
     """
     workload = snapshot.workload
-    if workload is None or not any(worker.annotations for worker in snapshot.workers):
+    if workload is None or not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
-    had = (cluster_name(workload), snapshot.last_worker, *namespaces_on_workers(workload))
+    last = (cluster_name(workload), snapshot.last_worker, noted_worker(workload))
+    had = {*filter(None, last), *namespaces_on_workers(workload)}
     marks, of_attempt = Marks(mark_key), attempt(workload)
 
     def proven(copy: Json, worker: Worker) -> bool:

@@ -118,3 +118,6 @@ def test_the_workload_says_where_its_copies_are() -> None:
     running = one('{"w1": "before"}', clusterName="w1", conditions=quota)
     assert namespace_on(one('{"w1": "mk-a"}'), "w1", [running]) == "before"  # they share a job, which is there
     assert namespace_on(one('{"w2": "mk-a"}'), "w2", [running]) == "mk-a"
+    assert namespace_on(one(None), "w1", [one(None, clusterName="w1", conditions=quota), running]) == "before"
+    over = one('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
+    assert namespace_on(one(None), "w1", [over]) == "team-a"

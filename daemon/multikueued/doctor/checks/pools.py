@@ -98,13 +98,15 @@ def _holds(facts: Facts, check_name: str) -> bool:
 def _pools(
     facts: Facts, worker: str, queues: WorkerQueues | None, check_name: str = ""
 ) -> dict[str, dict[ObjectKey, str]]:
-    """The ClusterQueues of a worker that several here lead to: the LocalQueues of each, with the ClusterQueue here."""
+    """The ClusterQueues of a worker that several here lead to: its LocalQueues of each, with the ClusterQueue here."""
     found: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
-    for key, name in facts.queues_with_check():
+    names = facts.objects.names_on(worker)
+    for local, name in facts.queues_with_check():
+        key = names.local_queue(local)
         if queues is None or key not in queues.local or worker not in facts.objects.workers_of(name):
             continue
         if _holds(facts, name) and check_name in ("", name):
-            here = str(dig(facts.objects.local_queues_by_key[key], "spec", "clusterQueue") or "")
+            here = str(dig(facts.objects.local_queues_by_key[local], "spec", "clusterQueue") or "")
             found[queues.local[key]][key] = here
     return {pool: ours for pool, ours in found.items() if len(set(ours.values())) > 1}
 

@@ -72,7 +72,7 @@ class Scored:
         return Nomination(
             names,
             look_again=min(again, default=None),
-            message=candidates.message if after == said else after.describe("" if names else summary(why)),
+            message=candidates.message if after == said or _too_early(said, names, why) else _told(after, names, why),
             problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
             claim=claim(workload, candidates, seen, names),
             reasons=why,
@@ -158,6 +158,15 @@ def _try_preemption(
         return Choice((), asked, state.round, (state.since + wait - now).total_seconds())
     fresh = [name for name in group if name not in asked]
     return Choice((fresh or group)[:1], asked if fresh else (), state.round)
+
+
+def _told(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> str:
+    return after.describe("" if names else summary(why))
+
+
+def _too_early(said: State | None, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> bool:
+    """Whether there is nothing to say yet: what is said of a hold stays as long as it lasts."""
+    return said is None and not names and any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
 
 
 def _begun(candidates: Candidates, said: State | None) -> Candidates:
