@@ -16,6 +16,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.testing import NOW
 from multikueue.testing.waiting import until
+from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
 from tests.logserver.stage import BASE, TENANT, Stage, stage
 
 JOBS = f"{BASE}/namespaces/default/remotejobs"
@@ -119,6 +120,8 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
             await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), {"metadata": {"finalizers": None}})
             await here.admin.delete(WORKLOAD, ObjectKey.of(local))
             deleted = await event_where(response, lambda one: one["type"] == "DELETED")
+        async with here.asking(JOBS, user=READER, watch="true", sendInitialEvents="true") as response:
+            end = await next_event(response)
         old = await here.refused(JOBS, user=READER, watch="true", resourceVersion="1")
 
     assert (added["type"], again["type"]) == ("ADDED", "ADDED")
@@ -127,6 +130,7 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
     assert deleted["type"] == "DELETED"
     versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in (added, changed, lost, deleted)]
     assert versions == sorted(versions)
+    assert (end["type"], end["object"]["metadata"]["annotations"]) == ("BOOKMARK", {INITIAL_EVENTS_END: "true"})
     assert old[0] == 410
 
 

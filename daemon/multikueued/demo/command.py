@@ -24,8 +24,9 @@ from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
-from multikueued.demo.ocm.command import check_alone, tell_stories
+from multikueued.demo.ocm.command import check_ocm_alone, tell_stories
 from multikueued.demo.output import giving_up, print_table, problems, summary
+from multikueued.demo.policies import WORKERS, check_policy_alone, compare
 from multikueued.demo.run import Demo, config_of
 from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
 from multikueued.run.daemon import work
@@ -49,7 +50,7 @@ class Output(Console):
 
 
 @click.command("demo")
-@click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
+@click.option("--workers", type=click.IntRange(1, 20), show_default="2, and 4 with --policy", help="Worker clusters.")
 @click.option(
     "--jobs", type=click.IntRange(1, 10_000), show_default="20, and at least one of each kind", help="Jobs to draw."
 )
@@ -78,6 +79,11 @@ class Output(Console):
     is_flag=True,
     help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
 )
+@click.option(
+    "--policy",
+    is_flag=True,
+    help="Compare dispatchers instead: the same jobs with AllAtOnce and with scored, and what each took.",
+)
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
 @click.option("--dashboard", "page", is_flag=True, help="Show it as a page, too; the clusters stay up until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
@@ -91,12 +97,19 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
+    options["workers"] = options["workers"] or (WORKERS if options["policy"] else 2)
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
     if options["ocm"]:
-        check_alone(click.get_current_context())
+        check_ocm_alone(click.get_current_context())
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(anyio.run(tell_stories, _DAEMON, Output(stderr=options["as_json"]), options))
+    if options["policy"]:
+        check_policy_alone(click.get_current_context())
+        configure_logging(_DAEMON.logging, sys.stderr)
+        raise SystemExit(
+            anyio.run(compare, _DAEMON, kinds_named(kind_names), Output(stderr=options["as_json"]), options)
+        )
     jobs = load_jobs(files) if files else []
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])

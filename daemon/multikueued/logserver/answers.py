@@ -69,4 +69,65 @@ def documents() -> dict[str, Json]:
         "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
         f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **group},
         f"/apis/{GROUP}/{VERSION}": {**listed, "resources": resources},
+        "/openapi/v3": {"paths": {_OPENAPI: {"serverRelativeURL": f"/openapi/v3/{_OPENAPI}"}}},
+        f"/openapi/v3/{_OPENAPI}": _openapi(),
+    }
+
+
+_OPENAPI: Final = f"apis/{GROUP}/{VERSION}"
+_TIME: Final = {"type": "string", "format": "date-time"}
+_TEXT: Final = {"type": "string"}
+_STATUS: Final[Json] = {
+    "job": _TEXT | {"description": "TYPE/NAME."},
+    "state": _TEXT | {"description": "Where it is on its way, as `multikueue get jobs` says."},
+    "cluster": _TEXT | {"description": "The worker that has it."},
+    "offeredTo": {"type": "array", "items": _TEXT, "description": "The workers that are asked."},
+    "queue": _TEXT | {"description": "Its LocalQueue."},
+    "clusterQueue": _TEXT | {"description": "The ClusterQueue of the manager."},
+    "workload": _TEXT | {"description": "Name of its Workload on the manager."},
+    "since": _TIME | {"description": "Since when it is in this state."},
+    "reason": _TEXT | {"description": "Why it is in this state."},
+    "next": {
+        "type": "array",
+        "description": "What happens next.",
+        "items": {"type": "object", "properties": {"text": _TEXT, "at": _TIME}},
+    },
+    "placements": {
+        "type": "array",
+        "description": "The workers that have had it.",
+        "items": {
+            "type": "object",
+            "properties": {"cluster": _TEXT, "since": _TIME, "until": _TIME, "reason": _TEXT},
+        },
+    },
+}
+
+
+def _openapi() -> Json:
+    """What `kubectl explain` shows."""
+    metadata = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    job: Json = {
+        "type": "object",
+        "description": "A job that MultiKueue looks after.",
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": _TEXT,
+            "metadata": {"allOf": [metadata]},
+            "status": {"type": "object", "description": "Where it is, and why.", "properties": _STATUS},
+        },
+        "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}],
+    }
+    answer = {"200": {"description": "OK"}}
+    kind = {"x-kubernetes-group-version-kind": {"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}}
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "multikueue", "version": VERSION},
+        "paths": {path: {"get": {"responses": answer, "x-kubernetes-action": "list", **kind}}},
+        "components": {
+            "schemas": {
+                "dev.multikueue.remote.v1alpha1.RemoteJob": job,
+                "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"type": "object"},
+            }
+        },
     }

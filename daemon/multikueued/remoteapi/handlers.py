@@ -155,7 +155,8 @@ class JobHandlers:
 
     async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
         began = request.query.get("resourceVersion", "")
-        version = int(began) if began.isdecimal() and began != "0" else None
+        initial = request.query.get("sendInitialEvents") == "true"
+        version = int(began) if began.isdecimal() and began != "0" and not initial else None
         if version is not None and version < self.view.begin:
             raise RefusedError(410, f"the version {version} is too old: list again")
         in_table, seconds = as_table(request), min(LONGEST, number_in(request, "timeoutSeconds") or LONGEST)
@@ -167,7 +168,7 @@ class JobHandlers:
             with anyio.move_on_after(seconds):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
-                    async for kind, job in job_events(self.view, version, wanted):
+                    async for kind, job in job_events(self.view, version, wanted, initial=initial):
                         shown = table([job], job["metadata"]["resourceVersion"]) if in_table and kind in _JOBS else job
                         try:
                             await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")

@@ -174,17 +174,15 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     Pod priority classes belong to each cluster and are not followed (Kueue's rule). While a copy has quota, its API
     server lets it neither get, lose nor change the kind of its class; then the number alone follows.
     """
-    local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
+    here, there = workload.get("spec") or {}, remote.get("spec") or {}
+    local_class, remote_class = here.get("priorityClassRef") or {}, there.get("priorityClassRef") or {}
     if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
         return None
     fixed = local_class.get("kind") != remote_class.get("kind") and workloads.has_quota(remote)
     fields = ("priority",) if fixed else _SYNCED_FIELDS
-    wanted, found = (
-        {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
-        for obj in (workload, remote)
-    )
-    if wanted == found:
+    if all(here.get(field) == there.get(field) for field in fields):
         return None
+    wanted, found = ({one: spec[one] for one in fields if spec.get(one) is not None} for spec in (here, there))
     return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
 
 

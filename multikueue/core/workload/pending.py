@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from functools import partial
 
@@ -39,14 +39,15 @@ from multikueue.core.workload.possible_runs import (
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Served, Worker
+from multikueue.core.workload.snapshot import Removing, Served, Worker, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
     noted = tuple(note_last_worker(situation))
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    awaited = _awaited(situation)
+    nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
     chosen = winner(situation)
     left = left_over(situation, chosen) if chosen is not None else ()
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
@@ -67,7 +68,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
-    unheard = min(_awaited(situation).values(), default=None)
+    unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
@@ -140,8 +141,8 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     return situation.adapter.outcome_of(jobs) is not None
 
 
-def _candidates(situation: Situation) -> Candidates:
-    names, awaited = situation.facts.nominated, _awaited(situation)
+def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candidates:
+    names = situation.facts.nominated
     workers = tuple(
         Candidate(
             worker.name,
@@ -150,6 +151,7 @@ def _candidates(situation: Situation) -> Candidates:
             available=worker.can_run and _is_open(situation, worker),
             nominated=worker.name in names,
             awaited=worker.name in awaited,
+            has_copy=_keeps_copy(situation, worker),
             conditions=tuple(conditions(situation.current(worker) or {})),
             leads=worker.room.leads,
             gate_open=is_open(situation, worker),
@@ -161,6 +163,13 @@ def _candidates(situation: Situation) -> Candidates:
         if worker.configured
     )
     return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+
+
+def _keeps_copy(situation: Situation, worker: Worker) -> bool:
+    copy = situation.current(worker)
+    if copy is None:  # where none is, the status of one is written by its creation only
+        return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
+    return not isinstance(worker.in_flight, Removing) and not is_terminating(copy)
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:

@@ -110,6 +110,16 @@ def test_the_same_state_is_written_once() -> None:
     assert waiting.writes == 1
 
 
+def test_an_offer_that_was_begun_and_not_written_is_kept_unless_it_was_taken_back() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(6)})
+    waiting.change("w2", has_copy=True)
+    assert waiting.ask().names == ("w2",)
+
+    waiting.message = "The workload is held since 2026-11-21T12:00:00.000Z, round 1, asked before: [w2]"
+    waiting.names = ()
+    assert waiting.ask().names == ("w1",)
+
+
 def test_after_a_while_the_next_one_with_room_is_asked_and_the_first_again_for_longer() -> None:
     waiting = pending({"w1": queue(8), "w2": queue(7)})
     first = waiting.ask()
