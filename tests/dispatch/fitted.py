@@ -9,39 +9,59 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
 import attrs
 
 DAYS: Final = (
-    *(77, 9, 31, 50, 25, 18, 16, 34, 121, 78, 71, 305, 170, 105, 80, 127, 73, 292, 175, 195, 138, 241, 166, 174, 300),
-    *(252, 146, 402, 227, 791, 590, 1195, 148, 86, 117, 373, 120, 55, 111, 158, 134, 328, 313, 438, 104, 378, 250, 327),
-    *(1112, 502, 175, 95, 120, 98, 88, 86, 80, 85, 72, 74, 65, 104, 77, 78, 46, 58, 61, 75, 38, 95, 101, 63, 117, 36),
-    *(110, 200, 64, 54, 34, 43, 51, 61, 74, 105, 39, 112, 8, 77, 37, 28, 40, 25, 10, 15, 43, 38, 29, 46, 17, 6, 9, 17),
-    *(1, 8, 5, 10, 0, 28, 18, 2, 45, 5, 4, 6, 8, 1, 3, 0, 2, 4, 0, 0, 0, 1, 2, 4),
+    *(77, 9, 31, 50, 25, 18, 16, 34, 68, 78, 71, 184, 170, 105, 80, 127, 73, 163, 175, 149, 99, 132, 141, 127, 69, 136),
+    *(146, 200, 141, 355, 248, 341, 148, 86, 117, 116, 62, 55, 111, 158, 134, 328, 277, 200, 104, 229, 250, 327, 189),
+    *(170, 125, 95, 120, 48, 88, 86, 80, 85, 72, 74, 65, 104, 77, 78, 46, 58, 61, 75, 38, 95, 101, 63, 63, 36, 110),
+    *(200, 64, 54, 34, 43, 51, 61, 74, 105, 39, 112, 8, 52, 37, 28, 40, 25, 10, 15, 43, 38, 29, 46, 17, 6, 9, 17, 1),
+    *(8, 5, 10, 0, 28, 18, 2, 45, 5, 4, 6, 8, 1, 3, 0, 2, 4, 0, 0, 0, 1, 2, 4),
 )
-"""Arrivals by day."""
+"""Arrivals by day, without floods."""
 DAY: Final = 86400.0
+FLOODS: Final = dict(
+    [
+        *((8, 53), (11, 121), (17, 129), (19, 46), (20, 39), (21, 109), (22, 25), (23, 47), (24, 231), (25, 116)),
+        *((27, 202), (28, 86), (29, 436), (30, 342), (31, 854), (35, 257), (36, 58), (42, 36), (43, 238), (45, 149)),
+        *((48, 923), (49, 332), (50, 50), (53, 50), (72, 54), (87, 25)),
+    ]
+)
+"""Jobs by day that come in batches of 25 and more."""
+FLOODING: Final = {
+    "0e4a51": {1: 366, 2: 160, 4: 219},
+    "11cb48": {1: 296},
+    "6214e9": {1: 1280},
+    "6c71a0": {1: 1108},
+    "7f04ca": {1: 52},
+    "b436b2": {1: 1249},
+    "ed69ec": {1: 149},
+    "ee9e8c": {1: 104},
+}
+"""Their tenants and GPUs."""
+FLOOD: Final = ((0.0, 25), (0.25, 28), (0.5, 45), (0.75, 62), (0.8, 109), (0.9, 179), (0.95, 256), (1.0, 344))
+"""Quantiles of their batches."""
 SIZES: Final = {
-    "11cb48": {1: 1559, 2: 81, 4: 257, 8: 23, 16: 69, 24: 2, 32: 8, 64: 1},
-    "6214e9": {1: 1928, 2: 27, 4: 32, 8: 13},
-    "6c71a0": {1: 1798, 2: 6, 4: 41, 8: 150, 16: 4, 32: 1},
-    "b436b2": {1: 1632, 2: 23, 4: 133, 8: 172, 16: 39, 24: 1},
-    "ee9e8c": {1: 975, 2: 47, 4: 321, 8: 545, 16: 106, 20: 1, 32: 5},
-    "0e4a51": {1: 436, 2: 226, 4: 451, 8: 68},
+    "0e4a51": {1: 70, 2: 66, 4: 232, 8: 68},
     "103959": {1: 500, 2: 40, 4: 446},
-    "7f04ca": {1: 394, 2: 2, 4: 234, 8: 311, 16: 24, 32: 7},
-    "ed69ec": {1: 951},
-    "e13805": {1: 233, 2: 5, 4: 116, 8: 234, 12: 6, 16: 11, 24: 2},
+    "11cb48": {1: 1263, 2: 81, 4: 232, 8: 23, 16: 69, 24: 2, 32: 8, 64: 1},
     "2869ce": {1: 65, 2: 6, 4: 11, 8: 379, 16: 2, 32: 70},
+    "6214e9": {1: 648, 2: 27, 4: 32, 8: 13},
+    "6c71a0": {1: 690, 2: 6, 4: 41, 8: 150, 16: 4, 32: 1},
+    "7f04ca": {1: 342, 2: 2, 4: 234, 8: 311, 16: 24, 32: 7},
+    "b436b2": {1: 383, 2: 23, 4: 133, 8: 172, 16: 39, 24: 1},
+    "e13805": {1: 233, 2: 5, 4: 116, 8: 234, 12: 6, 16: 11, 24: 2},
+    "ed69ec": {1: 802},
+    "ee9e8c": {1: 871, 2: 47, 4: 321, 8: 545, 16: 106, 20: 1, 32: 5},
     "others": {1: 9, 4: 2, 8: 23},
 }
-"""Jobs by tenant and GPUs."""
-BATCHES: Final = ((0.82, 1), (0.88, 2), (0.91, 3), (0.95, 4), (0.97, 7), (0.98, 11), (0.99, 24), (0.995, 50), (1, 318))
-"""Jobs of one tenant and size that come within 30 s of each other: share of the batches that are at most so large."""
-LARGEST_BATCH: Final = ((1, 318), (2, 56), (4, 66), (8, 20), (math.inf, 5))
-"""Of jobs of so many GPUs."""
+"""Other jobs by tenant and GPUs."""
+BATCHES: Final = ((0.0, 1), (0.84, 1), (0.93, 2), (0.95, 3), (0.97, 5), (0.98, 7), (0.99, 10), (0.995, 14), (1.0, 24))
+"""Quantiles of other jobs of one tenant and size that come within 30 s of each other."""
 GAP: Final = 6.4
 """Mean seconds between jobs of a batch."""
 RUN_TIMES: Final = (
@@ -76,11 +96,16 @@ MODELS: Final = {
 
 
 def run_time(random: Random) -> float:
-    """Seconds, drawn between the quantiles on a logarithmic scale."""
+    """Seconds."""
+    return _drawn(random, RUN_TIMES)
+
+
+def _drawn(random: Random, quantiles: Sequence[tuple[float, float]]) -> float:
+    """Between the quantiles on a logarithmic scale."""
     share = random.random()
-    i = max(1, bisect.bisect_left(RUN_TIMES, (share, 0)))
-    (low, shortest), (high, longest) = RUN_TIMES[i - 1], RUN_TIMES[i]
-    return math.exp(math.log(shortest) + (math.log(longest / shortest)) * (share - low) / (high - low))
+    i = max(1, bisect.bisect_left(quantiles, (share, 0)))
+    (low, least), (high, most) = quantiles[i - 1], quantiles[i]
+    return math.exp(math.log(least) + (math.log(most / least)) * (share - low) / (high - low))
 
 
 @attrs.frozen
@@ -92,38 +117,36 @@ class Arrival:
     gpus: int
 
 
-def batch(random: Random, gpus: int) -> int:
-    """How many jobs come together."""
-    largest = next(most for limit, most in LARGEST_BATCH if gpus <= limit)
-    share = random.random()
-    i = next(i for i, (upto, _) in enumerate(BATCHES) if share <= upto)
-    fewest = BATCHES[i - 1][1] + 1 if i else 1
-    return min(largest, random.randint(fewest, BATCHES[i][1]))
-
-
-def arrivals(random: Random, count: int, burstiness: float = 1.0) -> list[Arrival]:
-    """So many jobs over the trace's days, in batches; by submission."""
-    means = {gpus: sum(batch(random, gpus) for _ in range(5000)) / 5000 for gpus in (1, 2, 4, 8, 64)}
-    drawn = [(tenant, gpus) for tenant, sizes in SIZES.items() for gpus in sizes]
-    weights = [SIZES[tenant][gpus] / means[min(size for size in means if gpus <= size)] for tenant, gpus in drawn]
+def arrivals(random: Random, count: int) -> list[Arrival]:
+    """So many jobs, in batches on the trace's days; by submission."""
     found: list[Arrival] = []
-    for day, wanted in enumerate(_spread(random, count, burstiness)):
-        of_day: list[Arrival] = []
-        while len(of_day) < wanted:
-            tenant, gpus = random.choices(drawn, weights)[0]
-            submit = (day + random.random()) * DAY
-            for _ in range(min(batch(random, gpus), wanted - len(of_day))):
-                of_day.append(Arrival(submit, tenant, gpus))
-                submit += random.expovariate(1 / GAP)
-        found.extend(of_day)
+    for i, day in enumerate(_days(random)):
+        for wanted, who, sizes in ((FLOODS.get(day, 0), FLOODING, FLOOD), (DAYS[day], SIZES, BATCHES)):
+            found += _of_day(random, i, min(wanted, count - len(found)), who, sizes)
+        if len(found) == count:
+            break
     return sorted(found, key=lambda arrival: arrival.submit)
 
 
-def _spread(random: Random, count: int, burstiness: float) -> list[int]:
-    """Days of the same shape with so many jobs together; a power below 1 flattens them."""
-    weights = [jobs**burstiness if jobs else 0.0 for jobs in DAYS]
-    scale = count / sum(weights)
-    days = [int(weight * scale) for weight in weights]
-    for day in random.choices(range(len(DAYS)), weights, k=count - sum(days)):
-        days[day] += 1
-    return days
+def _of_day(
+    random: Random, day: int, wanted: int, who: Mapping[str, Mapping[int, int]], sizes: Sequence[tuple[float, float]]
+) -> Iterator[Arrival]:
+    """Batches at any moments of a day, until there are so many jobs."""
+    weights = {(tenant, gpus): jobs for tenant, asked in who.items() for gpus, jobs in asked.items()}
+    while wanted > 0:
+        tenant, gpus = random.choices(list(weights), list(weights.values()))[0]
+        submit = (day + random.random()) * DAY
+        jobs = min(wanted, round(_drawn(random, sizes)))
+        for _ in range(jobs):
+            yield Arrival(submit, tenant, gpus)
+            submit += random.expovariate(1 / GAP)
+        wanted -= jobs
+
+
+def _days(random: Random) -> Iterator[int]:
+    """The trace's days in any order, again and again. Bursts stay; that most of its jobs come in its first half does
+    not, as the first simulation shows no sign of it."""
+    days = list(range(len(DAYS)))
+    while True:
+        random.shuffle(days)
+        yield from days

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from random import Random
+from statistics import fmean
 from typing import Final
 
 import attrs
@@ -15,8 +15,8 @@ from tests.dispatch.load import Flavor, Job, Load, Worker, work
 REGIONS: Final = ("region-a", "region-b", "region-c", "region-d")
 
 
-SPEEDS: Final = {"a10": 0.8, "gpu-series-1": 1.0, "gpu-series-2": 1.0, "a800": 1.4, "a100": 1.5, "h800": 2.5}
-"""Of a GPU, made up as the rest below."""
+SPEEDS: Final = {"a10": 0.8, "gpu-series-1": 0.8, "gpu-series-2": 1.0, "a800": 1.2, "a100": 1.2, "h800": 2.5}
+"""Of a GPU, made up as the rest below: jobs run as long as in the first simulation."""
 
 
 @attrs.frozen
@@ -35,15 +35,13 @@ class Made:
     gang: int = 8
     """Jobs of more GPUs than these can always use any model."""
     own: float = 0.15
-    """Share of its capacity that its own users ask for, on every second worker."""
+    """Share of the whole capacity that workers' own users ask for, all of it on every second worker."""
     spread: float = 0.6
     """Sigma of the workers' log-normal sizes."""
-    gpus: int = 62
-    """Mean of a worker's GPUs."""
-    burstiness: float = 0.5
-    """The power of the days' arrivals: 1 is the trace, 0 the same number each day."""
-    fill: float = 1.1
-    """What the load is multiplied with, to use as much of the fleet as the first simulation did."""
+    gpus: float = 67.7
+    """Mean of the workers' GPUs: what GPU hours over utilization and makespan are in the first simulation."""
+    fill: float = 1.06
+    """What the load is multiplied with, to wait as long as in the first simulation."""
     smallest: int = 8
     """GPUs of a worker, at least."""
 
@@ -67,7 +65,7 @@ def draw(wanted: Wanted, seed: int, workers: list[Worker] | None = None) -> Load
     """The same for the same seed; with other workers if there are any."""
     random = Random(seed)
     workers = workers or draw_workers(random, wanted)
-    arrived = fitted.arrivals(random, wanted.jobs, wanted.made.burstiness)
+    arrived = fitted.arrivals(random, wanted.jobs)
     jobs = [
         Job(f"job-{i}", one.submit, one.tenant, (one.gpus, 0), fitted.run_time(random)) for i, one in enumerate(arrived)
     ]
@@ -75,19 +73,32 @@ def draw(wanted: Wanted, seed: int, workers: list[Worker] | None = None) -> Load
 
 
 def draw_workers(random: Random, wanted: Wanted) -> list[Worker]:
-    """Nodes of one model each, by the models' share of all GPUs."""
-    made = wanted.made
-    models = list(fitted.MODELS)
-    found = []
-    for i in range(wanted.workers * wanted.queues):
-        model = random.choices(models, [fitted.MODELS[m].gpus for m in models])[0]
-        like = fitted.MODELS[model]
-        gpus = max(made.smallest, made.gpus * random.lognormvariate(-(made.spread**2) / 2, made.spread))
-        nodes = math.ceil(gpus / like.node)
-        flavor = Flavor(model, nodes * like.node, nodes * like.cpus, SPEEDS[model])
-        cost = made.cost if random.random() < made.dear else 1.0
-        found.append(Worker(f"worker-{i:02}", (flavor,), random.choice(REGIONS), cost, queue=i // wanted.workers))
+    """Nodes of one model each; the models' shares are the trace's, for each queue."""
+    made, found = wanted.made, list[Worker]()
+    for queue in range(wanted.queues):
+        models, sizes = _models(wanted.workers), [random.lognormvariate(0, made.spread) for _ in range(wanted.workers)]
+        costs = [made.cost if i < made.dear * wanted.workers else 1.0 for i in range(wanted.workers)]
+        regions = [REGIONS[i % len(REGIONS)] for i in range(wanted.workers)]
+        for dealt in (models, costs, regions):
+            random.shuffle(dealt)
+        for i, (model, size) in enumerate(zip(models, sizes, strict=True)):
+            like = fitted.MODELS[model]
+            gpus = max(made.smallest, made.gpus * size / fmean(sizes))
+            nodes = max(1, round(gpus / like.node))
+            flavor = Flavor(model, nodes * like.node, nodes * like.cpus, SPEEDS[model])
+            name = f"worker-{queue * wanted.workers + i:02}"
+            found.append(Worker(name, (flavor,), regions[i], costs[i], queue=queue))
     return found
+
+
+def _models(workers: int) -> list[str]:
+    """Of so many workers: as close to the trace's shares of GPUs as whole workers can be."""
+    gpus = sum(model.gpus for model in fitted.MODELS.values())
+    shares = {name: workers * model.gpus / gpus for name, model in fitted.MODELS.items()}
+    whole = {name: int(share) for name, share in shares.items()}
+    for name in sorted(shares, key=lambda name: whole[name] - shares[name])[: workers - sum(whole.values())]:
+        whole[name] += 1
+    return [name for name, count in whole.items() for _ in range(count)]
 
 
 def complete(random: Random, wanted: Wanted, workers: list[Worker], jobs: Sequence[Job]) -> Load:
@@ -150,7 +161,7 @@ def _own_jobs(random: Random, made: Made, worker: Worker, sizes: Sequence[tuple[
     """Of the same sizes and run times, at random moments."""
     flavor = worker.flavors[0]
     fitting = [request for request in sizes if flavor.holds(request)]
-    wanted = made.own * (flavor.gpus or flavor.cpus) * span
+    wanted = 2 * made.own * (flavor.gpus or flavor.cpus) * span
     found: list[Job] = []
     while wanted > 0 and fitting:
         own = Job(

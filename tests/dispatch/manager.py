@@ -58,6 +58,8 @@ class Manager:
         self.clock = clock
         self.settings = settings
         self.policy: Policy | None = None
+        self.urgent = any(job.priority for job in load.jobs)
+        """Whether workers' queues let higher priorities preempt: only if there are any."""
         self.workloads: list[Workload] = []
         self.waiting: dict[Workload, None] = {}
         self.finished = 0

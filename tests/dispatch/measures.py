@@ -53,12 +53,11 @@ def fairness(workloads: Sequence[Workload], score: Callable[[Workload], float]) 
     return jain([fmean(scores) for scores in tenants.values() if len(scores) >= 20])
 
 
-def _speedup(workload: Workload) -> float:
-    """Run time over response: 1 if it never waited. Short jobs count as a minute."""
-    if workload.ended is None:
-        return 0.0
-    least = max(60.0, workload.job.runtime)
-    return least / max(least, workload.ended - workload.job.submit)
+def _slowdown(workload: Workload) -> float:
+    """Response over run time: 1 if it never waited. What runs for less than a minute counts as a minute."""
+    if workload.ended is None or workload.started is None:
+        return math.nan
+    return max(1.0, (workload.ended - workload.job.submit) / max(60.0, workload.ended - workload.started))
 
 
 def measure(manager: Manager, load: Load) -> Measures:
@@ -86,7 +85,7 @@ def measure(manager: Manager, load: Load) -> Measures:
         "own_mean": mean(own_waits),
         "own_p99": quantile(own_waits, 0.99),
         "makespan_h": makespan / HOUR,
-        "jain": fairness(done, _speedup),
+        "jain": fairness(done, _slowdown),
         "interval_right": math.nan,
         "interval_width": math.nan,
         "unfinished": len(load.jobs) - len(done),

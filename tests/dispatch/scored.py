@@ -213,7 +213,7 @@ class ScoredPolicy:
             nominal=tree.nominal("pool"),
             others_pending=others,
             others_since=since,
-            within="LowerPriority",
+            within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
             lent=tree.lent("pool"),
             penalized_until=known.failures.until,

@@ -198,7 +198,7 @@ async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effe
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (effect,))
-        assert executor.in_flight(W1, KEY) == (WritingStatus() if preempts else Idle())
+        assert executor.in_flight(W1, KEY) == WritingStatus(may_preempt=preempts)
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()

@@ -63,7 +63,7 @@ class Ledger:
         self._held: dict[Kind, _Held] = {}
         self._kinds: dict[Place, dict[Kind, None]] = {}
         self._lines: dict[Place, Line] = {}
-        self._woken: dict[Place, set[ObjectKey]] = {}
+        self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
         self._blocked: dict[Place, bool] = {}
         self._version = 0
@@ -116,7 +116,7 @@ class Ledger:
             line = self._lines.get(place)
             if line is not None and key in line.before:
                 self._forget(place)
-            self._woken.get(place, set()).discard(key)
+            self._woken.get(place, {}).pop(key, None)
             if (facts := self._queues.get(place)) is not None and facts.may_preempt:
                 self._dirty.add(place)
         if not held.ranked:
@@ -172,14 +172,16 @@ class Ledger:
         counts for a while only.
         """
         found: dict[ObjectKey, None] = {}
+        reserved = self._reserved(now)
         for place, facts in self._queues.items():
-            if self._blocked.get(place) != facts.others_wait(now):
-                self._blocked[place] = facts.others_wait(now)
+            line, others = self._lines.get(place), facts.others_wait(now)
+            if self._blocked.get(place) != others or (line is not None and line.reserved != reserved.get(place)):
+                self._blocked[place] = others
                 self._forget(place)
         for place in sorted(self._dirty):
-            before, here = self._woken.get(place, set()), self._candidates(place, now)
-            found.update((key, None) for key in here if key not in before)
-            self._woken[place] = set(here)
+            before, here = self._woken.get(place, {}), self._candidates(place, now)
+            found.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
+            self._woken[place] = here
         self._dirty.clear()
         return tuple(found)
 
@@ -188,13 +190,15 @@ class Ledger:
         kinds = [one for kind, one in self._held.items() if not any(place in apart_from for place in kind.places)]
         return [rank.key for rank in merge(*(held.ranked for held in kinds))]
 
-    def _candidates(self, place: Place, now: datetime) -> list[ObjectKey]:
+    def _candidates(self, place: Place, now: datetime) -> dict[ObjectKey, bool]:
+        """Whom it may be offered to, and whether they fit: who only leads is woken again when it does."""
         facts = self._queues.get(place)
         if facts is None or not facts.active:
-            return []
+            return {}
         if facts.is_raced:
-            return [rank.key for kind in self._kinds.get(place, {}) for rank in self._held[kind].ranked]
-        return [*self._line(place, now).fits, *(self._leaders(place) if facts.may_preempt else ())]
+            return {rank.key: True for kind in self._kinds.get(place, {}) for rank in self._held[kind].ranked}
+        fits = dict.fromkeys(self._line(place, now).fits, True)
+        return fits | {key: False for key in (self._leaders(place) if facts.may_preempt else ()) if key not in fits}
 
     def _leaders(self, place: Place) -> list[ObjectKey]:
         """The first held Workload of each priority, where none of that priority is offered."""
@@ -217,6 +221,9 @@ class Ledger:
         line = self._lines.get(place)
         if line is None or line.reserved != reserved:
             line = self._lines[place] = self._walk(place, reserved, now)
+            woken = {} if self._queues[place].is_raced else self._woken.get(place, {})
+            for key in [key for key, fits in woken.items() if fits and key not in line.fits]:
+                del woken[key]  # it came too late, and is woken when it fits again
         return line
 
     def _walk(self, place: Place, reserved: ObjectKey | None, now: datetime) -> Line:

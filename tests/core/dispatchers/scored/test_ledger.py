@@ -107,6 +107,35 @@ def test_only_growth_wakes_and_each_once() -> None:
     assert made.woken(NOW) == (key("j30"),)
 
 
+def test_one_that_came_too_late_is_woken_when_it_fits_again() -> None:
+    made = ledger(entry("job", 4), w1=4)
+    assert made.woken(NOW) == (key("job"),)
+    made.set_queue(W1, queue(3))
+    assert net(made, "job") == 3  # it looks now
+    made.set_queue(W1, queue(4))
+
+    assert made.woken(NOW) == (key("job"),)
+
+
+def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
+    made = ledger(entry("job", 4))
+    made.set_queue(W1, attrs.evolve(queue(0), within="LowerPriority"))
+    assert made.woken(NOW) == (key("job"),)
+    made.set_queue(W1, attrs.evolve(queue(4), within="LowerPriority"))
+
+    assert made.woken(NOW) == (key("job"),)
+
+
+def test_a_reservation_that_moves_away_wakes() -> None:
+    """The eldest takes the place of the second one, which keeps the small one from the other place until it is gone."""
+    eldest, second = entry("eldest", 12, age=100, places=(W2,)), entry("second", 12, age=90, places=(W2, W1))
+    made = ledger(eldest, second, entry("small", 2, age=5, places=(W1,)), w1=8, w2=8)
+    assert (made.woken(NOW), net(made, "small")) == ((), -4)
+    made.drop(key("eldest"))
+
+    assert made.woken(NOW) == (key("small"),)
+
+
 def test_jobs_of_others_keep_what_is_free_for_ten_minutes() -> None:
     made = ledger(entry("one", 4))
     made.set_queue(W1, attrs.evolve(queue(8), others_pending=1, others_since=NOW))
