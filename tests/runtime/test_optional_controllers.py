@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -70,7 +70,7 @@ async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatc
     manager = Fleet.of().build()
     cluster, copies = manager.cluster, list[ObjectKey]()
     monkeypatch.setattr(optional_controllers, "workloads_on", lambda _: copies)
-    known = cast("optional_controllers.WorkerPool", {"worker1": SimpleNamespace()})
+    known = cast("Any", {"worker1": SimpleNamespace()})
 
     def occupied(name: str) -> bool:
         return optional_controllers._occupied(cluster, known, name)
