@@ -81,7 +81,15 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", "-n", "auto", *timed("pure"), "tests/core", "tests/adapters")
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
-    elsewhere = ("tests/core", "tests/adapters", "tests/simulation", "tests/integration", "tests/operators", *NIGHTLY)
+    elsewhere = (
+        "tests/core",
+        "tests/adapters",
+        "tests/simulation",
+        "tests/integration",
+        "tests/operators",
+        "tests/dashboard/test_page.py",
+        *NIGHTLY,
+    )
     session.run("pytest", "-n", "auto", *timed("tests"), *(f"--ignore={folder}" for folder in elsewhere))
 
 
@@ -147,6 +155,15 @@ def integration(session: nox.Session) -> None:
     # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
     beside = ("-n", "2", "--dist", "loadfile", *timed("integration"))
     session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs)
+
+
+@nox.session
+def dashboard(session: nox.Session) -> None:
+    """The page in Debian's Chromium: `PICTURES=docs/pictures nox -s dashboard` makes the pictures of the docs."""
+    if shutil.which("chromium") is None:
+        session.skip("there is no chromium here: apt-get install chromium")
+    install(session, "tests", "browser")
+    session.run("pytest", *timed("dashboard"), "tests/dashboard/test_page.py", *session.posargs)
 
 
 @nox.session(tags=["nightly"])

@@ -33,12 +33,13 @@ _QUEUES: Final = {
     ),
 }
 _RBAC: Final = {
-    "logs-server": Subcommand(
-        "multikueued.rbac.command:logs_server", "Print what multikueue logs-server needs on the manager cluster."
+    "api-server": Subcommand(
+        "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
     ),
+    "logs-server": Subcommand("multikueued.rbac.command:logs_server", "The former name of api-server."),
     "logs-worker": Subcommand(
         "multikueued.rbac.command:logs_worker",
-        "Print what multikueue logs-server needs on a worker: to read copies, their pods and logs.",
+        "Print what multikueue api-server needs on a worker: to read copies, their pods and logs.",
     ),
     "manager": Subcommand("multikueued.rbac.command:manager", "Print what the daemon needs on the manager cluster."),
     "spoke": Subcommand(
@@ -57,7 +58,7 @@ _WORKER: Final = {
     ),
     "grant-logs": Subcommand(
         "multikueued.workers.logs_account_command:grant_logs_command",
-        "Let multikueue logs-server read logs of the worker cluster NAME.",
+        "Let multikueue api-server read logs of the worker cluster NAME.",
     ),
     "remove": Subcommand("multikueued.workers.command:remove", "Disconnect the worker cluster NAME."),
     "rotate": Subcommand(
@@ -67,6 +68,14 @@ _WORKER: Final = {
     "uncordon": Subcommand("multikueued.workers.command:uncordon", "Offer jobs to the worker cluster NAME again."),
 }
 SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
+    "api-server": Subcommand(
+        "multikueued.logserver.command:logs_server",
+        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
+    ),
+    "dashboard": Subcommand(
+        "multikueued.dashboard.command:dashboard",
+        "Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.",
+    ),
     "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
     "doctor": Subcommand(
         "multikueued.doctor.command:doctor",
@@ -90,7 +99,7 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
     "logs-server": Subcommand(
         "multikueued.logserver.command:logs_server",
-        "Serve the logs of remote runs as an API of the manager cluster, until told to stop.",
+        "The former name of api-server.",
     ),
     "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
     "queues": LazyGroup(

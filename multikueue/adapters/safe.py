@@ -21,6 +21,7 @@ from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, resource_version, stripped, uid, with_value
 from multikueue.core.model.shape import any_job_flaw, job_flaw
+from multikueue.core.model.worker_names import origin_namespace
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
@@ -165,12 +166,15 @@ class SafeAdapter:
             copy: on a worker.
             noted: whether a failure is noted: for the index of the cache, which asks about each version once.
         """
-        return self._tried("carriers", copy, None, lambda: _entries(copy, self.row.carriers_of(copy)), noted=noted)
+        namespace = origin_namespace(copy)
+        return self._tried("carriers", copy, None, lambda: _entries(namespace, self.row.carriers_of(copy)), noted=noted)
 
     def job_entries(self, job: Json, *, noted: bool = False) -> list[str] | None:
         """The key of the Workload that a manager's job shares with others, as `copy_entries`; see `jobs_of` of
         `ManagerCluster` for how the members are found of which it cannot be told."""
-        return self._tried("group", job, None, lambda: _entries(job, self.row.groups_of(job)), noted=noted)
+        return self._tried(
+            "group", job, None, lambda: _entries(ObjectKey.of(job).namespace, self.row.groups_of(job)), noted=noted
+        )
 
     def slim_copy(self, copy: Json) -> Json:
         """A copy without what nobody reads; if that cannot be told, all of it. May change its argument."""
@@ -216,11 +220,10 @@ def _id(obj: Json) -> str:
     return str(uid(obj))  # an object that is not stored yet may have anything there
 
 
-def _entries(obj: Json, names: Iterable[str]) -> list[str]:
+def _entries(namespace: str, names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise TypeError("one name where several belong")
     found = list(names)
     if not all(isinstance(name, str) for name in found):
         raise TypeError("a name that is not text")
-    namespace = ObjectKey.of(obj).namespace
     return [str(ObjectKey(namespace, name)) for name in found]

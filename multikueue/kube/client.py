@@ -7,8 +7,8 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
 import attrs
@@ -200,6 +200,23 @@ class KubeClient:
         try:
             await on_open()
             await read_log(response, ErrorMapping(self.name, request), on_line, pause)
+        finally:
+            response.close()
+
+    @asynccontextmanager
+    async def stream(self, resource: Resource, path: str, *, idle: float = IDLE) -> AsyncIterator[AsyncIterator[bytes]]:
+        """GET a path of an aggregated API, and read the answer as it comes.
+
+        Args:
+            resource: what is read there, for errors.
+            path: path and query, encoded.
+            idle: see `pod_log`; errors, too.
+        """
+        request = requests.Request("get", resource, "GET", path)
+        response = await self._exchange.stream(request, idle)
+        try:
+            with ErrorMapping(self.name, request):
+                yield response.content.iter_any()
         finally:
             response.close()
 

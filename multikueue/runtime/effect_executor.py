@@ -16,7 +16,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resou
 from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.text import without_addresses
+from multikueue.core.workload.check_message import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
@@ -83,6 +83,10 @@ class EffectExecutor:
                 case effects.CountAdmitted():
                     if self.hook is not None:
                         self.hook.admitted(effect.cluster_queue, effect.worker)
+                case effects.CountRejections():
+                    if self.hook is not None:
+                        for worker, reason in effect.reasons:
+                            self.hook.rejected(worker, reason)
                 case _:
                     target = self.target(effect.cluster)
                     if target is None:

@@ -18,8 +18,9 @@ from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
-from multikueue.core.workload.siblings import affected, may_have_siblings
+from multikueue.core.workload.groups import affected, may_have_siblings
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
@@ -134,6 +135,9 @@ class ManagerHandlers:
             self.work.clusters.enqueue(key)
             for workload in self.cluster.placed_on(key.name) if old is not None else ():
                 self.work.workloads.enqueue(workload)  # it may be told that its worker is gone
+        if _names(old) != _names(new):
+            self.recompute_quotas()
+            self.work.clusters.enqueue(key)
         if old is None or new is None or _activity(old) != _activity(new):
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):
@@ -260,6 +264,11 @@ def _terms(cluster: Json | None) -> object:
 def _marks(cluster: Json | None) -> object:
     """What else of a MultiKueueCluster dispatchers read."""
     return labels_of(cluster or {}), annotations_of(cluster or {})
+
+
+def _names(cluster: Json | None) -> object:
+    """How namespaces and queues are called there."""
+    return WorkerNames.of(annotations_of(cluster or {}))
 
 
 def _activity(cluster: Json) -> object:

@@ -10,8 +10,8 @@ import anyio
 import anyio.lowlevel
 import attrs
 
+from multikueue.core.machinery.resync import has_turn
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.workload.resync import has_turn
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on

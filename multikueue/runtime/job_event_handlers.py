@@ -9,6 +9,7 @@ from multikueue.adapters import SafeAdapter
 from multikueue.adapters.safe import Problems
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.worker_names import origin_key
 from multikueue.kube.informer import Handler
 from multikueue.logs import get_logger
 
@@ -84,13 +85,13 @@ def copy_handler(
             may be found by its name.
     """
 
-    def on_change(key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    def on_change(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
         after = delay_of(adapter, old, new)
         workloads, complete = concerned(adapter, old, new)
         for workload in workloads:
             on_workload(workload, after)
         if not complete or new is None:  # a deleted one makes room for another of its name
-            on_job(adapter.resource.gvk, key, after)
+            on_job(adapter.resource.gvk, origin_key(new or old or {}), after)
         handled(adapter, old, new)
 
     return on_change

@@ -218,7 +218,7 @@ class Manager:
         clusters = ClusterReconciler(
             cluster, self.workers, files, self._profiles, events, settings.namespace, self.clock, self.led_until
         )
-        checks = AdmissionCheckReconciler(cluster, self.clock)
+        checks = AdmissionCheckReconciler(cluster, self.clock, self.dispatcher)
         controllers = (
             process.controller("multikueue_cluster", clusters, work.clusters, 8),
             process.controller("multikueue_admissioncheck", checks, work.checks),

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_queue, owner
-from multikueue.core.workload.transitions import JobEnded, Milestone, Offered, Placed, milestones
+from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.manager_cluster import ManagerCluster

@@ -191,7 +191,10 @@ class WorkerExecutor:
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):
             return Removing()
-        return WritingStatus() if any(map(_may_open_a_gate, part)) else Idle()
+        if any(map(_may_open_a_gate, part)):
+            return WritingStatus()
+        creates = any(isinstance(effect, CreateWorkload) for effect in part)
+        return WritingStatus(may_preempt=False) if creates else Idle()
 
     def in_flight_on(self, cluster: ClusterName) -> int:
         """How many parts are under way on a worker."""

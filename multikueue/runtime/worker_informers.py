@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -18,23 +18,23 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.workloads import Owner, is_elastic, owner
+from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.snapshot import JobCopy, Kind, Opaque, Refusal, Served, Syncing, Unserved, Unusable
+from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
-from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
-from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
+from multikueue.runtime.worker_copies import WorkerCopies
 from multikueue.runtime.worker_probe import WorkerProbe
-from multikueue.runtime.workload_indexes import QUOTA_INDEXES
+from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
@@ -62,7 +62,7 @@ class WorkerSettings:
 
 
 @attrs.define(eq=False, repr=False)
-class WorkerInformers(Target):
+class WorkerInformers(WorkerCopies):
     """The informers of one connection to a worker. Implements `Caches`."""
 
     name: ClusterName
@@ -97,11 +97,11 @@ class WorkerInformers(Target):
             WORKLOAD,
             flaw=workload_flaw,
             transform=_without_templates,
-            on_change=lambda key, _old, _new: settings.on_workload(name, key, 0.0),
+            on_change=partial(_tell_origins, partial(settings.on_workload, name)),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
             heard_at=probe.heard_at,
-            indexes=QUOTA_INDEXES if settings.on_figures is not None else {},
+            indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
         return cls(
@@ -168,43 +168,6 @@ class WorkerInformers(Target):
         checked = self.crd_checks.get(cache.informer.resource.gvk)
         return Unusable(checked.flaw) if checked is not None and checked.flaw else Served()
 
-    def jobs_of(self, key: ObjectKey, owned_by: Owner | None) -> tuple[tuple[JobCopy, ...], tuple[JobCopy, ...]]:
-        """The jobs that name a Workload; and the owner's, where it names another Workload of the owner or none."""
-        own = tuple(
-            JobCopy(cache.informer.resource, job, adopter(job))
-            for cache in self.jobs.values()
-            for job in cache.of(key)
-            if not is_child(job, self.jobs)
-        )
-        cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
-        job = cache.get(ObjectKey(key.namespace, owned_by.name)) if cache is not None and owned_by is not None else None
-        if cache is None or job is None or is_child(job, self.jobs) or any(copy.object is job for copy in own):
-            return own, ()
-        return own, (JobCopy(cache.informer.resource, job, adopter(job)),)
-
-    def refusal(
-        self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
-    ) -> Refusal | None:
-        """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
-        longest. `workload` and `jobs` are what of it is here.
-        """
-        if not self.create_conflicts:
-            return None
-        cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
-        found = [self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (key,))]
-        if cache is not None:
-            found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))
-        return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
-
-    def owner_of(self, key: ObjectKey) -> Owner | None:
-        """The job behind a Workload, from its copy, or from a job that names it."""
-        copy = self.workloads.get(key)
-        found = owner(copy) if copy is not None else None
-        named = (
-            (gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not is_child(job, self.jobs)
-        )
-        return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
-
     @property
     def health(self) -> Health:
         """The watch of the Workloads decides whether the worker is connected."""
@@ -222,14 +185,6 @@ class WorkerInformers(Target):
         refused = (one for one in self._informers if one.status.refused or one.status.unreadable)
         flaws = {gvk.dotted: one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
         return {**flaws, **{informer.resource.gvk.dotted: informer.status.last_error for informer in refused}}
-
-    def keys(self) -> Iterator[ObjectKey]:
-        """The Workloads with copies there, or with jobs."""
-        yield from self.workloads.informer.keys()
-        yield from self.workloads.informer.unreadable.outlines.keys()
-        for cache in self.jobs.values():
-            yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
-            yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
 
     @property
     def _informers(self) -> list[Informer]:
@@ -279,6 +234,13 @@ def _queues(name: ClusterName, client: ApiClient, to: WorkerSettings, report: Ca
         on_figures=partial(to.on_figures, name) if to.on_figures is not None else None,
         limits=to.limits,
     )
+
+
+def _tell_origins(
+    on_workload: Callable[[ObjectKey, float], None], _key: ObjectKey, old: Json | None, new: Json | None
+) -> None:
+    for key in dict.fromkeys(origin_key(copy) for copy in (old, new) if copy is not None):
+        on_workload(key, 0.0)
 
 
 def _is_ours(origin: str, copy: Json) -> bool:

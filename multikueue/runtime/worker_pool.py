@@ -10,18 +10,14 @@ from typing import Final, TypeAlias
 import anyio.abc
 import attrs
 
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, labels_of
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import (
     Connected,
     Connecting,
-    Creation,
-    InFlight,
     Lost,
     Opaque,
     Reach,
-    Served,
     Worker,
 )
 from multikueue.protocols import ApiClient
@@ -40,12 +36,9 @@ def view(
     worker: WorkerCluster,
     key: ObjectKey,
     owned_by: Owner | None,
+    known: Callable[..., Worker],
     *,
-    configured: bool,
-    workload_only: bool,
-    in_flight: InFlight,
-    creation: Creation,
-    source: Json | None,
+    namespace: str | None,
 ) -> Worker:
     """What is known of a worker, and its copies and jobs of a Workload.
 
@@ -53,35 +46,24 @@ def view(
         worker: as it is now.
         key: the Workload.
         owned_by: the job behind it.
-        configured: whether the Workload's config lists the worker.
-        workload_only: whether its jobs need not be seen.
-        in_flight: what this process is doing there.
-        creation: what it knows of creating the job there.
-        source: the MultiKueueCluster; None if it is gone.
+        known: makes the value of what is known beside the connection, and of what is known here.
+        namespace: in which one its copies are there; None: that of any which say that they are of this Workload.
     """
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
-    labels, annotations, removed = labels_of(source or {}), annotations_of(source or {}), source is None
     if informers is None:
-        reach = _reach(worker, seen=False)
-        unknown = Worker(worker.name, configured, labels, annotations, reach, removed=removed)
-        return attrs.evolve(unknown, in_flight=in_flight, creation=creation)
-    own, shared = informers.jobs_of(key, owned_by)
-    workload = informers.workloads.get(key)
-    return Worker(
-        worker.name,
-        configured,
-        labels,
-        annotations,
+        return known(reach=_reach(worker, seen=False), namespace=namespace or "")
+    there = informers.place_of(key, namespace)
+    own, shared = informers.jobs_of(key, owned_by, there)
+    workload = informers.workload_of(key, there)
+    return known(
         reach=_reach(worker, seen=informers.have_read(gvk)),
-        kind=Served() if workload_only else informers.kind(gvk),
-        in_flight=in_flight,
-        creation=creation,
+        kind=informers.kind(gvk),
         refusal=informers.refusal(key, gvk, workload, (*own, *shared)),
         workload=workload,
         jobs=own,
         shared=shared,
-        removed=removed,
         kueue=informers.kueue.known,
+        namespace=there,
     )
 
 

@@ -29,8 +29,9 @@ from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, has_quota
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -132,14 +133,15 @@ class WorkerRooms:
         workload = seen.workload
         if workload is None or seen.check is None or not has_quota(workload) or cluster_name(workload) is not None:
             return seen
-        workers = tuple(attrs.evolve(one, room=self._room(one.name, seen.key, workload)) for one in seen.workers)
+        workers = tuple(attrs.evolve(one, room=self._room(one, seen.key, workload)) for one in seen.workers)
         return attrs.evolve(seen, workers=workers, job_facts=self._job(workload, seen, config))
 
-    def _room(self, worker: ClusterName, key: ObjectKey, workload: Json) -> Room:
+    def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
+        worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         if worker not in self._facts:
             return Room(QueueFacts("", known=self._states.get(worker, Known.AWAITED)))
-        name = self._targets[worker].get(ObjectKey(key.namespace, dig(workload, "spec", "queueName") or ""))
+        name = self._targets[worker].get(WorkerNames.of(seen.annotations).local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         facts = self._facts[worker].get(name)

@@ -6,9 +6,11 @@ import sys
 from collections.abc import Iterator, Set
 from typing import Final
 
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
+from multikueue.core.machinery.resync import runs_on
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import (
     checks,
     cluster_name,
@@ -19,7 +21,6 @@ from multikueue.core.model.workloads import (
     nominated,
     owner,
 )
-from multikueue.core.workload.resync import runs_on
 from multikueue.kube.indexer import Indexer
 
 
@@ -126,5 +127,14 @@ def _local_queue(copy: Json) -> str:
     return str(ObjectKey(copy["metadata"].get("namespace", ""), dig(copy, "spec", "queueName") or ""))
 
 
+def _origin(copy: Json) -> Iterator[str]:
+    if ORIGIN_NAMESPACE_ANNOTATION in annotations_of(copy):
+        yield str(origin_key(copy))
+
+
+ORIGIN: Final = "origin"
+"""Index of copies in a namespace of another name than the manager's, by Workload."""
+INDEXES_THERE: Final = {ORIGIN: _origin}
+"""Of the copies on a worker."""
 QUOTA_INDEXES: Final = {PENDING: _pending, HOLDING: _holding}
 """Of the copies on a worker, where figures are looked at."""

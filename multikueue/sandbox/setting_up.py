@@ -94,13 +94,19 @@ def kubeconfig_secret(name: str, kubeconfig: Json) -> Json:
     return {**secret, "data": {"kubeconfig": base64.b64encode(orjson.dumps(kubeconfig)).decode()}}
 
 
-async def set_up_queues(client: Writer, quota: Mapping[str, str], checks: Iterable[str] = ()) -> None:
-    """Create namespace, flavor, ClusterQueue and LocalQueue: the same on the manager and on every worker."""
+async def set_up_queues(
+    client: Writer,
+    quota: Mapping[str, str],
+    checks: Iterable[str] = (),
+    in_namespace: str = "default",
+    name: str = LOCAL_QUEUE_NAME,
+) -> None:
+    """Create namespace, flavor, ClusterQueue and LocalQueue: the same on the manager and on every worker by default."""
     for resource, obj in (
-        (NAMESPACE, namespace("default")),
+        (NAMESPACE, namespace(in_namespace)),
         (RESOURCE_FLAVOR, resource_flavor()),
         (CLUSTER_QUEUE, cluster_queue(quota, checks)),
-        (LOCAL_QUEUE, local_queue()),
+        (LOCAL_QUEUE, local_queue(in_namespace, name)),
     ):
         await _ensure(client, resource, obj)
 

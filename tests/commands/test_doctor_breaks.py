@@ -109,7 +109,7 @@ async def test_missing_local_queue_on_the_worker() -> None:
 
     assert named(alone, "worker-local-queue-missing").severity is Severity.ERROR
     assert named(beside, "worker-local-queue-missing").severity is Severity.WARNING
-    assert "make it there with the same name" in named(beside, "worker-local-queue-missing").remedy
+    assert "queues mirror user-queue -n default" in named(beside, "worker-local-queue-missing").remedy
 
 
 async def test_quota_too_small_everywhere() -> None:

@@ -32,6 +32,9 @@ def rules(objects: list[Json], kind: str = "ClusterRole") -> Granted:
     return granted(rule for obj in objects if obj["kind"] == kind for rule in obj["rules"])
 
 
+USERS = ("logs-reader", "logs-namespaces", "logs-fleet")
+
+
 class TestTheChart:
     @pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.yaml")), ids=lambda file: file.name)
     def test_its_rules_are_those_of_the_source(self, file: Path) -> None:
@@ -52,9 +55,9 @@ class TestTheChart:
         assert rules(chart_objects(frameworks=["auto"])) == granted(on_manager(settings))
 
     def test_it_grants_the_logs_server_what_the_command_does(self) -> None:
-        """Beside that it has a role for those who read logs."""
+        """Beside that it has roles for those who read."""
         command = printed("logs-server", "--name", LOGS, "--secret", LOGS_SECRET)
-        chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith("logs-reader")]
+        chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith(USERS)]
         for kind in ("ClusterRole", "Role"):
             assert rules(chart, kind) == rules(command, kind)
         references = {one["metadata"]["name"]: one["roleRef"] for one in command if "roleRef" in one}
@@ -215,6 +218,7 @@ class TestTheCommand:
             ("multikueue", ["get", "patch"], ["multikueue-logs"]),
             ("multikueue", ["get"], ["oslo"]),
             ("kueue-system", ["get"], ["multikueue-marks"]),
+            ("kueue-system", ["get"], ["multikueue-findings"]),
         ]
 
     def test_an_account_without_a_namespace_is_refused(self) -> None:

@@ -12,12 +12,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import anyio
 import pytest
 
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import labels_of
 from multikueue.kube import KubeClient
 from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
 from multikueued.settings.config import Settings
 from tests.controlplane.crds import establish
@@ -25,7 +27,7 @@ from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.kinds.cases import Case, cases, definitions
-from tests.kinds.ground import Cluster, Ground
+from tests.kinds.ground import NAMESPACE, NAMESPACE_THERE, QUEUE_THERE, Cluster, Ground, rename
 from tests.kinds.journeys import Journey
 from tests.kinds.ways import WAYS
 
@@ -56,7 +58,12 @@ def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[st
 
 @asynccontextmanager
 async def real_ground(
-    planes: Planes, rows: Sequence[Case], settings: Settings = SETTINGS, of_manager: Sequence[Json] | None = None
+    planes: Planes,
+    rows: Sequence[Case],
+    settings: Settings = SETTINGS,
+    of_manager: Sequence[Json] | None = None,
+    *,
+    renamed: bool = False,
 ) -> AsyncIterator[Ground]:
     """The control planes with a small Kueue, a job runner and our daemon for these kinds.
 
@@ -65,6 +72,7 @@ async def real_ground(
         rows: the kinds.
         settings: of the daemon.
         of_manager: the manager's definitions of the kinds, instead of those the workers have.
+        renamed: whether the workers have other names for the namespace and the queue.
     """
     crds = definitions(list(rows))
     async with anyio.create_task_group() as tasks:
@@ -80,8 +88,12 @@ async def real_ground(
             Cluster(plane.name, await stack.enter_async_context(_client(plane.name, plane.kubeconfig())))
             for plane in planes.all
         ]
-        ground = Ground(clusters[0], {cluster.name: cluster for cluster in clusters[1:]})
-        await _connect(ground, planes)
+        there = (NAMESPACE_THERE, QUEUE_THERE) if renamed else (NAMESPACE, LOCAL_QUEUE_NAME)
+        workers = {cluster.name: cluster for cluster in clusters[1:]}
+        ground = Ground(clusters[0], workers, namespace_there=there[0])
+        await _connect(ground, planes, there)
+        if renamed:
+            await rename(ground.manager.client, ground.workers)
         running = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(running.cancel_scope.cancel)
         kinds = [case.kind for case in rows]
@@ -100,10 +112,10 @@ def _client(name: str, kubeconfig: Json) -> KubeClient:
     return KubeClient(connection(kubeconfig), name=name)
 
 
-async def _connect(ground: Ground, planes: Planes) -> None:
+async def _connect(ground: Ground, planes: Planes, there: tuple[str, str]) -> None:
     await set_up_queues(ground.manager.client, _QUOTA, [CHECK])
     for worker in ground.workers.values():
-        await set_up_queues(worker.client, _QUOTA)
+        await set_up_queues(worker.client, _QUOTA, (), *there)
     await connect_workers(ground.manager.client, planes.worker_kubeconfigs())
 
 
@@ -135,3 +147,26 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
                 wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
 
     assert wrong == {}
+
+
+@pytest.mark.parametrize("which", ["Job", "others"])
+async def test_every_kind_goes_all_ways_where_namespace_and_queue_have_other_names(planes: Planes, which: str) -> None:
+    """The same on workers that call the namespace and the LocalQueue otherwise; nothing is made under the old name.
+
+    Jobs go alone: kube-controller-manager makes their pods, which are no copies of pods.
+    """
+    rows = _cases() if which == "others" else [case for case in cases() if case.name == "job"]
+    wrong: dict[str, str] = {}
+    async with real_ground(planes, rows, renamed=True) as ground:
+        for way in WAYS:
+            if way.on_servers:
+                wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
+        places = {
+            obj["metadata"]["namespace"]
+            for worker in ground.workers.values()
+            for obj in worker.last.values()
+            if ORIGIN_LABEL in labels_of(obj)
+        }
+
+    assert wrong == {}
+    assert places == {NAMESPACE_THERE}

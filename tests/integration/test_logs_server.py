@@ -32,10 +32,10 @@ from multikueue.kube import KubeClient, load_kubeconfig
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.kueue import statuses
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, connect_workers, namespace
 from multikueue.testing import NOW, job, workload
 from multikueued.cli import main
-from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, VERSION
+from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION
 from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.credentials import kubeconfig, write_kubeconfig
@@ -53,6 +53,8 @@ _NAMESPACE: Final = "multikueue"
 _NAME: Final = "multikueue-logs"
 _LOG: Final = f"/apis/{GROUP}/{VERSION}/namespaces/default/remotejobs/job.train/log"
 _READ_LOGS: Final[Json] = {"apiGroups": [GROUP], "resources": ["remotejobs/log"], "verbs": ["get"]}
+_PARTS: Final = ("remotejobs", *(f"remotejobs/{part}" for part in PARTS), "fleet", "remotenamespaces")
+_READ_JOBS: Final[Json] = {"apiGroups": [GROUP], "resources": [*_PARTS], "verbs": ["get", "list", "watch"]}
 _LINES: Final = ["started", "step 1", "step 2", "ended with exit code 0"]
 
 
@@ -104,11 +106,11 @@ class Setting:
     folder: Path
     port: int
 
-    async def kubectl(self, *arguments: str, user: str = "tenant", code: int = 0) -> str:
+    async def kubectl(self, *arguments: str, user: str = "tenant", code: int | None = 0) -> str:
         """What kubectl prints, as a user of the manager."""
         command = [str(find_kubectl()), *arguments]
         done = await anyio.run_process(command, env=self.environ(user), check=False, stderr=subprocess.STDOUT)
-        assert done.returncode == code, done.stdout.decode()
+        assert code in (None, done.returncode), done.stdout.decode()
         return done.stdout.decode()
 
     def environ(self, user: str) -> dict[str, str]:
@@ -146,7 +148,7 @@ async def setting(folder: Path) -> AsyncIterator[Setting]:
         manager = ControlPlane(
             "manager",
             crds=kueue_crds(),
-            users={"tenant": [_READ_LOGS], "nobody": []},
+            users={"tenant": [_READ_LOGS], "nobody": [], "reader": [_READ_JOBS]},
             apiserver_flags=aggregating(folder, proxies),
         )
         worker = ApiServer("worker1", tokens={"worker-token": "multikueue"})
@@ -262,3 +264,45 @@ async def asked_directly(here: Setting) -> None:
         ) as response,
     ):
         assert response.status == 401
+
+
+async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, tmp_path: Path) -> None:
+    del clusters
+    async with setting(tmp_path) as here:
+        await connect_workers(here.client, {"worker1": here.workers.workers["worker1"].kubeconfig("multikueue")})
+        await here.run_job()
+        base = f"/apis/{GROUP}/{VERSION}"
+
+        async def listed() -> bool:
+            return "job.train" in await here.kubectl("get", "remotejobs", user="reader")
+
+        await poll_until(listed, seconds=30, otherwise="the job is not listed")
+        table = await here.kubectl("get", "rj", "-o", "wide", user="reader")
+        whole = yaml.safe_load(await here.kubectl("get", "remotejob", "job.train", "-o", "yaml", user="reader"))
+        raw = {
+            part: json.loads(await here.kubectl("get", "--raw", f"{base}/{part}", user="reader"))
+            for part in (
+                *(f"namespaces/default/remotejobs/job.train/{one}" for one in ("explain", "events", "pods")),
+                "fleet",
+                "remotenamespaces",
+            )
+        }
+        watched = await here.kubectl(
+            "get", "remotejobs", "--watch", "--request-timeout=3s", "-o", "name", user="reader", code=None
+        )
+        waited = await here.kubectl(
+            "wait", "remotejob/job.train", "--for=jsonpath={.status.cluster}=worker1", "--timeout=10s", user="reader"
+        )
+        documented = await here.kubectl("explain", "remotejobs.status", user="reader")
+        refused = [await here.kubectl("get", "remotejobs", user=user, code=1) for user in ("tenant", "nobody")]
+        elsewhere = await here.kubectl("get", "--raw", f"{base}/fleet", user="tenant", code=1)
+
+    assert "worker1" in table
+    assert "REASON" in table.splitlines()[0]
+    assert whole["status"]["cluster"] == "worker1"
+    assert [one["name"] for one in raw["namespaces/default/remotejobs/job.train/pods"]["pods"]] == ["train-a"]
+    assert raw["remotenamespaces"]["items"] == [{"metadata": {"name": "default"}}]
+    assert "remotejob.remote.multikueue.dev/job.train" in watched
+    assert "condition met" in waited
+    assert "state" in documented
+    assert all("forbidden" in one.lower() for one in (*refused, elsewhere))

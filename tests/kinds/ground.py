@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 import anyio.abc
 import attrs
+import orjson
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, WORKLOAD
-from multikueue.core.model.labels import HOLDING_GATE, ORIGIN_LABEL
+from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.labels import HOLDING_GATE, NAMESPACES_ANNOTATION, ORIGIN_LABEL, QUEUES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid
 from multikueue.core.model.workloads import cluster_name
@@ -80,6 +81,20 @@ class Cluster:
         return self.now.get((resource, name))
 
 
+NAMESPACE_THERE = "mk-default"
+QUEUE_THERE = "their-queue"
+
+
+async def rename(manager: ApiClient, workers: Iterable[str]) -> None:
+    """Say how the namespace and the queue are called on workers that have other names for them."""
+    said = {
+        NAMESPACES_ANNOTATION: orjson.dumps({"default": NAMESPACE_THERE}).decode(),
+        QUEUES_ANNOTATION: orjson.dumps({LOCAL_QUEUE_NAME: QUEUE_THERE}).decode(),
+    }
+    for name in workers:
+        await manager.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", name), {"metadata": {"annotations": said}})
+
+
 @attrs.define(eq=False)
 class Ground:
     """A manager, workers, and the dispatcher between them, all running."""
@@ -90,6 +105,8 @@ class Ground:
     """Whether new pods carry our scheduling gate, as if the webhook had put it there."""
     seconds: float = attrs.field(default=_SECONDS, kw_only=True)
     """How long to wait for what must happen."""
+    namespace_there: str = attrs.field(default=NAMESPACE, kw_only=True)
+    """Of the copies on workers."""
     labels: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of everything that is submitted."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -260,7 +277,7 @@ class Ground:
 
     async def open_queue(self, worker: str, queue: str) -> None:
         """Give a worker a LocalQueue, so that it can admit what is for it."""
-        await self.workers[worker].client.create(LOCAL_QUEUE, {**_queue(queue)})
+        await self.workers[worker].client.create(LOCAL_QUEUE, _queue(queue, self.namespace_there))
 
     async def queue_on(self, queue: str, *workers: str) -> None:
         """Create a LocalQueue on the manager and on these workers only."""
@@ -351,6 +368,6 @@ def _held(kind: SandboxKind, job: Json) -> Json:
     return made
 
 
-def _queue(name: str) -> Json:
-    made = local_queue()
+def _queue(name: str, namespace: str = NAMESPACE) -> Json:
+    made = local_queue(namespace)
     return {**made, "metadata": {**made["metadata"], "name": name}}

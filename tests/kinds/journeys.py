@@ -7,15 +7,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import ELASTIC_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import (
+    ELASTIC_ANNOTATION,
+    ORIGIN_LABEL,
+    ORIGIN_NAMESPACE_ANNOTATION,
+    ORIGIN_UID_ANNOTATION,
+    PREBUILT_WORKLOAD,
+)
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, with_value, without
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, with_value, without
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import is_admitted, is_finished
 from multikueue.sandbox.kinds.ray import WORKERS
 from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.kinds.cases import Case
-from tests.kinds.ground import TEMPLATE, Ground
+from tests.kinds.ground import NAMESPACE, QUEUE_THERE, TEMPLATE, Ground
 
 ATTEMPT: Final = "multikueue.dev/attempt"
 FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -54,7 +61,7 @@ async def finishes(ground: Ground, case: Case) -> None:
         assert ground.ran_on(kind, name) == [worker]
         for job, made in zip(submitted, done, strict=True):
             place = (kind.resource, job["metadata"]["name"])
-            _check_copy(case, job, ground.workers[worker].first[place])
+            _check_copy(case, job, ground.workers[worker].first[place], ground.namespace_there)
             if kind.reports and kind.course.ends:
                 assert ground.workers[worker].showed(*place, made["status"])
 
@@ -108,6 +115,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case, *, defaulted: bo
     await ground.queue_on(name, "worker1")
     (first, *_) = kind.examples(name, TEMPLATE, queue="somebodys")
     taken = kind.example(first["metadata"]["name"], TEMPLATE, queue="somebodys", delegated=False)
+    taken = with_value(taken, ("metadata", "namespace"), ground.namespace_there)
     before = await ground.workers["worker1"].client.create(kind.resource, taken)
     jobs = await ground.submit(kind, name, queue=name, duration="1h")
     await ground.until(
@@ -147,7 +155,7 @@ async def runs_again_after_eviction(ground: Ground, case: Case) -> None:
     await ground.until(again, lambda: ground.story(kind, name))
     second = await ground.running(kind, name)
     for job in submitted if case.adapter.resource == kind.resource else ():
-        _check_copy(case, job, ground.workers[second].first[kind.resource, job["metadata"]["name"]])
+        _check_copy(case, job, ground.workers[second].first[kind.resource, name_of(job)], ground.namespace_there)
     await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
 
@@ -279,9 +287,10 @@ def _contains(whole: object, part: object) -> bool:
     return whole == part
 
 
-def _check_copy(case: Case, submitted: Json, copy: Json) -> None:
-    """The copy is what was submitted, less its delegation, and with our marks."""
+def _check_copy(case: Case, submitted: Json, copy: Json, namespace: str) -> None:
+    """The copy is what was submitted, less its delegation, and with our marks; under the names of the worker."""
     kind = case.kind
+    assert copy["metadata"]["namespace"] == namespace
     ignored = [*FILLED_IN.get(kind.resource.gvk.kind, ())]
     if kind.managed_by is not None:
         assert dig(copy, *kind.managed_by) in (None, "", kind.operator)
@@ -294,6 +303,9 @@ def _check_copy(case: Case, submitted: Json, copy: Json) -> None:
         marks[PREBUILT_WORKLOAD] = annotations[PREBUILT_WORKLOAD]
     delegated_by = {kind.managed_by_label} if kind.managed_by_label else set()
     kept = {key: value for key, value in labels_of(submitted).items() if key not in delegated_by}
+    if namespace != NAMESPACE:
+        kept |= {name: QUEUE_THERE for name, value in kept.items() if value == LOCAL_QUEUE_NAME}
+        assert annotations.pop(ORIGIN_NAMESPACE_ANNOTATION) == NAMESPACE
     assert labels == {**kept, ORIGIN_LABEL: "multikueue", **marks}
     assert annotations.pop(ATTEMPT)
     if kind.gated:

@@ -37,3 +37,9 @@ async def test_a_kind_goes_its_way_with_the_role_that_is_granted_on_workers(case
     async with sandbox_ground(case, on_the_way=faults) as ground:
         await journey(ground, case)
     assert refused.hits == 0
+
+
+@pytest.mark.parametrize(("case", "journey"), GONE)
+async def test_a_kind_goes_its_way_where_namespace_and_queue_have_other_names(case: Case, journey: Journey) -> None:
+    async with sandbox_ground(case, renamed=True) as ground:
+        await journey(ground, case)

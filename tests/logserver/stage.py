@@ -72,6 +72,7 @@ class Stage:
     port: int
     serving: trustme.CA
     proxies: trustme.CA
+    options: Options
 
     @property
     def admin(self) -> DirectClient:
@@ -86,16 +87,23 @@ class Stage:
 
     @asynccontextmanager
     async def asking(
-        self, path: str = LOG, *, user: str = TENANT, tls: ssl.SSLContext | None = None, **query: str
+        self, path: str = LOG, *, user: str = TENANT, tls: ssl.SSLContext | None = None, accept: str = "", **query: str
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """A request as the front proxy sends it."""
         headers = {"X-Remote-User": user, "X-Remote-Group": "system:authenticated"} if user else {}
+        headers |= {"Accept": accept} if accept else {}
         url = f"https://{HOST}:{self.port}{path}"
         async with (
             aiohttp.ClientSession() as session,
             session.get(url, headers=headers, params=query, ssl=tls or self.tls()) as response,
         ):
             yield response
+
+    @asynccontextmanager
+    async def another(self) -> AsyncIterator[Stage]:
+        """A second replica."""
+        async with running(self.options) as port:
+            yield attrs.evolve(self, port=port)
 
     async def is_believed(self) -> bool:
         """Whether the server knows the authority of the front proxy."""
@@ -124,16 +132,22 @@ class Stage:
             await self.admin.delete(resource, ObjectKey.of(obj))
         return await self.fleet.person.submit(offered=False, cluster="worker1")
 
-    async def grant(self, user: str = TENANT, *names: str) -> None:
-        """Let a service account read logs, perhaps of these jobs alone."""
+    async def grant(self, user: str = TENANT, *names: str, resources: tuple[str, ...] = ("remotejobs/log",)) -> None:
+        """Let a service account read logs, perhaps of these jobs alone, or other resources."""
         name = user.rpartition(":")[2]
-        rule = {"apiGroups": [GROUP], "resources": ["remotejobs/log"], "verbs": ["get"], "resourceNames": [*names]}
+        rule = {"apiGroups": [GROUP], "resources": [*resources], "verbs": ["get"], "resourceNames": [*names]}
+        if resources != ("remotejobs/log",):
+            rule["verbs"] = ["get", "list", "watch"]
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": name}}
         subject = {"kind": "ServiceAccount", "namespace": "default", "name": name}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
         await self.admin.create(CLUSTER_ROLE, {**role, "kind": "ClusterRole", "rules": [rule]})
         bound = {**role, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": [subject]}
         await self.admin.create(CLUSTER_ROLE_BINDING, bound)
+
+    async def revoke(self, user: str) -> None:
+        """Take what `grant` gave."""
+        await self.admin.delete(CLUSTER_ROLE_BINDING, ObjectKey("", user.rpartition(":")[2]))
 
 
 @asynccontextmanager
@@ -165,8 +179,9 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             address=HOST,
             port=0,
         )
-        async with running(attrs.evolve(chosen, **options)) as port:
-            made = Stage(here, port, serving, proxies)
+        chosen = attrs.evolve(chosen, **options)
+        async with running(chosen) as port:
+            made = Stage(here, port, serving, proxies, chosen)
             await until(lambda: _is_ready(made))
             await made.grant()
             yield made

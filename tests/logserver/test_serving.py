@@ -58,13 +58,15 @@ async def test_kubectl_finds_the_api(tmp_path: Path) -> None:
         groups = json.loads((await here.ask("/apis", user="system:kube-aggregator"))[1])
         group = json.loads((await here.ask("/apis/remote.multikueue.dev"))[1])
         resources = json.loads((await here.ask(BASE))[1])
-        unknown = await here.ask(f"{BASE}/namespaces/default/remotejobs")
+        unknown = await here.ask(f"{BASE}/namespaces/default/remotepods")
 
     assert groups["groups"][0]["name"] == group["name"] == "remote.multikueue.dev"
     assert group["preferredVersion"]["version"] == "v1alpha1"
     assert {one["name"]: one["verbs"] for one in resources["resources"]} == {
-        "remotejobs": [],
-        "remotejobs/log": ["get"],
+        "remotejobs": ["get", "list", "watch"],
+        **{f"remotejobs/{part}": ["get"] for part in ("log", "pods", "events", "explain")},
+        "fleet": ["get"],
+        "remotenamespaces": ["list"],
     }
     assert unknown[0] == 404
 

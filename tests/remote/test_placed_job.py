@@ -5,7 +5,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    NAMESPACE_ON_ANNOTATION,
+    ORIGIN_LABEL,
+    ORIGIN_UID_ANNOTATION,
+    PREBUILT_WORKLOAD,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid, with_value
 from multikueue.testing import job, stored, workload
@@ -59,6 +65,12 @@ class TestANamespaceMadeAgain:
 
     def test_an_earlier_workload_of_the_name_is_no_sibling(self) -> None:
         assert siblings_of(self.AGAIN, [LOCAL, self.AGAIN]) == ()
+
+
+def test_its_copies_are_looked_for_in_the_namespace_that_was_chosen_there() -> None:
+    assert SOUGHT.namespace_there == SOUGHT.namespace
+    noted = with_value(LOCAL, ("metadata", "annotations"), {NAMESPACE_ON_ANNOTATION: '{"worker1": "mk-default"}'})
+    assert attrs.evolve(SOUGHT, workload=noted).namespace_there == "mk-default"
 
 
 def test_the_mark_of_another_worker_is_not_believed() -> None:

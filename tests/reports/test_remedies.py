@@ -90,6 +90,8 @@ WORKERS = [
     ("answers-unreadable", "answers with more than may be read"),
     ("connecting", "connecting"),
     ("cordoned", "cordoned: disks are changed"),
+    ("worker-names", "its annotation multikueue.dev/namespaces cannot be used: it is no JSON"),
+    ("namespace-unnamed", 'multikueue.dev/namespaces gives namespace "team-a" none there'),
 ]
 CHECKS = [
     ("kind-not-enabled", 'No multikueue adapter found for owner kind "batch/v1, Kind=Job", Previously: "Pending"'),

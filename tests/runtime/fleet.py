@@ -192,13 +192,17 @@ class Fleet:
         kept = [event for event in found if event["regarding"]["kind"] == "MultiKueueCluster"]
         return [(event["type"], event["reason"], event["note"]) for event in kept]
 
-    async def submit(self, name: str = "job", *, worker: str = "", priority: str = "") -> None:
+    async def submit(
+        self, name: str = "job", *, worker: str = "", priority: str = "", namespace: str = "default", pods: int = 1
+    ) -> None:
         """Submit a job on the manager that goes to a worker.
 
         Args:
             name: the job's.
             worker: submit it there instead, as the worker's own users do.
             priority: the name of its WorkloadPriorityClass.
+            namespace: the job's.
+            pods: how many it has at a time.
         """
         labels = {QUEUE_LABEL: LOCAL_QUEUE_NAME} | ({PRIORITY_CLASS_LABEL: priority} if priority else {})
         client = DirectClient(self.workers[worker]) if worker else self.admin
@@ -208,9 +212,11 @@ class Fleet:
             {
                 "apiVersion": "batch/v1",
                 "kind": "Job",
-                "metadata": {"name": name, "namespace": "default", "labels": labels},
+                "metadata": {"name": name, "namespace": namespace, "labels": labels},
                 "spec": {
                     "suspend": True,
+                    "parallelism": pods,
+                    "completions": pods,
                     **({} if worker else {"managedBy": "kueue.x-k8s.io/multikueue"}),
                     "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
                 },

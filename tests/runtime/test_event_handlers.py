@@ -1,17 +1,26 @@
-"""What a change on a cluster does beside enqueueing keys."""
+"""What a change on a cluster does: which keys it enqueues, and what else."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 
 import anyio
+import attrs
 import pytest
 
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.config.profile_secrets import PROFILE_LABEL
+from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.snapshot import Unanswered
+from multikueue.runtime.controller import KeyQueue
+from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import Match, Reset
-from tests.runtime.fleet import Fleet, is_active, until
+from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -47,3 +56,189 @@ async def test_doubts_about_a_creation_are_renewed_when_the_worker_is_back_and_o
         fleet.workers["worker1"].faults.remove(lost)
         await until(lambda: worker.connection.connected, within=120)
         assert doubted_for(manager) < timedelta(seconds=2)
+
+
+def taken(queue: KeyQueue[ObjectKey]) -> list[str]:
+    """The names of the keys that are due."""
+    found = []
+    while (key := queue.take()) is not None:
+        queue.release(key)
+        found.append(key.name)
+    return found
+
+
+@attrs.define(eq=False)
+class Wired:
+    """The handlers of a manager whose caches hold one check, its config and a worker that the config lists."""
+
+    cluster: ManagerCluster
+    work: WorkQueues = attrs.field(factory=WorkQueues)
+    recomputed: int = 0
+    asked_again: list[ObjectKey] = attrs.field(factory=list)
+    handlers: ManagerHandlers = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.handlers = ManagerHandlers(
+            self.cluster, self.work, WorkloadMemory(), self._recompute, self.asked_again.append
+        )
+        for informer, obj in ((self.cluster.checks, OURS), (self.cluster.configs, CONFIG)):
+            informer.put(ObjectKey.of(obj), obj)
+        self.cluster.clusters.put(ObjectKey.of(LISTED), LISTED)
+        for name in ("waits", "other"):
+            self.cluster.workloads.informer.put(ObjectKey("default", name), workload(name))
+
+    @classmethod
+    def of_nobody(cls) -> Wired:
+        return cls(Fleet.of().build().cluster)
+
+    def _recompute(self) -> None:
+        self.recomputed += 1
+
+    def due(self) -> dict[str, list[str]]:
+        """What is to be looked at now, by kind, and how often sums are to be."""
+        queues = {"workloads": self.work.workloads, "clusters": self.work.clusters, "checks": self.work.checks}
+        return {name: found for name, queue in queues.items() if (found := taken(queue))}
+
+
+def workload(name: str) -> Json:
+    """One that waits: `waits` has our check, another has not."""
+    check = "ours" if name == "waits" else "theirs"
+    checks = [{"name": check, "state": "Pending", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    return {
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"active": True},
+        "status": {
+            "admissionChecks": checks,
+            "conditions": [new_condition("QuotaReserved", True, "QuotaReserved", "", now=now())],
+        },
+    }
+
+
+OURS: Json = {
+    "metadata": {"name": "ours", "uid": "1"},
+    "spec": {
+        "controllerName": "kueue.x-k8s.io/multikueue",
+        "parameters": {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "config"},
+    },
+}
+THEIRS: Json = {"metadata": {"name": "ours", "uid": "1"}, "spec": {"controllerName": "somebody", "parameters": {}}}
+CONFIG: Json = {"metadata": {"name": "config", "uid": "2"}, "spec": {"clusters": ["worker1"]}}
+LISTED: Json = {
+    "metadata": {"name": "worker1", "uid": "3"},
+    "spec": {"clusterSource": {"kubeConfig": {"location": "worker1-secret", "locationType": "Secret"}}},
+    "status": {"conditions": [{"type": "Active", "status": "True", "reason": "Active", "message": "Connected"}]},
+}
+BY_PROFILE: Json = {**LISTED, "spec": {"clusterSource": {"clusterProfileRef": {"name": "worker1"}}}}
+
+
+def changed(obj: Json, **parts: Json) -> Json:
+    """An object with other parts: of those that are objects, other fields."""
+    return {**obj, **{name: {**obj.get(name, {}), **part} for name, part in parts.items()}}
+
+
+ELSEWHERE = changed(OURS, spec={"parameters": {**OURS["spec"]["parameters"], "name": "another"}})
+LOST = changed(
+    LISTED,
+    status={"conditions": [{"type": "Active", "status": "False", "reason": "ClientConnectionFailed", "message": "x"}]},
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "due", "recomputed"),
+    [
+        (None, OURS, {"workloads": ["waits"], "checks": ["ours"]}, 1),
+        (OURS, None, {"workloads": ["waits"], "checks": ["ours"]}, 1),
+        (OURS, ELSEWHERE, {"workloads": ["waits"], "checks": ["ours"]}, 1),
+        (OURS, THEIRS, {"workloads": ["waits"], "checks": ["ours"]}, 1),
+        (THEIRS, OURS, {"workloads": ["waits"], "checks": ["ours"]}, 1),
+        (OURS, changed(OURS, metadata={"labels": {"a": "b"}}), {"checks": ["ours"]}, 1),
+        (THEIRS, changed(THEIRS, metadata={"labels": {"a": "b"}}), {}, 0),
+        (None, THEIRS, {"workloads": ["waits"]}, 0),
+    ],
+)
+async def test_a_check_wakes_what_has_it_if_its_meaning_has_changed(
+    old: Json | None, new: Json | None, due: dict[str, list[str]], recomputed: int
+) -> None:
+    wired = Wired.of_nobody()
+    wired.handlers._check_changed(ObjectKey("", "ours"), old, new)
+    assert (wired.due(), wired.recomputed) == (due, recomputed)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "due"),
+    [
+        (None, CONFIG, {"workloads": ["waits"], "checks": ["ours"]}),
+        (CONFIG, None, {"workloads": ["waits"], "checks": ["ours"]}),
+        (CONFIG, changed(CONFIG, spec={"clusters": ["worker2"]}), {"workloads": ["waits"], "checks": ["ours"]}),
+        (
+            CONFIG,
+            changed(CONFIG, metadata={"annotations": {PROFILE_ANNOTATION: "p"}}),
+            {"workloads": ["waits"], "checks": ["ours"]},
+        ),
+        (CONFIG, changed(CONFIG, metadata={"labels": {"a": "b"}}), {}),
+    ],
+)
+async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_changed(
+    old: Json | None, new: Json | None, due: dict[str, list[str]]
+) -> None:
+    """What it says of quotas may have changed each time."""
+    wired = Wired.of_nobody()
+    wired.handlers._config_changed(ObjectKey("", "config"), old, new)
+    assert (wired.due(), wired.recomputed) == (due, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "due"),
+    [
+        (None, LISTED, {"clusters": ["worker1"], "checks": ["ours"]}),
+        (LISTED, None, {"clusters": ["worker1"], "checks": ["ours"], "workloads": ["waits"]}),
+        (LISTED, LOST, {"checks": ["ours"]}),
+        (LISTED, BY_PROFILE, {"clusters": ["worker1"]}),
+        (LISTED, changed(LISTED, metadata={"uid": "4"}), {"clusters": ["worker1"]}),
+        (LISTED, changed(LISTED, metadata={"annotations": {CORDON_ANNOTATION: "x"}}), {"workloads": ["waits"]}),
+        (LISTED, changed(LISTED, metadata={"annotations": {"another": "x"}}), {}),
+        (LISTED, changed(LISTED, status={"observed": 1}), {}),
+    ],
+)
+async def test_a_worker_wakes_what_reads_of_it_what_has_changed(
+    old: Json | None, new: Json | None, due: dict[str, list[str]]
+) -> None:
+    """Its spec the connection, its condition the checks, what closes it those that may get it; the rest waits."""
+    wired = Wired.of_nobody()
+    wired.handlers._cluster_changed(ObjectKey("", "worker1"), old, new)
+    assert wired.due() == due
+
+
+async def test_marks_of_a_worker_are_acted_on_after_a_pause() -> None:
+    wired = Wired.of_nobody()
+    marked = changed(LISTED, metadata={"annotations": {"another": "x"}})
+    wired.handlers._cluster_changed(ObjectKey("", "worker1"), LISTED, marked)
+    await anyio.sleep(MARKS_BATCH)
+    assert wired.due() == {}
+    await anyio.sleep(1 / MARKS_RATE + 1e-6)
+    assert wired.due() == {"workloads": ["waits"]}
+
+
+PLAIN: Json = {"metadata": {"name": "worker1-secret", "namespace": "kueue-system"}}
+OF_A_PROFILE: Json = {**PLAIN, "metadata": {**PLAIN["metadata"], "name": "s", "labels": {PROFILE_LABEL: "worker1"}}}
+
+
+@pytest.mark.parametrize(
+    ("worker", "name", "old", "new", "found"),
+    [
+        (LISTED, "worker1-secret", None, PLAIN, ["worker1"]),
+        (LISTED, "worker1-secret", PLAIN, None, ["worker1"]),
+        (LISTED, "another", None, PLAIN, []),
+        (LISTED, "s", None, OF_A_PROFILE, []),
+        (BY_PROFILE, "another", None, PLAIN, []),
+        (BY_PROFILE, "s", None, OF_A_PROFILE, ["worker1"]),
+        (BY_PROFILE, "s", OF_A_PROFILE, PLAIN, ["worker1"]),
+    ],
+)
+async def test_a_secret_has_those_workers_connected_anew_that_may_use_it(
+    worker: Json, name: str, old: Json | None, new: Json | None, found: list[str]
+) -> None:
+    wired = Wired.of_nobody()
+    wired.cluster.clusters.put(ObjectKey("", "worker1"), worker)
+    wired.handlers._secret_changed(ObjectKey("kueue-system", name), old, new)
+    assert taken(wired.work.clusters) == found

@@ -16,7 +16,9 @@ from multikueue.core.model.kinds import (
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
+    NAMESPACE,
 )
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, QUEUES_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
@@ -24,7 +26,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
+from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue, local_queue, namespace
 from tests.runtime.fleet import CHECK, Fleet, is_active, kubeconfig
 
 pytestmark = pytest.mark.looptime
@@ -223,3 +225,21 @@ async def test_conditions_of_kueue_stay_and_nothing_is_written_twice() -> None:
         assert {entry["type"] for entry in conditions(found)} == {"Active", CONDITION}
         await anyio.sleep(600)
         assert await fleet.quota() == found
+
+
+async def test_queues_that_are_called_otherwise_on_a_worker_count_by_that_name() -> None:
+    """And a change of the names is a change of the sum."""
+    fleet = await a_fleet("worker1")
+    worker = DirectClient(fleet.workers["worker1"])
+    await worker.delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
+    await worker.create(NAMESPACE, namespace("mk-default"))
+    await worker.create(LOCAL_QUEUE, local_queue("mk-default", "theirs"))
+    async with fleet.running(automatic(fleet)):
+        assert await cpus(fleet) == "0"
+        said = {
+            NAMESPACES_ANNOTATION: '{"default": "mk-default"}',
+            QUEUES_ANNOTATION: f'{{"{LOCAL_QUEUE_NAME}": "theirs"}}',
+        }
+        patch = {"metadata": {"annotations": said}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), patch)
+        assert await cpus(fleet) == "4"

@@ -1,4 +1,4 @@
-"""What the collection of garbage plans, and how often: see `core/workload/resync.py`."""
+"""What the collection of garbage plans, and how often: see `core/machinery/resync.py`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections import Counter
 import anyio
 import pytest
 
+from multikueue.core.machinery.resync import PERIOD
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted
-from multikueue.core.workload.resync import PERIOD
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.runtime.reconcilers import workload as reconciling
 from tests.runtime.fleet import Fleet, is_active, until

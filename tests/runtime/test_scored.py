@@ -9,7 +9,7 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.scored.job_annotations import TAINTS, TOGETHER, TOLERATIONS
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
@@ -24,10 +24,11 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
+from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 from tests.runtime.fleet import LONG, Fleet, until
+from tests.runtime.test_telling import Counts
 
 pytestmark = pytest.mark.looptime
 
@@ -106,17 +107,34 @@ async def test_who_waits_longest_gets_what_becomes_free_and_nobody_else_is_asked
         assert (await placed(fleet))["d"] == "-"
 
 
-async def test_a_jobs_annotation_narrows_and_a_config_names_its_profile() -> None:
-    fleet = Fleet.of("w1", "w2")
+async def test_a_jobs_annotation_narrows() -> None:
+    fleet = Fleet.of("w1", "w2", "w3")
     async with scored(fleet):
-        await fleet.submit("there")
-        await fleet.admin.merge_patch(JOB, ObjectKey("default", "there"), {})
-        config = {"metadata": {"annotations": {PROFILE_ANNOTATION: "unknown"}}}
-        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), config)
+        for worker in fleet.workers:
+            name = f"to-{worker}"
+            await fleet.submit(name)
+            await annotate(fleet, JOB, ObjectKey("default", name), NAMES, worker)
+        await anyio.sleep(30)
+        assert await placed(fleet) == {f"to-{worker}": worker for worker in fleet.workers}
+
+
+async def test_while_a_config_names_a_profile_that_does_not_exist_its_check_is_not_active() -> None:
+    fleet = Fleet.of("w1")
+    async with scored(fleet):
+        config = ObjectKey("", CHECK)
+        await annotate(fleet, MULTIKUEUE_CONFIG, config, PROFILE_ANNOTATION, "unknown")
         await anyio.sleep(5)
+        assert await fleet.check() == (
+            "False",
+            "BadConfig",
+            'Cannot load the AdmissionChecks parameters: there is no dispatch profile "unknown": '
+            'MultiKueueConfig "multikueue" names it',
+        )
         await fleet.submit("held")
         await anyio.sleep(30)
-        assert (await placed(fleet))["held"] == "-"
+        assert await placed(fleet) == {"held": "-"}
+        await annotate(fleet, MULTIKUEUE_CONFIG, config, PROFILE_ANNOTATION, None)
+        await until(lambda: _is_placed(fleet, "held", "w1"))
 
 
 async def stop_policy(fleet: Fleet, policy: str) -> None:
@@ -196,8 +214,34 @@ async def test_nobody_is_asked_before_the_figures_are_read() -> None:
         worker.faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
     async with scored(fleet, start_with=("a", "b")):
         await anyio.sleep(30)
-        assert sorted((await placed(fleet)).values()) != ["-", "-"]
         assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 2
+        assert "-" not in (await placed(fleet)).values()
+
+
+async def test_what_is_told_of_a_hold_is_what_the_figures_say() -> None:
+    fleet = Fleet.of("w1")
+    fleet.workers["w1"].faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
+    async with scored(fleet, start_with=("a", "b", "c")):
+        await anyio.sleep(30)
+        (held,) = (one for one in (await fleet.admin.list(WORKLOAD)).items if cluster_name(one) is None)
+        assert "w1: its room goes to jobs that are ahead" in held["status"]["admissionChecks"][0]["message"]
+
+
+async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:
+    """Another one becomes better meanwhile: what the first has admitted would be in vain."""
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        conflict = Match(verbs=("patch",), resource="workloads", subresource="status", user="multikueue")
+        refused = fleet.manager.faults.add(Refuse(409), on=conflict)
+        await fleet.submit()
+        await anyio.sleep(2)
+        (first,) = (name for name in fleet.workers if fleet.requests(name, "create", WORKLOAD))
+        await quota(fleet, "w1" if first == "w2" else "w2", "9")
+        await anyio.sleep(5)
+        fleet.manager.faults.remove(refused)
+        await anyio.sleep(30)
+        assert "-" not in (await placed(fleet)).values()
+        assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 1
 
 
 async def test_figures_that_cannot_be_read_any_more_are_not_waited_for() -> None:
@@ -242,3 +286,18 @@ def _is_placed(fleet: Fleet, job: str, worker: str) -> object:
         return (await placed(fleet)).get(job) == worker
 
     return holds()
+
+
+async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() -> None:
+    """Once for each text, not with each look."""
+    fleet, hook = Fleet.of("worker1", "worker2"), Counts()
+    await fleet.connect(cpu=1, on_manager=100)
+    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}), hook=hook)
+    async with fleet.kueues(LONG), fleet.running(manager):
+        for name in ("a", "b", "c", "d", "held"):
+            await fleet.submit(name)
+        await anyio.sleep(600)
+    told = [one for one in hook.noted if one[0].startswith("rejected: ")]
+
+    assert set(told) == {("rejected: Claimed", "worker1"), ("rejected: Claimed", "worker2")}
+    assert len(told) <= 4

@@ -22,7 +22,7 @@ from multikueue.core.workload.effects import (
     Effect,
 )
 from multikueue.core.workload.snapshot import Creating, Idle, Removing, WritingStatus
-from multikueue.errors import Forbidden, ServerFault
+from multikueue.errors import Conflict, Forbidden, ServerFault
 from multikueue.runtime import worker_executor
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.worker_executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
@@ -198,7 +198,7 @@ async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effe
     async with anyio.create_task_group() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (effect,))
-        assert executor.in_flight(W1, KEY) == (WritingStatus() if preempts else Idle())
+        assert executor.in_flight(W1, KEY) == WritingStatus(may_preempt=preempts)
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()
@@ -313,3 +313,37 @@ async def test_of_the_failures_on_one_worker_the_latest_are_remembered(monkeypat
     assert len(backoffs) == 4
     assert backoffs.left((W2, KEY)) == 1.0
     assert [backoffs.left((W1, key)) for key in keys("invented", 10)[-4:]] == [0.0, 1.0, 1.0, 1.0]
+
+
+async def test_of_parts_that_succeed_nothing_is_remembered() -> None:
+    """Neither of the worker, once none of its parts fails; the others keep theirs, and their back-off grows."""
+    backoffs, fault = WorkerBackoffs(Backoff(base=1, cap=60)), ServerFault("down", status=500)
+    for part in ((W1, KEY), (W1, OTHER), (W2, KEY)):
+        assert backoffs.failed(part, fault) == 1.0
+    backoffs.succeeded((W1, KEY))
+    backoffs.succeeded((W1, ObjectKey("default", "never failed")))
+    assert (backoffs.left((W1, KEY)), backoffs.left((W1, OTHER)), len(backoffs)) == (0.0, 1.0, 2)
+    assert backoffs.failed((W1, OTHER), fault) == 2.0
+    backoffs.forget(OTHER)
+    assert (list(backoffs._failed), len(backoffs)) == ([W2], 1)
+    backoffs.connected(W1)
+    backoffs.connected(W2)
+    assert len(backoffs) == 0
+
+
+@pytest.mark.parametrize(("after", "seconds"), [(None, 1.0), (0.5, 1.0), (7.0, 7.0)])
+async def test_a_worker_that_says_how_long_to_wait_is_not_asked_earlier(after: float | None, seconds: float) -> None:
+    backoffs = WorkerBackoffs(Backoff(base=1, cap=60))
+    assert backoffs.failed((W1, KEY), ServerFault("busy", status=503, retry_after=after)) == seconds
+    assert backoffs.left((W1, KEY)) == seconds
+
+
+async def test_a_failure_is_logged_when_it_is_new() -> None:
+    """A conflict never is: whoever has changed the object has an event of it."""
+    backoffs = WorkerBackoffs(Backoff(base=1, cap=60))
+    errors = [ServerFault("a", status=500), ServerFault("a", status=500), ServerFault("b", status=500)]
+    with structlog.testing.capture_logs() as lines:
+        for error in (*errors, Conflict("c", status=409), ValueError("a bug")):
+            backoffs.failed((W1, KEY), error)
+    assert [line["log_level"] for line in lines if line["log_level"] != "debug"] == ["info", "info", "error"]
+    assert [line.get("error") for line in lines if line["log_level"] == "info"] == ["a", "b"]

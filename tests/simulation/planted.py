@@ -15,7 +15,6 @@ import anyio
 import attrs
 
 from multikueue.core.machinery.lease import LeaseCandidate, Step
-from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import plan as planning
@@ -140,12 +139,15 @@ def the_first_event_after_a_resume_is_dropped() -> AbstractContextManager[Any]:
 def workers_are_recorded_unasked() -> AbstractContextManager[Any]:
     """`clusterName` is written before the nomination that Kueue's webhook asks for."""
 
+    def nominated(situation: Situation, names: tuple[str, ...]) -> AbstractContextManager[Any]:
+        return mock.patch.object(Situation, "facts", attrs.evolve(situation.facts, nominated=names))
+
     def won(situation: Situation) -> Worker | None:
-        with mock.patch.object(workloads, "nominated", return_value=tuple(one.name for one in situation.workers)):
+        with nominated(situation, tuple(one.name for one in situation.workers)):
             return winner(situation)
 
     def recorded(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-        with mock.patch.object(workloads, "nominated", return_value=(chosen.name,)):
+        with nominated(situation, (chosen.name,)):
             return iter(list(record(situation, chosen)))
 
     winner, record = pending.winner, pending._record

@@ -20,6 +20,7 @@ from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import find, is_ours
 from tests.simulation.reach import Reach
+from tests.simulation.renaming import is_made_elsewhere
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
 from tests.simulation.world import CANARY, SimCluster, World
 
@@ -80,6 +81,8 @@ class Promises:
         for worker in self.world.workers.values():
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+                if new is not None and is_made_elsewhere(new):
+                    self.broken.append(f"{row.plural} {ObjectKey.of(new)} is made on {worker.name}")
                 if row.plural in KINDS:
                     self._copy_changed(worker, Item(row.plural, ObjectKey.of(new or old or {})), old, new)
 

@@ -80,7 +80,7 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str
 
 async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
     world = World.draw(seed)
-    world.inventory = Inventory.draw(world)
+    world.give_to(Inventory.draw(world))
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     for name in extra:
         DRAWS[name].prepare(world)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import anyio
@@ -19,7 +19,7 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import labels_of
 from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
@@ -38,6 +38,7 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
+from tests.simulation.renaming import SAID, THERE, RenamingClient, say
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
 
@@ -51,6 +52,8 @@ ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
 UNUSUAL: Final = 0.5
 """Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
+RENAMED: Final = 0.5
+"""Share of those without HTTP in which some workers call the namespace otherwise."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -131,6 +134,8 @@ class World:
     """Whether hostile neighbours, elections and more are drawn."""
     over_http: bool = False
     """Whether the daemon uses its real HTTP client."""
+    renamed: frozenset[str] = frozenset()
+    """Workers that call the namespace of all jobs otherwise."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     inventory: Inventory | None = None
@@ -181,7 +186,22 @@ class World:
         if world.unusual and unusual.random() < ELECTIONS:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
+        if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
+            world.rename(name for name in world.workers if naming.random() < 0.7)
         return world
+
+    def give_to(self, inventory: Inventory | None) -> None:
+        """Have somebody look after the workers: who makes them says nothing of names there."""
+        self.inventory = inventory
+        if inventory is not None:
+            self.rename(())
+
+    def rename(self, workers: Iterable[str]) -> None:
+        """Have these workers call the namespace of all jobs otherwise."""
+        self.renamed = frozenset(workers)
+        for name, worker in self.workers.items():
+            client = RenamingClient if name in self.renamed else DirectClient
+            worker.link.client = client(worker.registry, user="multikueue")
 
     def step_of(self, name: str) -> Callable[[], float]:
         """How far the clock of a cluster, or of the daemon's host, is off now because somebody has set it."""
@@ -214,7 +234,10 @@ class World:
 
     def cluster_of(self, worker: str) -> Json:
         """The MultiKueueCluster of a worker."""
-        return cluster(worker) if self.inventory is None else self.inventory.cluster_of(worker)
+        if self.inventory is not None:
+            return self.inventory.cluster_of(worker)
+        made = cluster(worker)
+        return {**made, "metadata": {**made["metadata"], "annotations": SAID}} if worker in self.renamed else made
 
     async def configure(self, clusters: list[str]) -> None:
         """Change which workers the MultiKueueConfig lists, or which ones the Placement is to select."""
@@ -248,6 +271,9 @@ class World:
             return
         kubeconfigs = {name: kubeconfig(name, worker.link.token) for name, worker in self.workers.items()}
         await connect_workers(self.manager.api, kubeconfigs)
+        for name in sorted(self.renamed):
+            await set_up_queues(self.workers[name].api, quota, (), THERE)
+            await say(self.manager.api, name, SAID[NAMESPACES_ANNOTATION])
 
     async def _set_up_priorities(self, cluster: SimCluster) -> None:
         gvk = WORKLOAD_PRIORITY_CLASS.gvk

@@ -6,6 +6,7 @@ import errno
 import random
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,15 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.commands.options import ReportTarget
+from multikueued.dashboard.command import dashboard_of
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
-from multikueued.demo.ocm.command import check_alone, tell_stories
+from multikueued.demo.ocm.command import check_ocm_alone, tell_stories
 from multikueued.demo.output import giving_up, print_table, problems, summary
+from multikueued.demo.policies import WORKERS, check_policy_alone, compare
 from multikueued.demo.run import Demo, config_of
 from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
 from multikueued.run.daemon import work
@@ -46,7 +50,7 @@ class Output(Console):
 
 
 @click.command("demo")
-@click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
+@click.option("--workers", type=click.IntRange(1, 20), show_default="2, and 4 with --policy", help="Worker clusters.")
 @click.option(
     "--jobs", type=click.IntRange(1, 10_000), show_default="20, and at least one of each kind", help="Jobs to draw."
 )
@@ -75,7 +79,13 @@ class Output(Console):
     is_flag=True,
     help="Show clusters of an inventory instead: the three stories of Open Cluster Management's guide.",
 )
+@click.option(
+    "--policy",
+    is_flag=True,
+    help="Compare dispatchers instead: the same jobs with AllAtOnce and with scored, and what each took.",
+)
 @click.option("--keep", "keep_up", is_flag=True, help="Leave the clusters up, with a kubeconfig for each.")
+@click.option("--dashboard", "page", is_flag=True, help="Show it as a page, too; the clusters stay up until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object, as the last line.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
@@ -87,12 +97,19 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
     dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
+    options["workers"] = options["workers"] or (WORKERS if options["policy"] else 2)
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
     if options["ocm"]:
-        check_alone(click.get_current_context())
+        check_ocm_alone(click.get_current_context())
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(anyio.run(tell_stories, _DAEMON, Output(stderr=options["as_json"]), options))
+    if options["policy"]:
+        check_policy_alone(click.get_current_context())
+        configure_logging(_DAEMON.logging, sys.stderr)
+        raise SystemExit(
+            anyio.run(compare, _DAEMON, kinds_named(kind_names), Output(stderr=options["as_json"]), options)
+        )
     jobs = load_jobs(files) if files else []
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
@@ -106,7 +123,7 @@ async def _demo(
     kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    async with running.sandbox, anyio.create_task_group() as tasks:
+    async with running.sandbox, AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
         daemon = with_short_patience(_DAEMON) if options["broken"] else _DAEMON
         tasks.start_soon(work, with_kinds(daemon, running.sandbox.kinds), dispatcher)
@@ -116,6 +133,10 @@ async def _demo(
         tasks.start_soon(running.retire)
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
+        if options["page"]:
+            target = ReportTarget(dispatcher, "default", KUEUE_NAMESPACE)
+            local = await stack.enter_async_context(dashboard_of(target))
+            console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
         in_time = await watch(running, jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
@@ -123,6 +144,9 @@ async def _demo(
             click.echo(orjson.dumps(outcome).decode())
         if options["keep_up"]:
             await keep(running.sandbox, console)
+        elif options["page"]:
+            console.print("The page stays up until Ctrl-C.")
+            await anyio.sleep_forever()
         tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 

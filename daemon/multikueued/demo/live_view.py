@@ -11,7 +11,7 @@ from rich.live import Live
 
 from multikueued.demo.jobs import Submission
 from multikueued.demo.output import progress_line, render
-from multikueued.demo.run import CPUS, Demo
+from multikueued.demo.run import Demo
 
 _FRAMES_PER_SECOND = 8
 
@@ -25,17 +25,19 @@ async def shown(running: Demo, console: Console) -> AsyncIterator[None]:
         drawing.cancel_scope.cancel()
 
 
-async def watch(running: Demo, jobs: Sequence[Submission], timeout: float, console: Console) -> bool:
-    """Submit the jobs and show them until all have ended; False if that takes too long."""
+async def watch(
+    running: Demo, jobs: Sequence[Submission], timeout: float, console: Console, *, pace: float = 0.0
+) -> bool:
+    """Submit the jobs, with a pause after each, and show them until all have ended; False if that takes too long."""
     async with shown(running, console):
-        await running.submit(jobs)
+        await running.submit(jobs, pace)
         with anyio.move_on_after(timeout) as limit:
             await running.wait()
     return not limit.cancelled_caught
 
 
 async def _draw(running: Demo, console: Console) -> None:
-    quota = dict.fromkeys(running.sandbox.workers, CPUS)
+    quota = dict.fromkeys(running.sandbox.workers, running.cpus)
     with Live(console=console, auto_refresh=False, transient=True) as live:
         while True:
             size = console.size

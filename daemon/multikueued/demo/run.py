@@ -33,29 +33,32 @@ class Demo:
     """A demo: its clusters, and what has been seen of its jobs."""
 
     sandbox: Sandbox
+    cpus: int = CPUS
+    """Of each worker."""
     tally: Tally = attrs.field(factory=Tally)
     started: float = attrs.field(factory=anyio.current_time)
     _changed: anyio.Event = attrs.field(factory=anyio.Event)
 
     @classmethod
-    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int) -> Demo:
+    def prepare(cls, kinds: Iterable[SandboxKind], workers: int, *, seed: int, port: int = 0, cpus: int = CPUS) -> Demo:
         """A demo that has not started; see `multikueue demo --help` for the arguments."""
         runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=5.0)
-        options = SandboxOptions(quota={"cpu": str(CPUS), "memory": "16Gi"}, runner=runner, port=port)
-        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds))
+        options = SandboxOptions(quota={"cpu": str(cpus), "memory": "16Gi"}, runner=runner, port=port)
+        return cls(Sandbox(workers, seed=seed, options=options, kinds=kinds), cpus)
 
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
         return anyio.current_time() - self.started
 
-    async def submit(self, jobs: Iterable[Submission]) -> None:
-        """Create the jobs on the manager, as a user would."""
+    async def submit(self, jobs: Iterable[Submission], pace: float = 0.0) -> None:
+        """Create the jobs on the manager, as a user would; with a pause of so many seconds after each."""
         async with self._user() as client:
             for job in jobs:
                 self.tally.submitted(job, self.elapsed)
                 for obj in job.objects:
                     await client.create(job.kind.resource, obj)
+                await anyio.sleep(pace)
 
     async def retire(self) -> None:
         """Delete jobs that do not end by themselves, `SERVING_TIME` after they run; until cancelled."""
@@ -98,6 +101,11 @@ class Demo:
         if active is not None:
             self.tally.saw_worker(key.name, active["status"] == "True", self.elapsed)
             self.noticed()
+
+    async def reached(self) -> None:
+        """Wait until the manager reaches every worker."""
+        while len(self.tally.reached) < len(self.sandbox.workers):
+            await self._changed.wait()
 
     async def wait(self) -> None:
         """Wait until every job has ended, and then until no copy is left on a worker, for `SETTLE_TIMEOUT`."""

@@ -12,7 +12,7 @@ import attrs
 
 from multikueue import Json, ObjectKey, Resource
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.workloads import CheckState, checks, cluster_name
+from multikueue.core.model.workloads import CheckState, checks, cluster_name, has_quota
 from multikueue.sandbox.kinds import SandboxKind
 from multikueued.demo.jobs import Submission
 
@@ -166,6 +166,8 @@ class Tally:
     """Our objects on each worker now."""
     offers: dict[str, set[str]] = attrs.field(factory=dict)
     """The workers that have a copy of each Workload now."""
+    reserved: set[tuple[str, str]] = attrs.field(factory=set)
+    """The Workloads that ever got quota on a worker, and which."""
     reached: set[str] = attrs.field(factory=set)
     """The workers that can be reached, as the manager says."""
     lost: dict[str, float] = attrs.field(factory=dict)
@@ -233,7 +235,10 @@ class Tally:
 
     def saw_offer(self, worker: str, workload: Json) -> None:
         """A Workload copy was added or changed on a worker."""
-        if story := self.workloads.get(workload["metadata"]["name"]):
+        name = workload["metadata"]["name"]
+        if has_quota(workload):
+            self.reserved.add((name, worker))
+        if story := self.workloads.get(name):
             story.held_up[worker] = obstacle(workload)
 
     def saw_running(self, worker: str, kind: SandboxKind, copy: Json) -> None:

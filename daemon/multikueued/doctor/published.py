@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
-from multikueue.core.workload.text import plain
+from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.settings.leader import FindingsSettings
 from multikueued.tokens.bound import bound_by

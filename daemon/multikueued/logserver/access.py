@@ -43,13 +43,23 @@ class AccessReviews:
     create: Create
     _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
 
-    async def check(self, user: User, key: ObjectKey) -> None:
+    async def check(
+        self, user: User, key: ObjectKey, verb: str = "get", resource: str = REMOTE_JOB.plural, part: str = SUBRESOURCE
+    ) -> None:
         """
+        Args:
+            user: who asks.
+            key: of the object; without a name: all of the namespace, without a namespace: of the cluster.
+            verb: `get`, `list` or `watch`.
+            resource: of our group.
+            part: the subresource; empty: none.
+
         Raises:
-            RefusedError: the user may not read that log, or nobody says.
+            RefusedError: the user may not, or nobody says.
         """
-        asked = {"verb": "get", "group": GROUP, "version": VERSION, "resource": REMOTE_JOB.plural}
-        asked |= {"subresource": SUBRESOURCE, "namespace": key.namespace, "name": key.name}
+        asked = {"verb": verb, "group": GROUP, "version": VERSION, "resource": resource}
+        given = {"subresource": part, "namespace": key.namespace, "name": key.name}
+        asked |= {field: value for field, value in given.items() if value}
         review: Json = {"apiVersion": ACCESS_REVIEW.gvk.api_version, "kind": ACCESS_REVIEW.gvk.kind, "metadata": {}}
         review["spec"] = {**user.spec, "resourceAttributes": asked}
         try:
@@ -57,19 +67,21 @@ class AccessReviews:
                 async with self._turns:
                     answer = await self.create(ACCESS_REVIEW, review)
         except (ApiError, TimeoutError) as error:
-            raise RefusedError(503, "the manager cluster does not say who may read this log", 2) from error
+            raise RefusedError(503, "the manager cluster does not say who may read this", 2) from error
         if dig(answer, "status", "allowed") is not True:
-            what = f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" is forbidden: User "{user.name}" cannot get resource'
-            where = f'"{REMOTE_JOB.plural}/{SUBRESOURCE}" in API group "{GROUP}" in the namespace "{key.namespace}"'
+            what = f'{resource}.{GROUP} "{key.name}" is forbidden: User "{user.name}" cannot {verb} resource'
+            where = f'"{resource}{f"/{part}" if part else ""}" in API group "{GROUP}"'
+            where += f' in the namespace "{key.namespace}"' if key.namespace else " at the cluster scope"
             raise RefusedError(403, f"{what} {where}")
 
 
 @attrs.define(eq=False)
 class Slots:
-    """How many logs are read at a time."""
+    """How many logs, lists or watches are read at a time."""
 
     most: int
     per_user: int
+    what: str = "logs"
     _users: Counter[str] = attrs.field(factory=Counter, init=False)
     _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
 
@@ -86,9 +98,9 @@ class Slots:
             RefusedError: there is none.
         """
         if self._users[user] >= self.per_user:
-            raise RefusedError(429, f"you read {self.per_user} logs already: end one first", 5)
+            raise RefusedError(429, f"you read {self.per_user} {self.what} already: end one first", 5)
         if self._users.total() >= self.most:
-            raise RefusedError(429, f"{self.most} logs are read already, of all users: ask again later", 5)
+            raise RefusedError(429, f"{self.most} {self.what} are read already, of all users: ask again later", 5)
         with _counted(self._users, user):
             yield
 
@@ -100,7 +112,7 @@ class Slots:
             RefusedError: there is none.
         """
         if self._namespaces[namespace] >= self.per_namespace:
-            told = f"{self.per_namespace} logs of namespace {namespace} are read already: ask again later"
+            told = f"{self.per_namespace} {self.what} of namespace {namespace} are read already: ask again later"
             raise RefusedError(429, told, 5)
         with _counted(self._namespaces, namespace):
             yield

@@ -12,6 +12,8 @@ VERSION: Final = "v1alpha1"
 REMOTE_JOB: Final = Resource(GVK(GROUP, VERSION, "RemoteJob"), "remotejobs")
 SUBRESOURCE: Final = "log"
 """API servers end requests after a minute, except for some subresources: this name is one of theirs."""
+PARTS: Final = (SUBRESOURCE, "pods", "events", "explain")
+"""All subresources of a job."""
 API_SERVICE: Final = Resource(GVK("apiregistration.k8s.io", "v1", "APIService"), "apiservices", namespaced=False)
 API_SERVICE_NAME: Final = f"{VERSION}.{GROUP}"
 LOG_PATH: Final = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}/{{name}}/{SUBRESOURCE}"
@@ -25,6 +27,7 @@ _REASONS: Final = {
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
+    410: "Expired",
     429: "TooManyRequests",
     500: "InternalError",
     503: "ServiceUnavailable",
@@ -53,14 +56,78 @@ def documents() -> dict[str, Json]:
     """Discovery, by path."""
     version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
     group: Json = {"name": GROUP, "versions": [version], "preferredVersion": version}
-    entry: Json = {"singularName": "", "namespaced": True, "kind": REMOTE_JOB.gvk.kind, "verbs": []}
+    entry: Json = {"singularName": "", "namespaced": True, "kind": REMOTE_JOB.gvk.kind, "verbs": ["get"]}
+    reads = ["get", "list", "watch"]
     resources = [
-        {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob"},
-        {**entry, "name": f"{REMOTE_JOB.plural}/{SUBRESOURCE}", "verbs": ["get"]},
+        {**entry, "name": REMOTE_JOB.plural, "singularName": "remotejob", "verbs": reads, "shortNames": ["rj"]},
+        *({**entry, "name": f"{REMOTE_JOB.plural}/{part}"} for part in PARTS),
+        {**entry, "name": "fleet", "kind": "Fleet", "namespaced": False},
+        {**entry, "name": "remotenamespaces", "kind": "RemoteNamespace", "namespaced": False, "verbs": ["list"]},
     ]
     listed = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version["groupVersion"]}
     return {
         "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]},
         f"/apis/{GROUP}": {"kind": "APIGroup", "apiVersion": "v1", **group},
         f"/apis/{GROUP}/{VERSION}": {**listed, "resources": resources},
+        "/openapi/v3": {"paths": {_OPENAPI: {"serverRelativeURL": f"/openapi/v3/{_OPENAPI}"}}},
+        f"/openapi/v3/{_OPENAPI}": _openapi(),
+    }
+
+
+_OPENAPI: Final = f"apis/{GROUP}/{VERSION}"
+_TIME: Final = {"type": "string", "format": "date-time"}
+_TEXT: Final = {"type": "string"}
+_STATUS: Final[Json] = {
+    "job": _TEXT | {"description": "TYPE/NAME."},
+    "state": _TEXT | {"description": "Where it is on its way, as `multikueue get jobs` says."},
+    "cluster": _TEXT | {"description": "The worker that has it."},
+    "offeredTo": {"type": "array", "items": _TEXT, "description": "The workers that are asked."},
+    "queue": _TEXT | {"description": "Its LocalQueue."},
+    "clusterQueue": _TEXT | {"description": "The ClusterQueue of the manager."},
+    "workload": _TEXT | {"description": "Name of its Workload on the manager."},
+    "since": _TIME | {"description": "Since when it is in this state."},
+    "reason": _TEXT | {"description": "Why it is in this state."},
+    "next": {
+        "type": "array",
+        "description": "What happens next.",
+        "items": {"type": "object", "properties": {"text": _TEXT, "at": _TIME}},
+    },
+    "placements": {
+        "type": "array",
+        "description": "The workers that have had it.",
+        "items": {
+            "type": "object",
+            "properties": {"cluster": _TEXT, "since": _TIME, "until": _TIME, "reason": _TEXT},
+        },
+    },
+}
+
+
+def _openapi() -> Json:
+    """What `kubectl explain` shows."""
+    metadata = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    job: Json = {
+        "type": "object",
+        "description": "A job that MultiKueue looks after.",
+        "properties": {
+            "apiVersion": _TEXT,
+            "kind": _TEXT,
+            "metadata": {"allOf": [metadata]},
+            "status": {"type": "object", "description": "Where it is, and why.", "properties": _STATUS},
+        },
+        "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}],
+    }
+    answer = {"200": {"description": "OK"}}
+    kind = {"x-kubernetes-group-version-kind": {"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}}
+    path = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "multikueue", "version": VERSION},
+        "paths": {path: {"get": {"responses": answer, "x-kubernetes-action": "list", **kind}}},
+        "components": {
+            "schemas": {
+                "dev.multikueue.remote.v1alpha1.RemoteJob": job,
+                "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"type": "object"},
+            }
+        },
     }

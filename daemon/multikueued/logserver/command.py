@@ -1,4 +1,4 @@
-"""`multikueue logs-server`: logs of remote runs as an aggregated API of the manager cluster."""
+"""`multikueue api-server`: jobs, their logs, and the fleet as an aggregated API of the manager cluster."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ _BOUNDS: Final = (
         type=click.IntRange(1, 512),
         default=32,
         show_default=True,
-        help="Logs that are read at a time; half of them of one namespace.",
+        help="Logs that are read at a time, and as many lists; half of them of one namespace.",
     ),
     click.option(
         "--max-streams-per-user",
@@ -155,7 +155,7 @@ def logs_server(
     log_level: Literal["debug", "info", "warning", "error"],
     **options: Any,
 ) -> None:
-    """Serve the logs of remote runs as an API of the manager cluster, until told to stop.
+    """Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.
 
     Users need no credentials of workers, and no access to Secrets: the manager's API server says who they are and what
     they may. It runs beside the daemon, in a process of its own, with credentials of its own for workers, as

@@ -16,10 +16,10 @@ from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE,
 from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
-from multikueued.logserver.resolving import LocatorOfTenant, told_of_worker
+from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
-from multikueued.remote.pod_lookup import UnplacedJob, WorkerPods
+from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.reports.typenames import JobName
 
 CHECK: Final = 60.0
@@ -117,7 +117,7 @@ class Bounds:
     """Seconds."""
 
 
-async def read(query: Query, places: LocatorOfTenant, bounds: Bounds, out: Outgoing, check: Check) -> str:
+async def read(query: Query, places: JobLocator, bounds: Bounds, out: Outgoing, check: Check) -> str:
     """Answer with the logs of a job, up to the bounds; returns why it has ended early, if it has.
 
     Args:
@@ -153,7 +153,7 @@ async def read(query: Query, places: LocatorOfTenant, bounds: Bounds, out: Outgo
     return why
 
 
-async def _until_over(query: Query, places: LocatorOfTenant, out: Outgoing, check: Check) -> None:
+async def _until_over(query: Query, places: JobLocator, out: Outgoing, check: Check) -> None:
     """Show what is asked for while there is a reader who may read it, and room."""
     async with anyio.create_task_group() as tasks:
 
@@ -185,7 +185,7 @@ async def _until_over(query: Query, places: LocatorOfTenant, out: Outgoing, chec
         tasks.cancel_scope.cancel()
 
 
-def _told(error: MultiKueueError, places: LocatorOfTenant) -> tuple[str, int]:
+def _told(error: MultiKueueError, places: JobLocator) -> tuple[str, int]:
     """Words for users, and the HTTP status."""
     if isinstance(error, CommandError):
         return str(error), _CODES.get(error.exit_code, 500)
@@ -194,7 +194,7 @@ def _told(error: MultiKueueError, places: LocatorOfTenant) -> tuple[str, int]:
     return "this server has failed: ask an operator", 500
 
 
-async def _show(query: Query, places: LocatorOfTenant, out: Outgoing) -> None:
+async def _show(query: Query, places: JobLocator, out: Outgoing) -> None:
     wanted = LogSelection(
         query.all_pods,
         query.container,

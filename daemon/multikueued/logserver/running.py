@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,21 +13,29 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.runtime.manager import utc_now
 from multikueued.logserver.access import AccessReviews, Slots
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
-from multikueued.logserver.resolving import ReadableWorkers
+from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
+from multikueued.logserver.rights import FrontProxyRights
 from multikueued.logserver.serving import LogsServer, serving_logs
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
+from multikueued.remoteapi.handlers import JobHandlers
+from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.reports.typenames import JobName, type_name
 from multikueued.webhook.files import CertificateFolder
 
 LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
 """Of the Workloads of one namespace: a tenant may make as many as a quota of objects lets him."""
 CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LIMITS)
 """For the manager."""
+
+WATCHES: Final = 256
+"""Watches at a time; half of them of one namespace, or of all namespaces."""
+WATCHES_PER_USER: Final = 16
 
 log = structlog.get_logger(__name__)
 
@@ -90,11 +99,28 @@ async def running(options: Options) -> AsyncIterator[int]:
             options.marks,
             options.bounds,
         )
+        view = ManagerView.over(client, utc_now, findings=options.marks.namespace)
+        server.jobs = JobHandlers(
+            view,
+            client,
+            FrontProxyRights(server.access, server.user),
+            Slots(options.streams, options.streams_per_user, "lists"),
+            Slots(WATCHES, WATCHES_PER_USER, "watches"),
+            partial(_located, server),
+            options.marks.namespace,
+        )
         async with serving_logs(server, options.address, options.port) as port, anyio.create_task_group() as tasks:
             tasks.start_soon(certificate.run)
+            tasks.start_soon(view.run)
             tasks.start_soon(follow_front_proxy, client.get, tls)
             yield port
             tasks.cancel_scope.cancel()
+
+
+def _located(server: LogsServer, workload: Json) -> LocatorOfTenant:
+    kind, _, name = type_name(workload).partition("/")
+    namespace = ObjectKey.of(workload).namespace
+    return LocatorOfTenant(server.workers, JobName(kind, name), namespace, server.origin, server.marks)
 
 
 async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> CertificateFolder | OwnCertificate:

@@ -23,6 +23,7 @@ from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, job_name, read
 from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
 from multikueued.logserver.tls import FrontTls, peer_of
+from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 
@@ -45,6 +46,8 @@ class LogsServer:
     marks: ObjectKey
     """The Secret with the key of marks."""
     bounds: Bounds = attrs.field(factory=Bounds)
+    jobs: JobHandlers | None = None
+    """Answers for jobs and the fleet; None: logs alone are served."""
     _strangers: int = attrs.field(default=0, init=False)
     """Requests that nobody vouches for, since one was logged."""
     _quiet_until: float = attrs.field(default=float("-inf"), init=False)
@@ -57,6 +60,8 @@ class LogsServer:
         for path, document in documents().items():
             application.router.add_get(path, self._discovery(document))
         application.router.add_get(LOG_PATH, self.log, allow_head=False)
+        if self.jobs is not None:
+            self.jobs.add_to(application)
         return application
 
     async def log(self, request: web.Request) -> web.StreamResponse:
@@ -65,7 +70,7 @@ class LogsServer:
         began, user, out, places = anyio.current_time(), User(""), Outgoing(request, self.bounds.size), None
         code, why = 499, "the request was given up"
         try:
-            user = self._user(request)
+            user = self.user(request)
             with self.slots.of_user(user.name):
                 name, query = job_name(key), Query.read(request.query)
                 check = partial(self.access.check, user, key)
@@ -105,8 +110,9 @@ class LogsServer:
             log.warning(event, **fields, requests=self._strangers)
             self._strangers, self._quiet_until = 0, anyio.current_time() + QUIET
 
-    def _user(self, request: web.Request) -> User:
-        """
+    def user(self, request: web.Request) -> User:
+        """Who asks, by the word of the front proxy.
+
         Raises:
             RefusedError: nobody vouches for a user.
         """
@@ -128,7 +134,7 @@ class LogsServer:
 
         async def show(request: web.Request) -> web.StreamResponse:
             try:
-                self._user(request)
+                self.user(request)
             except RefusedError as error:
                 return _refusal(error)
             return web.Response(body=body, content_type="application/json")

@@ -21,26 +21,21 @@ from multikueued.yaml_output import to_yaml
 @click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
 @click.option("-n", "--namespace", help="Of the LocalQueue. Without it: that of the manager's context, or default.")
 @click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")
+@click.option("--worker", default="", help="Its MultiKueueCluster, if namespaces or queues have other names there.")
 @click.option("--print", "only_print", is_flag=True, help="Print the YAML of what is lacking, and change nothing.")
 def mirror_command(
-    name: str,
-    worker_context: str,
-    kubeconfig: str | None,
-    manager_context: str | None,
-    worker_kubeconfig: str | None,
-    namespace: str | None,
-    cluster_queue: str,
-    only_print: bool,
+    name: str, namespace: str | None, cluster_queue: str, worker: str, only_print: bool, **contexts: str | None
 ) -> None:
     """Make the twin of the LocalQueue NAME on a worker, and its namespace if that is lacking.
 
     It uses your own credentials for the worker. A ClusterQueue is not made: its quota is yours to decide. The same
     again changes nothing.
     """
-    manager = connection(kubeconfig, manager_context)
-    worker = connection(worker_kubeconfig or kubeconfig, worker_context)
-    twin = Twin(ObjectKey(namespace or manager.namespace or "default", name), cluster_queue)
-    anyio.run(_run, manager, worker, twin, only_print)
+    kubeconfig = contexts["kubeconfig"]
+    manager = connection(kubeconfig, contexts["manager_context"])
+    there = connection(contexts["worker_kubeconfig"] or kubeconfig, contexts["worker_context"])
+    twin = Twin(ObjectKey(namespace or manager.namespace or "default", name), cluster_queue, worker)
+    anyio.run(_run, manager, there, twin, only_print)
 
 
 async def _run(manager: ClusterConfig, worker: ClusterConfig, twin: Twin, only_print: bool) -> None:

@@ -6,9 +6,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient
 from multikueued.clusters import read
@@ -27,6 +28,24 @@ class Twin:
     key: ObjectKey
     cluster_queue: str
     """Of the worker; empty: the one of the same name as the manager's."""
+    worker: str = ""
+    """Its MultiKueueCluster, which may say how namespaces and queues are called there; empty: as here."""
+
+    async def there(self, manager: ApiClient) -> ObjectKey:
+        """The LocalQueue that is to be made.
+
+        Raises:
+            WorkerError: there is no such worker, or it has no namespace for it.
+        """
+        if not self.worker:
+            return self.key
+        cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", self.worker))
+        if cluster is None:
+            raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"')
+        names = WorkerNames.of(annotations_of(cluster))
+        if why := names.why_none(self.key.namespace):
+            raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')
+        return names.local_queue(self.key)
 
 
 def twin_object(key: ObjectKey, cluster_queue: str) -> Json:
@@ -52,12 +71,13 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
         WorkerError: there is no such LocalQueue here, no such ClusterQueue there, or a twin that leads elsewhere.
     """
     here = await _target_here(manager, twin.key)
+    key = await twin.there(manager)
     target = twin.cluster_queue or here
-    found = await read(worker, LOCAL_QUEUE, twin.key)
+    found = await read(worker, LOCAL_QUEUE, key)
     if found is not None:
         leads = str(dig(found, "spec", "clusterQueue") or "")
         if twin.cluster_queue and leads != twin.cluster_queue:
-            told = f'LocalQueue "{twin.key}" is there, and leads to ClusterQueue "{leads}"'
+            told = f'LocalQueue "{key}" is there, and leads to ClusterQueue "{leads}"'
             raise WorkerError(f"{told}: that cannot be changed; delete it there first, if no job needs it")
         return []
     if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
@@ -65,9 +85,9 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
         there = f"there are {', '.join(known[:_SHOWN])}" if known else "there is none"
         told = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
         raise WorkerError(f"{told}: name one with --cluster-queue, or make it: its quota is yours to decide")
-    made = [twin_object(twin.key, target)]
-    if await read(worker, NAMESPACE, ObjectKey("", twin.key.namespace)) is None:
-        made.insert(0, namespace_object(twin.key.namespace))
+    made = [twin_object(key, target)]
+    if await read(worker, NAMESPACE, ObjectKey("", key.namespace)) is None:
+        made.insert(0, namespace_object(key.namespace))
     return made
 
 
@@ -86,11 +106,11 @@ async def mirror(manager: ApiClient, worker: ApiClient, twin: Twin, say: Say) ->
         try:
             await worker.create(LOCAL_QUEUE, obj)
         except AlreadyExists:
-            say(f"LocalQueue {twin.key} is there: somebody made it meanwhile")
+            say(f"LocalQueue {ObjectKey.of(obj)} is there: somebody made it meanwhile")
         else:
-            say(f"made LocalQueue {twin.key}, which leads to ClusterQueue {obj['spec']['clusterQueue']}")
+            say(f"made LocalQueue {ObjectKey.of(obj)}, which leads to ClusterQueue {obj['spec']['clusterQueue']}")
     if not lacking:
-        say(f"LocalQueue {twin.key} is there: nothing to do")
+        say(f"LocalQueue {await twin.there(manager)} is there: nothing to do")
 
 
 async def _target_here(manager: ApiClient, key: ObjectKey) -> str:

@@ -17,7 +17,7 @@ from multikueue import AVAILABLE
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.logs import logs_server_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
     bound_rules,
     certificate_rules,
@@ -100,7 +100,7 @@ def blocks() -> dict[str, str]:
         "external": _external(),
         "logs": _text(logs_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
-        "logsmarks": _text(named_secret_rules([_MARKS])),
+        "logsmarks": _text(marks_and_findings_rules(_MARKS, _FINDINGS)),
         "ocm": _text(ocm_rules()),
         "ocmnamespace": _text(ocm_namespace_rules()),
         "inventory": _text(inventory_rules()),

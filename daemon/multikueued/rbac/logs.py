@@ -26,6 +26,15 @@ BETWEEN: Final[Mapping[str, Sequence[tuple[str, str]]]] = {
 the account may list them."""
 
 
+API_READS: Final = ("admissionchecks", "clusterqueues", "localqueues", "multikueueclusters", "multikueueconfigs")
+"""What jobs are made of beside Workloads."""
+
+
+def marks_and_findings_rules(marks: str, findings: str) -> list[Json]:
+    """In the daemon's namespace: the key of marks, and what the daemon publishes of workers."""
+    return [*named_secret_rules([marks]), rule("", ["configmaps"], ["get"], [findings])]
+
+
 def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     """In a whole worker cluster, for `multikueue pods` and `logs`: pods, their logs, and what stands between a job and
     its pods."""
@@ -38,12 +47,14 @@ def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
 
 
 def logs_server_rules(service: str) -> list[Json]:
-    """In the whole manager cluster, for `multikueue logs-server`; `service` is the APIService's name.
+    """In the whole manager cluster, for `multikueue api-server`; `service` is the APIService's name.
 
     Whether a user may read a log is asked by SubjectAccessReviews: the role `system:auth-delegator` would allow more.
     """
     return [
-        rule(KUEUE_GROUP, ["workloads"], ["get", "list"]),
+        rule(KUEUE_GROUP, ["workloads"], ["get", "list", "watch"]),
+        rule(KUEUE_GROUP, list(API_READS), ["list", "watch"]),
+        rule("events.k8s.io", ["events"], ["list"]),
         rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
         rule("apiregistration.k8s.io", ["apiservices"], ["get", "patch"], [service]),
     ]

@@ -11,7 +11,13 @@ from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.logs import logs_on_worker, logs_server_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.logs import (
+    logs_on_worker,
+    logs_server_rules,
+    marks_and_findings_rules,
+    named_secret_rules,
+    own_certificate_rules,
+)
 from multikueued.rbac.policies import policy_objects, taking_objects
 from multikueued.rbac.rules import (
     RBAC_GROUP,
@@ -23,6 +29,7 @@ from multikueued.rbac.rules import (
 from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+from multikueued.settings.leader import FindingsSettings
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
@@ -127,6 +134,7 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
         secrets: names of those with kubeconfigs of workers.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
+    secret, findings = str(settings.marks.secret_name), str(FindingsSettings().config_map_name)
     own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
     return [
         account.object,
@@ -134,7 +142,11 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
         binding(name, account),
         role(name, own, account.namespace),
         binding(name, account, account.namespace),
-        role(marks, named_secret_rules([settings.marks.secret_name]), there),
+        role(
+            marks,
+            marks_and_findings_rules(secret, findings),
+            there,
+        ),
         binding(marks, account, there),
         {
             **binding(f"{name}-front-proxy", account, "kube-system"),

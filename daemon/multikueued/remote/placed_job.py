@@ -16,6 +16,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, labels_of, name_of, uid
+from multikueue.core.model.worker_names import namespace_on
 
 
 @attrs.frozen
@@ -39,6 +40,11 @@ class PlacedJob:
     """By which copies are marked; None: it may not be read, and what is recorded is believed."""
     strict: bool = False
     """Whether only what certainly is ours counts: no copy without a mark, or with that of a lost key."""
+
+    @property
+    def namespace_there(self) -> str:
+        """The namespace of the copies on the worker."""
+        return namespace_on(self.workload, self.worker, self.siblings)
 
     @property
     def selector(self) -> str:

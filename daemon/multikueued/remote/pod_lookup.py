@@ -189,7 +189,7 @@ class WorkerPods:
     async def _read(self) -> Owned:
         roots = await self._roots()
         self.copied = bool(roots)
-        return await owned_pods(self.client, roots, self.sought.namespace) if roots else Owned(())
+        return await owned_pods(self.client, roots, self.sought.namespace_there) if roots else Owned(())
 
     async def _roots(self) -> frozenset[str]:
         """The UIDs of the copies; of jobs that others have moved, what the Workload copy says."""
@@ -198,12 +198,14 @@ class WorkerPods:
         resource = await job_resource(self.client, owner.gvk) if owner is not None else None
         if resource is not None:
             try:
-                listed = await self.client.list(resource, namespace=sought.namespace, label_selector=sought.selector)
+                listed = await self.client.list(
+                    resource, namespace=sought.namespace_there, label_selector=sought.selector
+                )
             except NotFound:
                 return frozenset()
             if copies := sought.copies(listed.items):
                 return frozenset(map(uid, copies))
-        listed = await self.client.list(WORKLOAD, namespace=sought.namespace, label_selector=sought.selector)
+        listed = await self.client.list(WORKLOAD, namespace=sought.namespace_there, label_selector=sought.selector)
         return sought.owners_of_copy(listed.items)
 
 

@@ -14,7 +14,8 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueued.doctor.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
@@ -48,6 +49,10 @@ class ManagerObjects:
     def clusters_by_name(self) -> dict[str, Json]:
         """The MultiKueueClusters."""
         return _by_name(self.clusters)
+
+    def names_on(self, worker: str) -> WorkerNames:
+        """How a worker calls namespaces and queues."""
+        return WorkerNames.of(annotations_of(self.clusters_by_name.get(worker) or {}))
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:

@@ -32,6 +32,13 @@ WORKER_RULES: Final = (
     ),
     *PROFILE_RULES,
     row(
+        "worker-names",
+        r"its annotation multikueue\.dev/(namespaces|queues) cannot be used",
+        "nobody knows how {worker} calls namespaces or queues",
+        "correct the annotation on MultiKueueCluster {worker}; what runs there goes on meanwhile",
+        own=True,
+    ),
+    row(
         "kubeconfig-refused",
         r"load client config failed: ",
         "the daemon does not take the kubeconfig of {worker}, or what its ClusterProfile says",
@@ -173,6 +180,13 @@ WORKER_RULES: Final = (
         r"^connecting$|its jobs are being read|nobody has tried",
         "the daemon has not heard of {worker} yet",
         "nothing, if the daemon has just started; else look whether it runs",
+        blocking=False,
+    ),
+    row(
+        "namespace-unnamed",
+        r"multikueue\.dev/namespaces gives ",
+        "{worker} has no namespace for it",
+        "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if its jobs may run there",
         blocking=False,
     ),
     row(

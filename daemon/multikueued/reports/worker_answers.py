@@ -115,8 +115,10 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
     queues = published.facts.queues if published is not None else None
     if published is None or queues is None or published.quota_at is None:
         return ""
-    missing = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)) not in queues.local
-    why = f"LocalQueue {queue_name(workload)} doesn't exist" if missing else quota_mismatch(workload, queues)
+    names = objects.names_on(name)
+    there = names.local_queue(ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)))
+    missing = bool(there.namespace) and there not in queues.local
+    why = f"LocalQueue {there.name} doesn't exist" if missing else quota_mismatch(workload, queues, names)
     return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
 
 

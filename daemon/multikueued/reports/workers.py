@@ -67,7 +67,10 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
             objects.clusters_by_name.get(name),
             (running[name], waiting[name]),
             used.get(name, {}),
-            quota_of(objects.published.get(name), objects.local_queues_for.get(name, ())),
+            quota_of(
+                objects.published.get(name),
+                map(objects.names_on(name).local_queue, objects.local_queues_for.get(name, ())),
+            ),
             tuple(check for check, listed in checks.items() if name in listed),
         )
         for name in sorted(names)

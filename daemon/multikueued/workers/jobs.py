@@ -16,7 +16,7 @@ from multikueue.core.model.labels import POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, name_of
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.cordons import is_serving_pod
+from multikueue.core.workload.moves import is_serving_pod
 from multikueued.clusters import read
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings

@@ -15,6 +15,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_C
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
 from multikueued.clusters import NoAccess, access_to, read
@@ -32,12 +33,16 @@ class WorkerQueues:
     cluster: Mapping[str, Json]
 
 
-def quota_mismatch(workload: Json, queues: WorkerQueues) -> str:
+def quota_mismatch(workload: Json, queues: WorkerQueues, names: WorkerNames) -> str:
     """Why a worker could never admit a Workload, by what the manager reserved for it; empty: it could.
 
-    It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`.
+    It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`. `names` is how
+    the worker calls namespaces and queues.
     """
-    key = ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+    here = ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+    if why := names.why_none(here.namespace):
+        return why
+    key = names.local_queue(here)
     if key not in queues.local:
         return f'LocalQueue "{key}" does not exist'
     queue = queues.cluster.get(queues.local[key])
@@ -81,6 +86,7 @@ class MoveTargets:
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""
     _queues: dict[str, WorkerQueues] = attrs.field(factory=dict, init=False)
+    _names: dict[str, WorkerNames] = attrs.field(factory=dict, init=False)
 
     async def why_not(self, worker: str, workload: Json, kind: JobKind) -> str:
         """Why a job cannot be moved to a worker; empty: it can."""
@@ -91,7 +97,8 @@ class MoveTargets:
         try:
             if await client.discover(kind.resource.gvk) is None:
                 return f"it does not serve {kind.resource}"
-            return quota_mismatch(workload, self._queues.get(worker) or await self._read_queues(worker, client))
+            queues = self._queues.get(worker) or await self._read_queues(worker, client)
+            return quota_mismatch(workload, queues, self._names[worker])
         except Forbidden:
             return "its queues may not be read with the daemon's credentials (worker add --diagnose grants that)"
         except ApiError as error:
@@ -103,6 +110,7 @@ class MoveTargets:
             return "it has no MultiKueueCluster"
         if cordon := cordon_of(annotations_of(cluster)):
             return f"it is {cordon}"
+        self._names[worker] = WorkerNames.of(annotations_of(cluster))
         if not is_true(cluster, "Active"):
             return "it is not connected"
         try:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.model.conditions import is_true, new_condition
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig, name_of
 
 _CONFIG_KIND = "MultiKueueConfig"
 
@@ -23,7 +24,13 @@ def clusters(config: Json) -> list[str]:
     return list(dig(config, "spec", "clusters") or [])
 
 
-def active_condition(check: Json, config: Json | None, known: Mapping[str, Json], now: datetime) -> Json:
+def active_condition(
+    check: Json,
+    config: Json | None,
+    known: Mapping[str, Json],
+    now: datetime,
+    profiles: Collection[str] | None = None,
+) -> Json:
     """The check's Active condition.
 
     Args:
@@ -31,16 +38,21 @@ def active_condition(check: Json, config: Json | None, known: Mapping[str, Json]
         config: the MultiKueueConfig it refers to, if there is one.
         known: the MultiKueueClusters by name.
         now: the manager's wall clock.
+        profiles: those of the dispatcher, of which the config may name one; None: it has none.
     """
-    active, reason, message = _verdict(check, config, known)
+    active, reason, message = _verdict(check, config, known, profiles)
     generation = dig(check, "metadata", "generation")
     return new_condition("Active", active, reason, message, now=now, generation=generation)
 
 
-def _verdict(check: Json, config: Json | None, known: Mapping[str, Json]) -> tuple[bool, str, str]:
+def _verdict(
+    check: Json, config: Json | None, known: Mapping[str, Json], profiles: Collection[str] | None
+) -> tuple[bool, str, str]:
     problem = _reference_problem(check)
     if not problem and config is None:
         problem = f'{_CONFIG_KIND}.{KUEUE_GROUP} "{config_name(check)}" not found'  # as Kueue's cache words it
+    elif not problem and config is not None:
+        problem = _profile_problem(config, profiles)
     if problem or config is None:
         return False, "BadConfig", f"Cannot load the AdmissionChecks parameters: {problem}"
     listed = clusters(config)
@@ -52,6 +64,14 @@ def _verdict(check: Json, config: Json | None, known: Mapping[str, Json]) -> tup
     parts = [f"{what} clusters: [{' '.join(names)}]" for what, names in found if names]
     usable = len(missing) + len(inactive) < len(listed)
     return usable, "SomeActiveClusters" if usable else "NoUsableClusters", ", ".join(parts)
+
+
+def _profile_problem(config: Json, profiles: Collection[str] | None) -> str:
+    """Jobs would be held for ever: nobody says how to choose a worker for them."""
+    named = annotations_of(config).get(PROFILE_ANNOTATION)
+    if profiles is None or not named or named in profiles:
+        return ""
+    return f'there is no dispatch profile "{named[:100]}": {_CONFIG_KIND} "{name_of(config)}" names it'
 
 
 def _reference_problem(check: Json) -> str:

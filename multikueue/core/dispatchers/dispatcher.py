@@ -41,6 +41,8 @@ class Candidate:
     awaited: bool = False
     """Whether it may be available soon: it has not answered since the manager was started, a minute ago at most, or it
     is nominated and answered last a minute ago at most."""
+    has_copy: bool = False
+    """Whether a copy of this attempt is there, and stays as far as is known."""
     conditions: tuple[Json, ...] = ()
     """`status.conditions` of the Workload's copy there, of this attempt; empty if there is none."""
     leads: bool = False

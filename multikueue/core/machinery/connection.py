@@ -24,6 +24,8 @@ CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
 UNREADABLE: Final = "AnswersUnreadable"
 """Our reason for a worker that answers with more than may be read of it."""
+BAD_NAMES: Final = "UnreadableNames"
+"""Our reason for a worker that is connected, and nobody knows how namespaces and queues are called there."""
 CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
 """Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with."""
 KUEUE: Final = "multikueue.dev/KueueComplete"
@@ -162,7 +164,7 @@ class Connection:
         return ConnectionFacts(self.failures if self.next_attempt else 0, self.next_attempt, self.error)
 
     def active_condition(
-        self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None
+        self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None, misnamed: str = ""
     ) -> Json:
         """The `Active` condition that tells this on the MultiKueueCluster.
 
@@ -170,7 +172,10 @@ class Connection:
             now: the manager's wall clock.
             generation: of the MultiKueueCluster.
             unusable: the kinds that cannot be used there, and why.
+            misnamed: why nobody knows how namespaces and queues are called there; empty: it is known.
         """
+        if self.connected and misnamed:
+            return new_condition("Active", False, BAD_NAMES, misnamed, now=now, generation=generation)
         if self.connected:
             flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
             message = f"Connected; not usable for: {flaws}" if flaws else "Connected"
@@ -186,18 +191,22 @@ class Connection:
 
 
 def active_status(
-    cluster: Json, connection: Connection, now: datetime, unusable: Mapping[str, str] | None = None
+    cluster: Json,
+    connection: Connection,
+    now: datetime,
+    unusable: Mapping[str, str] | None = None,
+    misnamed: str = "",
 ) -> Json | None:
     """The Active condition to write, or None if the object says the same already.
 
     Every failed attempt is written, since its message says when the next one is made. At most one a minute is made
     once a worker has been away for a while. Before the first answer or failure only the time of an earlier loss may
-    change: it must be on the object before another restart adds to it.
+    change: it must be on the object before another restart adds to it. See `Connection.active_condition`.
     """
     found = condition(cluster, "Active")
     if connection.unheard:
         return None if found is None or found.get("status") == "True" else _moved(found, connection.lost_since)
-    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable)
+    wanted = connection.active_condition(now, dig(cluster, "metadata", "generation"), unusable, misnamed)
     if found is not None and says_the_same(found, wanted):
         return _moved(found, connection.lost_since)
     return wanted if connection.lost_since is not None else updated([found] if found else [], wanted)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.machinery.connection import UNREADABLE
+from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.names import Json
@@ -28,7 +28,7 @@ def remembered_loss(cluster: Json, started: datetime, led_until: datetime | None
         led_until: when the leader before it was at work last.
     """
     active = condition(cluster, "Active")
-    if active is None or active.get("status") == "True" or active.get("reason") == UNREADABLE:
+    if active is None or active.get("status") == "True" or active.get("reason") in (UNREADABLE, BAD_NAMES):
         return None
     noted = parse_timestamp(active.get("lastTransitionTime"))
     if noted is not None and noted >= started:

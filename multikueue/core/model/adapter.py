@@ -32,6 +32,10 @@ class Stamp:
     """How many pods an elastic job's Workload has quota for, by pod set; empty for other jobs."""
     pod_sets: tuple[Json, ...] = ()
     """Those of the Workload: what the job's templates were like before a Kueue started it."""
+    namespace: str = ""
+    """Where the copy is made; empty: in the namespace of the same name."""
+    queues: Mapping[str, str] = attrs.field(factory=dict)
+    """The LocalQueue there by the one here; others have the same name."""
 
 
 @attrs.frozen(kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.by_identity import ByIdentity
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
 from multikueue.core.model.started import unstarted_spec
 
@@ -20,7 +21,7 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
     """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
     result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
     result["labels"] = {**labels_of(obj), **extra_labels}
-    own = {name: value for name, value in annotations_of(obj).items() if name != labels.FROM_ANNOTATION}
+    own = {name: value for name, value in annotations_of(obj).items() if name not in labels.NEVER_COPIED}
     result["annotations"] = {**own, **extra_annotations}
     return result
 
@@ -40,6 +41,41 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     }
 
 
+def placed_workload(copy: Json, stamp: Stamp) -> Json:
+    """A Workload copy, to be read only, under the names that its worker uses. It notes those that it comes from."""
+    here = dig(copy, "spec", "queueName")
+    there = stamp.queues.get(here, here)
+    metadata = _placed(copy["metadata"], stamp)
+    if there == here:
+        return {**copy, "metadata": metadata}
+    noted = {**metadata["annotations"], labels.ORIGIN_QUEUE_ANNOTATION: here}
+    return {**copy, "metadata": {**metadata, "annotations": noted}, "spec": {**copy["spec"], "queueName": there}}
+
+
+def _placed(metadata: Json, stamp: Stamp) -> Json:
+    own, namespace = metadata["namespace"], stamp.namespace or metadata["namespace"]
+    queue, annotations = metadata["labels"].get(labels.QUEUE_LABEL), metadata["annotations"]
+    if queue in stamp.queues:
+        metadata = {**metadata, "labels": {**metadata["labels"], labels.QUEUE_LABEL: stamp.queues[queue]}}
+    if namespace == own:
+        return metadata
+    replaced = annotations.get(labels.SLICE_REPLACEMENT_ANNOTATION)
+    if replaced is not None:  # of the same job, so in the same namespace
+        slice_there = ObjectKey(namespace, ObjectKey.parsed(replaced).name)
+        annotations = {**annotations, labels.SLICE_REPLACEMENT_ANNOTATION: str(slice_there)}
+    return {
+        **metadata,
+        "namespace": namespace,
+        "annotations": {**annotations, labels.ORIGIN_NAMESPACE_ANNOTATION: own},
+    }
+
+
+def _as_here(remote: Json) -> Json:
+    """A Workload copy with the queue that it comes from."""
+    noted = annotations_of(remote).get(labels.ORIGIN_QUEUE_ANNOTATION)
+    return remote if noted is None else {**remote, "spec": {**(remote.get("spec") or {}), "queueName": noted}}
+
+
 def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """Metadata of a job copy: linked to its Workload in both forms Kueue has known (label, later annotation).
 
@@ -50,7 +86,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
     """
     link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
-    return bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"])
+    return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
 
 
 def _link(stamp: Stamp) -> Json:
@@ -78,7 +114,7 @@ def renaming_patch(remote: Json, stamp: Stamp) -> Json:
 
 def spec_digest(workload: Json) -> str:
     """Fingerprint of the part of the spec in which a copy must equal the Workload."""
-    return _digest(unstarted_spec(workload))
+    return spec_digests(workload)[0]
 
 
 def spec_digests(workload: Json) -> tuple[str, ...]:
@@ -86,8 +122,16 @@ def spec_digests(workload: Json) -> tuple[str, ...]:
 
     They did not look past the marks of a start.
     """
-    spec, given = unstarted_spec(workload), workload.get("spec") or {}
+    return _DIGESTS.of(workload.get("spec") or {})
+
+
+def _digests(given: Json) -> tuple[str, ...]:
+    spec = unstarted_spec({"spec": given})
     return (_digest(spec),) if spec is given else (_digest(spec), _digest(given))
+
+
+_DIGESTS: Final = ByIdentity(_digests, size=1_024)
+"""The versions of a Workload have the same spec, and so have those of one sweep."""
 
 
 def _digest(spec: Json) -> str:
@@ -100,7 +144,7 @@ def _kept_equal(spec: Json) -> Json:
     return kept
 
 
-def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
+def differs_in_spec(workload: Json, remote: Json) -> bool:
     """Whether the copy differs from the Workload in more than its priority.
 
     A copy notes what it was made from, so a worker's defaults and webhooks do not count. Of the copy's own spec only
@@ -108,14 +152,9 @@ def differs_in_spec(workload: Json, remote: Json, specs: tuple[str, ...] | None 
 
     Once a worker is recorded, a field that only one side has is no difference. The API server lets no pod set change
     then but for its count; a new version of a CRD fills in defaults, or drops fields, in what is stored already.
-
-    Args:
-        workload: the manager's.
-        remote: the copy.
-        specs: the `spec_digests` of `workload`, if they are known already.
     """
-    noted = annotations_of(remote).get(labels.SPEC_ANNOTATION)
-    remade = noted is not None and noted not in (specs or spec_digests(workload))
+    noted, remote = annotations_of(remote).get(labels.SPEC_ANNOTATION), _as_here(remote)
+    remade = noted is not None and noted not in spec_digests(workload)
     if workloads.cluster_name(workload) is None:
         return remade or _shape(workload) != _shape(remote)
     here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
@@ -135,17 +174,15 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     Pod priority classes belong to each cluster and are not followed (Kueue's rule). While a copy has quota, its API
     server lets it neither get, lose nor change the kind of its class; then the number alone follows.
     """
-    local_class, remote_class = (dig(obj, "spec", "priorityClassRef") or {} for obj in (workload, remote))
+    here, there = workload.get("spec") or {}, remote.get("spec") or {}
+    local_class, remote_class = here.get("priorityClassRef") or {}, there.get("priorityClassRef") or {}
     if local_class.get("kind") == "PriorityClass" or remote_class.get("kind") == "PriorityClass":
         return None
     fixed = local_class.get("kind") != remote_class.get("kind") and workloads.has_quota(remote)
     fields = ("priority",) if fixed else _SYNCED_FIELDS
-    wanted, found = (
-        {field: dig(obj, "spec", field) for field in fields if dig(obj, "spec", field) is not None}
-        for obj in (workload, remote)
-    )
-    if wanted == found:
+    if all(here.get(field) == there.get(field) for field in fields):
         return None
+    wanted, found = ({one: spec[one] for one in fields if spec.get(one) is not None} for spec in (here, there))
     return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
 
 
@@ -171,9 +208,9 @@ def _contradict(here: Any, there: Any) -> bool:
     return bool(here != there)
 
 
-def must_be_replaced(workload: Json, remote: Json, specs: tuple[str, ...] | None = None) -> bool:
-    """Whether the copy differs in something that cannot be patched; `specs` as for `differs_in_spec`."""
-    return differs_in_spec(workload, remote, specs) and not is_scaled_down(workload, remote)
+def must_be_replaced(workload: Json, remote: Json) -> bool:
+    """Whether the copy differs in something that cannot be patched."""
+    return differs_in_spec(workload, remote) and not is_scaled_down(workload, remote)
 
 
 def drift_patch(workload: Json, remote: Json) -> Json | None:

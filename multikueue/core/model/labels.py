@@ -98,12 +98,27 @@ FROM_ANNOTATION: Final = "multikueue.dev/from"
 manager writes it: one on a job or a Workload there is not copied."""
 ALLOW_FROM_ANNOTATION: Final = "multikueue.dev/allow-from"
 """On a namespace of a worker: whose copies may be made there, each as `FROM_ANNOTATION` says it, with commas."""
+ORIGIN_NAMESPACE_ANNOTATION: Final = "multikueue.dev/origin-namespace"
+"""On a copy in a namespace of another name than the manager's: that one."""
+ORIGIN_QUEUE_ANNOTATION: Final = "multikueue.dev/origin-queue"
+"""On a Workload copy in a LocalQueue of another name than the manager's: that one."""
+NEVER_COPIED: Final = (FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION, ORIGIN_QUEUE_ANNOTATION)
+"""What only we say of a copy, whatever stands on what it is made of."""
+NAMESPACES_ANNOTATION: Final = "multikueue.dev/namespaces"
+"""On a MultiKueueCluster: how namespaces are called there, `{"team-a": "mk-team-a", "*": "mk-*"}`. One that it does not
+name has none there. Without it all have the same names."""
+QUEUES_ANNOTATION: Final = "multikueue.dev/queues"
+"""On a MultiKueueCluster: how LocalQueues are called there, `{"lq-a": "lq-b"}`; others have the same names."""
+NAMESPACE_ON_ANNOTATION: Final = "multikueue.dev/namespace-on"
+"""On a Workload of the manager: by worker, the namespace there in which its copies are, if it has another name. It is
+written before the first of them is made."""
 MANAGER_ONLY: Final = (
     LAST_WORKER_ANNOTATION,
     PLACEMENTS_ANNOTATION,
     RETRY_ANNOTATION,
     MOVE_FROM_ANNOTATION,
     GIVE_UP_ANNOTATION,
+    NAMESPACE_ON_ANNOTATION,
 )
 """Annotations that copies do not have."""
 LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"

@@ -95,9 +95,11 @@ def _unstarted(pod_set: Json) -> Json:
 
 def _is_marked(holder: Json) -> bool:
     """Whether these metadata, or what stands for them, have a mark."""
-    return any(
-        isinstance(found := holder.get(field), dict) and not marks.isdisjoint(found) for field, marks in _MARKS.items()
-    )
+    for field, marks in _MARKS.items():  # twice as fast as `any` of a generator, and asked of each part of a job
+        found = holder.get(field)
+        if isinstance(found, dict) and not marks.isdisjoint(found):
+            return True
+    return False
 
 
 def _put(holder: Json, field: str, value: Any) -> None:

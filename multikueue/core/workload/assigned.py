@@ -15,11 +15,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_updates
-from multikueue.core.workload.cordons import end_move, move, tell_unmoved
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import send_back, withdraw
+from multikueue.core.workload.moves import end_move, move, tell_unmoved
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, assumed_for
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
@@ -86,7 +86,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     if not isinstance(worker.creation, NothingSent) or isinstance(worker.in_flight, Creating):
         return False
     copy = worker.workload
-    alone = workloads.component_index(situation.workload) is None
+    alone = situation.facts.component_index is None
     known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
     stood_behind = known or (copy is not None and workloads.has_had_owner(copy))
     return situation.state is CheckState.PENDING and alone and not stood_behind
@@ -202,7 +202,7 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
         yield from _forward(situation, worker, job)
-    if workloads.has_members(situation.workload):
+    if situation.facts.has_members:
         yield from remove_obsolete(situation, worker)
         yield from create_missing(situation, worker)
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time, nominated
+from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, CountAdmitted, Effect
-from multikueue.core.workload.situation import Situation
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.situation import Situation
 
 
 def reject(situation: Situation, base: str) -> Effect:
@@ -117,7 +120,7 @@ def _recorded(
     Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
-    recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if nominated(situation.workload) else None}
+    recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if situation.facts.nominated else None}
     return _admission(situation, _checked(situation, state, message) | recorded | _placed(situation, copy))
 
 

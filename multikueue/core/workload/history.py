@@ -4,24 +4,36 @@ The worker that had it last is kept, too, while it is out of sight and may still
 
 The placement that lasts is not among them: `status.clusterName` and the conditions tell it. So a job that is never
 moved costs no write, and each end of a placement costs one, which may carry another annotation of ours as well.
+
+What has happened between two versions of a Workload is for the log and the metrics.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, TypeAlias
 
-from multikueue.core.model.conditions import condition, is_true, timestamp
+import attrs
+
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workloads import cluster_name, noted_worker
+from multikueue.core.model.workloads import (
+    cluster_name,
+    finish_reason,
+    is_finished,
+    is_replaced,
+    nominated,
+    reserved_at,
+)
+from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Placement, Unusable, Worker
-from multikueue.core.workload.text import plain
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
@@ -89,7 +101,7 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
     """
     annotations: dict[str, str | None] = {}
     wanted = _in_doubt(situation)
-    if noted_worker(situation.workload) != wanted:
+    if situation.facts.noted_worker != wanted:
         annotations[LAST_WORKER_ANNOTATION] = wanted
     if (ended := new_placements(situation)) is not None:
         annotations[PLACEMENTS_ANNOTATION] = ended
@@ -99,7 +111,7 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
 
 def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
     """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
-    if noted_worker(situation.workload) != worker.name:
+    if situation.facts.noted_worker != worker.name:
         yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
 
 
@@ -112,3 +124,61 @@ def _in_doubt(situation: Situation) -> ClusterName | None:
     """The worker that had it last, if it may still run it and nobody is recorded."""
     last = situation.last_worker if situation.assigned_to is None else None
     return last if last is not None and any(run.worker == last for run in situation.possible_runs) else None
+
+
+@attrs.frozen
+class Offered:
+    """A dispatcher has chosen workers beyond those so far: a round."""
+
+    workers: tuple[str, ...]
+
+
+@attrs.frozen
+class Placed:
+    """A worker was recorded."""
+
+    worker: ClusterName
+    seconds: float | None
+    """Since the Workload got its quota; None if that cannot be read."""
+    moved_from: ClusterName | None = None
+    """The worker that had it before, if it is another one."""
+
+
+@attrs.frozen
+class JobEnded:
+    """Its job has ended on the worker that had it."""
+
+    worker: ClusterName
+    seconds: float | None
+    """Since it was placed there."""
+    reason: str
+
+
+Milestone: TypeAlias = Offered | Placed | JobEnded
+
+
+def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Milestone]:
+    """What has happened. A Workload that is seen for the first time is no news: its past was told by another process.
+
+    Args:
+        old: the Workload before; None for one that was not known.
+        new: the Workload now; None for one that is gone.
+        now: the manager's wall clock.
+    """
+    if old is None or new is None:
+        return
+    worker = cluster_name(new)
+    added = tuple(name for name in nominated(new) if name not in nominated(old))
+    if added and worker is None:
+        yield Offered(added)
+    if worker is not None and worker != cluster_name(old):
+        before = cluster_name(old) or last_place(new)
+        yield Placed(worker, _seconds(reserved_at(new), now), before if before != worker else None)
+    if worker is not None and is_finished(new) and not is_finished(old) and not is_replaced(new):
+        placed = placement_of(new)
+        since = parse_timestamp(placed.since) if placed is not None else None
+        yield JobEnded(worker, _seconds(since, now), finish_reason(new))
+
+
+def _seconds(since: datetime | None, now: datetime) -> float | None:
+    return None if since is None else max(0.0, (now - since).total_seconds())

@@ -20,14 +20,13 @@ from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import has_had_owner, is_finished, is_stopping, retry_count
+from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
-from multikueue.core.workload.cordons import leaves
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
-from multikueue.core.workload.text import plain
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
@@ -61,7 +60,7 @@ def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
 
 
 def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
-    if worker.reachable and leaves(situation) == worker.name:  # a move: all of it goes first
+    if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
         yield from (_leftover(worker, job, "is not gone yet") for job in worker.jobs)
         if (copy := worker.workload) is not None:
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
@@ -82,7 +81,7 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
 
 def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
-    named = (situation.marks.of(situation.workload, situation.attempt, one.name) for one in situation.workers)
+    named = (situation.marks.of(situation.workload, situation.facts.attempt, one.name) for one in situation.workers)
     return situation.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from functools import partial
 
@@ -16,8 +16,14 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
 from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
-from multikueue.core.workload.cordons import why_withheld
-from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.effects import (
+    AnnounceWorkload,
+    CountRejections,
+    CreateWorkload,
+    Effect,
+    PatchWorkload,
+    Plan,
+)
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
@@ -29,6 +35,7 @@ from multikueue.core.workload.leftovers import (
     whys_not_given_up,
     withdraw,
 )
+from multikueue.core.workload.places import is_misplaced
 from multikueue.core.workload.possible_runs import (
     FIRST_ANSWER,
     LEFTOVER_GRACE,
@@ -39,14 +46,15 @@ from multikueue.core.workload.possible_runs import (
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Served, Worker
+from multikueue.core.workload.snapshot import Removing, Served, Worker, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
     noted = tuple(note_last_worker(situation))
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation), situation.now)
+    awaited = _awaited(situation)
+    nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
     chosen = winner(situation)
     left = left_over(situation, chosen) if chosen is not None else ()
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
@@ -58,7 +66,7 @@ def dispatch(situation: Situation) -> Plan:
         # Somebody else's check first: copies would only hold the workers' quota.
         is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
         return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
-    if not workloads.is_active(situation.workload):
+    if not situation.facts.is_active:
         return Plan(stale)  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((_give_up(situation, nomination.give_up), *stale))
@@ -67,7 +75,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
-    unheard = min(_awaited(situation).values(), default=None)
+    unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
     waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
     again = [seconds for seconds in waits if seconds is not None]
@@ -113,7 +121,7 @@ def winner(situation: Situation) -> Worker | None:
     able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
-    offered = [worker for worker in admitted if worker.name in workloads.nominated(situation.workload)]
+    offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
     free = [worker for worker in offered if not situation.stale_jobs_on(worker)]
     return next(iter(having or free or offered), None)
 
@@ -140,8 +148,8 @@ def _has_ended_on(situation: Situation, worker: Worker) -> bool:
     return situation.adapter.outcome_of(jobs) is not None
 
 
-def _candidates(situation: Situation) -> Candidates:
-    names, awaited = workloads.nominated(situation.workload), _awaited(situation)
+def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candidates:
+    names = situation.facts.nominated
     workers = tuple(
         Candidate(
             worker.name,
@@ -150,6 +158,7 @@ def _candidates(situation: Situation) -> Candidates:
             available=worker.can_run and _is_open(situation, worker),
             nominated=worker.name in names,
             awaited=worker.name in awaited,
+            has_copy=_keeps_copy(situation, worker),
             conditions=tuple(conditions(situation.current(worker) or {})),
             leads=worker.room.leads,
             gate_open=is_open(situation, worker),
@@ -161,6 +170,13 @@ def _candidates(situation: Situation) -> Candidates:
         if worker.configured
     )
     return Candidates(workers, names, situation.head, situation.snapshot.job_facts)
+
+
+def _keeps_copy(situation: Situation, worker: Worker) -> bool:
+    copy = situation.current(worker)
+    if copy is None:  # where none is, the status of one is written by its creation only
+        return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
+    return not isinstance(worker.in_flight, Removing) and not is_terminating(copy)
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
@@ -176,7 +192,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
-    names = workloads.nominated(situation.workload)
+    names = situation.facts.nominated
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
     hopes = {
         worker.name: starting if not worker.answered else left_of_short_loss(situation, worker)
@@ -212,7 +228,7 @@ def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
-    if chosen.name not in workloads.nominated(situation.workload):
+    if chosen.name not in situation.facts.nominated:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         yield nominate(situation, (chosen.name,))
     elif _needs_no_job(situation, chosen):
@@ -234,7 +250,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
 
 def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     """Write new nominations, or another head of the message; with what the workers say, as it is one write."""
-    waits, before = offered(situation, nomination.names), workloads.nominated(situation.workload)
+    waits, before = offered(situation, nomination.names), situation.facts.nominated
     nobody = waits == NOBODY_TAKES_IT and not nomination.binding and bool(nomination.names)
     head = situation.head if nomination.message is None else nomination.message
     if nobody or (nomination.message is None and (not before or is_replaceable(head))):
@@ -242,6 +258,9 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
+        found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+        if found:
+            yield CountRejections(found)
 
 
 def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
@@ -250,7 +269,7 @@ def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ..
 
 
 def _is_open(situation: Situation, worker: Worker) -> bool:
-    return not why_withheld(situation, worker)
+    return not situation.withheld[worker.name]
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
@@ -279,7 +298,7 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Patch a copy that differs, or remove it so that a new one can be made."""
-    if situation.must_be_replaced(copy) or is_spent(copy):
+    if situation.must_be_replaced(copy) or is_spent(copy) or is_misplaced(situation.snapshot, worker, copy):
         yield from _clean_current(situation, worker)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

@@ -17,28 +17,21 @@ from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import (
     CheckState,
-    has_quota,
-    is_active,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_replaced,
 )
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
-from multikueue.core.workload.company import with_company
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
-from multikueue.core.workload.groups import is_split, must_wait, tell_split
+from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
+from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.places import with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.siblings import with_carried_jobs
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.unreadable import tell_unreadable
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -52,19 +45,30 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    situation = with_company(Situation(with_carried_jobs(snapshot), settings, dispatcher, now))
+    snapshot = with_carried_jobs(without_foreign(snapshot, settings.mark_key))
+    situation = with_company(Situation(snapshot, settings, dispatcher, now))
     row = next(row for row in TABLE if row.applies(situation))
     try:
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
+    decided = with_places_written(snapshot, decided)
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    unread = tell_unreadable(situation) if _is_ours(situation) else ()
+    unread = _tell_unreadable(situation) if _is_ours(situation) else ()
     warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))
     decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
+
+
+def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
+    """Warn its user of what cannot be read. The check says the same while it is Pending."""
+    if situation.snapshot.unreadable_job:
+        yield AnnounceWorkload("Warning", situation.snapshot.unreadable_job)
+    for worker in situation.workers:
+        if worker.unreadable:
+            yield AnnounceWorkload("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -114,20 +118,20 @@ def _check_was_taken_off(situation: Situation) -> bool:
     """
     if situation.snapshot.check is not None or not situation.may_be_held_here:
         return False
-    if is_finished(situation.workload) or not has_quota(situation.workload):
+    if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return is_being_stopped(situation) if is_evicted(situation.workload) else situation.assigned_to is not None
+    return is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
-    return stop_evicted(situation) if is_evicted(situation.workload) else follow_unchecked(situation)
+    return stop_evicted(situation) if situation.facts.is_evicted else follow_unchecked(situation)
 
 
 def _stays_behind(situation: Situation) -> bool:
     """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
     if situation.snapshot.check is not None or not situation.held_here:
         return False
-    return is_admitted(situation.workload) and not is_finished(situation.workload)
+    return situation.facts.is_admitted and not situation.facts.is_finished
 
 
 def _tell_held(situation: Situation) -> Plan:
@@ -141,14 +145,14 @@ def _may_run_already(situation: Situation) -> bool:
     """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
     if situation.assigned_to is not None or situation.state is CheckState.READY:
         return True
-    if has_quota(situation.workload) and not is_evicted(situation.workload):
+    if situation.facts.has_quota and not situation.facts.is_evicted:
         return False  # at most it is offered
     return bool(situation.possible_runs) or not all(one.is_empty for one in situation.workers)
 
 
 def _is_giving_back(situation: Situation) -> bool:
     """Whether its eviction is under way: Kueue has the quota back once the manager's job is shown to have stopped."""
-    return is_evicted(situation.workload) and has_quota(situation.workload)
+    return situation.facts.is_evicted and situation.facts.has_quota
 
 
 def _is_rejected(situation: Situation) -> bool:
@@ -160,7 +164,7 @@ def _may_be_rejected(situation: Situation) -> bool:
 
     With it the Workload would never get quota again. So it waits until it has quota, or is made active.
     """
-    if is_evicted(situation.workload) or not is_active(situation.workload):
+    if situation.facts.is_evicted or not situation.facts.is_active:
         return False
     return not _may_run_already(situation)
 
@@ -189,7 +193,7 @@ def _reject_acted_on(situation: Situation) -> Plan:
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:
-    kind = f' for owner kind "{situation.owner.gvk}"' if situation.owner is not None else ""
+    kind = f' for owner kind "{owner.gvk}"' if (owner := situation.facts.owner) is not None else ""
     verdict, *cleaning = _reject_and_clean(situation, f"No multikueue adapter found{kind}")
     setting = situation.snapshot.missing_setting
     text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
@@ -264,15 +268,15 @@ TABLE: tuple[Row, ...] = (
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
     Row("rejected", _is_rejected, clean_up),
-    Row("replaced", lambda seen: is_replaced(seen.workload), leave_to_successor),
-    Row("finished", lambda seen: is_finished(seen.workload), clean_finished),
+    Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
+    Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
     # it can never run through us: say so, once
     Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),
     Row("acted on here", _is_acted_on, _reject_acted_on),
     # it must not run now
-    Row("no quota", lambda seen: not has_quota(seen.workload), clean_up_unadmitted),
-    Row("evicted", lambda seen: is_evicted(seen.workload), stop_evicted),
+    Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
+    Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),

@@ -20,7 +20,6 @@ from multikueue.core.model.workloads import (
     evictions,
     is_active,
     is_admitted,
-    is_elastic,
     is_evicted,
     is_finished,
     is_replaced,
@@ -153,7 +152,7 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
     """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
-    if not is_elastic(situation.workload):
+    if not situation.facts.is_elastic:
         return False
     job = situation.shared_job_on(worker)
     return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
@@ -172,7 +171,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     last = situation.last_worker
     if last is not None:
         return last == worker.name and not worker.seen
-    return not worker.seen and (is_evicted(situation.workload) or evictions(situation.workload) > 0)
+    return not worker.seen and (situation.facts.is_evicted or evictions(situation.workload) > 0)
 
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:
@@ -182,7 +181,7 @@ def _may_matter(situation: Situation, worker: Worker) -> bool:
 
 def _earlier_slices(situation: Situation) -> list[Json]:
     """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
-    if not is_elastic(situation.workload):
+    if not situation.facts.is_elastic:
         return []
     return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
 

@@ -59,7 +59,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     closed = [(worker, copy) for worker, copy in offered if _has_gate(copy) and _opened_at(copy) is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
-    if any(isinstance(worker.in_flight, WritingStatus) for worker in asked):
+    if any(isinstance(flight := one.in_flight, WritingStatus) and flight.may_preempt for one in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
         worker.name: _open(situation, worker, copy) for worker, copy in closed if is_true(copy, BLOCKED)

@@ -22,19 +22,18 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
     Message,
+    condensed,
     is_replaceable,
     means_the_same,
     offered_to,
     part,
 )
 from multikueue.core.workload.check_updates import beside_admitted, say
-from multikueue.core.workload.cordons import why_withheld
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
-from multikueue.core.workload.text import condensed
 
 
 @attrs.frozen
@@ -63,7 +62,7 @@ def with_words(
         tells: makes what stands behind it; None: nothing, or what stands there stays.
         decided: the plan so far.
     """
-    if not workloads.has_quota(situation.workload) or situation.state not in (CheckState.PENDING, CheckState.READY):
+    if not situation.facts.has_quota or situation.state not in (CheckState.PENDING, CheckState.READY):
         return decided
     if any(isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER for one in decided.effects):
         return decided  # the next plan, after that write, has the words
@@ -93,7 +92,7 @@ def _earlier(seconds: float | None, again: timedelta) -> float:
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     configured = [worker for worker in situation.workers if worker.configured]
-    held = {worker.name for worker in configured if why_withheld(situation, worker)}
+    held = {worker.name for worker in configured if situation.withheld[worker.name]}
     asked = [name for name in names if name not in held]
     refused = [worker for worker in configured if worker.refusal is not None]
     if refused and not asked and all(worker in refused or worker.name in held for worker in configured):
@@ -107,7 +106,7 @@ def tell_reasons(situation: Situation) -> Tail:
         return Tail()
     passing = (left_of_short_loss(situation, worker) for worker in situation.workers if worker.configured)
     again = min(filter(None, passing), default=None)
-    return Tail(tuple(reasons(situation, workloads.nominated(situation.workload))), again=again)
+    return Tail(tuple(reasons(situation, situation.facts.nominated)), again=again)
 
 
 def tell_recorded(situation: Situation) -> Tail:
@@ -131,7 +130,7 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
-    if held := why_withheld(situation, worker):
+    if held := situation.withheld[worker.name]:
         return held
     # While it is offered to others, a short loss is not worth a write: what the worker said last holds.
     passes = bool(names) and bool(left_of_short_loss(situation, worker))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
@@ -11,13 +11,16 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, spec_digests, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
-from multikueue.core.model.workloads import CheckState, Owner
+from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.moves import why_withheld
+from multikueue.core.workload.places import placed
 from multikueue.core.workload.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
@@ -34,11 +37,16 @@ class Situation:
     dispatcher: Dispatcher
     now: datetime
 
-    @property
+    @cached_property
     def workload(self) -> Json:
         """The manager's Workload. Only rows that know it exists may ask."""
         assert self.snapshot.workload is not None, "a row for live workloads was asked about a deleted one"
         return self.snapshot.workload
+
+    @cached_property
+    def facts(self) -> WorkloadFacts:
+        """What the manager's Workload says."""
+        return facts_of(self.workload)
 
     @property
     def check(self) -> str:
@@ -57,7 +65,7 @@ class Situation:
         """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
         return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
 
-    @property
+    @cached_property
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
         return self.snapshot.workers
@@ -78,49 +86,32 @@ class Situation:
         return Message.read(self.message).head
 
     @cached_property
-    def attempt(self) -> str:
-        """The attempt that new copies are made for."""
-        return workloads.attempt(self.workload)
-
-    @cached_property
     def marks(self) -> Marks:
         """By which copies are marked."""
         return Marks(self.settings.mark_key)
 
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
-        made = self._new_copy
-        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: self._mark_on(worker)}
-        return {**made, "metadata": {**made["metadata"], "annotations": marked}}
+        made, stamp = self._new_copy, self.stamp_on(worker)
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
+        return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
     def _new_copy(self) -> Json:
-        return workload_copy(self.workload, self._stamp(""))
-
-    def _mark_on(self, worker: Worker) -> str:
-        return self.marks.of(self.workload, self.attempt, worker.name)
-
-    @cached_property
-    def _specs(self) -> tuple[str, ...]:
-        return spec_digests(self.workload)
+        return workload_copy(self.workload, self._stamp)
 
     def must_be_replaced(self, copy: Json) -> bool:
         """Whether a copy differs in something that cannot be patched."""
-        return must_be_replaced(self.workload, copy, self._specs)
-
-    @cached_property
-    def owner(self) -> Owner | None:
-        """The job's kind and name."""
-        return workloads.owner(self.workload)
+        return must_be_replaced(self.workload, copy)
 
     @cached_property
     def job(self) -> Json | None:
         """The manager's job, any of several; None while none can be seen."""
         jobs = self.snapshot.jobs
-        if self.owner is None:
+        if self.facts.owner is None:
             return None
-        named = jobs.get(self.owner.name)
-        return next(iter(jobs.values()), None) if named is None and workloads.has_members(self.workload) else named
+        named = jobs.get(self.facts.owner.name)
+        return next(iter(jobs.values()), None) if named is None and self.facts.has_members else named
 
     @cached_property
     def not_delegated(self) -> str | RuleError | None:
@@ -144,12 +135,9 @@ class Situation:
         """
         if not self.traits.keeps_check_pending:
             return ""
-        return next(filter(None, self._whys_free), "") or self._unseen_here
-
-    @property
-    def _unseen_here(self) -> str:
-        """How many of its pods can be seen on the manager; empty: all of them."""
-        wanted = sum(workloads.pod_counts(self.workload).values()) if workloads.has_members(self.workload) else 1
+        if why := next(filter(None, self._whys_free), ""):
+            return why
+        wanted = sum(workloads.pod_counts(self.workload).values()) if self.facts.has_members else 1
         found = len(self.snapshot.jobs)
         return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
 
@@ -176,27 +164,34 @@ class Situation:
 
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
-        return self._stamp(self._mark_on(worker))
+        mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
+        return placed(attrs.evolve(self._stamp, attempt=mark), self.snapshot, worker)
 
-    def _stamp(self, mark: str) -> Stamp:
-        counts = workloads.pod_counts(self.workload) if workloads.is_elastic(self.workload) else {}
+    @cached_property
+    def _stamp(self) -> Stamp:
+        counts = workloads.pod_counts(self.workload) if self.facts.is_elastic else {}
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
-        return Stamp(self.settings.origin, self.snapshot.key.name, mark, counts, pod_sets)
+        return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @property
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
-        return workloads.cluster_name(self.workload)
+        return self.facts.cluster_name
 
     @cached_property
     def last_worker(self) -> ClusterName | None:
         """The worker that is recorded, or was recorded last."""
-        return self.assigned_to or self.snapshot.last_worker or workloads.noted_worker(self.workload)
+        return self.assigned_to or self.snapshot.last_worker or self.facts.noted_worker
 
     @cached_property
     def possible_runs(self) -> tuple[PossibleRun, ...]:
         """Where a job of it may run unseen, and until when."""
         return possible_runs(self)
+
+    @cached_property
+    def withheld(self) -> Mapping[ClusterName, str]:
+        """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be."""
+        return {worker.name: why_withheld(self, worker) for worker in self.workers}
 
     @property
     def assigned_worker(self) -> Worker | None:
@@ -207,7 +202,7 @@ class Situation:
     @cached_property
     def group(self) -> tuple[Json, ...]:
         """The other Workloads of its job, if the job has one per replica."""
-        if workloads.component_index(self.workload) is None:
+        if self.facts.component_index is None:
             return ()
         mine = _owner_uids(self.workload)
         present = (one for one in self.snapshot.siblings if not is_terminating(one))
@@ -225,9 +220,9 @@ class Situation:
 
     def jobs_on(self, worker: Worker) -> list[Json]:
         """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
-        if self.snapshot.adapter is not None and workloads.has_members(self.workload):
+        if self.snapshot.adapter is not None and self.facts.has_members:
             return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
-        shares = workloads.component_index(self.workload) is not None
+        shares = self.facts.component_index is not None
         return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
 
     def job_on(self, worker: Worker) -> Json | None:
@@ -240,18 +235,17 @@ class Situation:
 
     def _copies(self, listed: Sequence[JobCopy]) -> list[Json]:
         """Those of the owner's name and kind: one at most, as names are unique."""
-        if self.owner is None or self.snapshot.adapter is None:
+        if self.facts.owner is None or self.snapshot.adapter is None:
             return []
-        name, resource = self.owner.name, self.adapter.resource
+        name, resource = self.facts.owner.name, self.adapter.resource
         return [copy.object for copy in listed if copy.resource == resource and copy.object["metadata"]["name"] == name]
 
     def proof(self, worker: Worker, copy: Json) -> Proof:
         """What the mark of a copy on a worker says of this attempt."""
         asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
-        found = self._proofs.get(asked)
-        if found is None:
-            found = self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.attempt)
-        return found
+        if asked not in self._proofs:
+            self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
+        return self._proofs[asked]
 
     @cached_property
     def _proofs(self) -> dict[tuple[str, int], Proof]:
@@ -268,8 +262,12 @@ class Situation:
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
-        copy = worker.workload
-        return copy if copy is not None and self.is_believed(worker, copy) else None
+        return self._current[worker.name]
+
+    @cached_property
+    def _current(self) -> dict[ClusterName, Json | None]:
+        counts = (one.workload is not None and self.is_believed(one, one.workload) for one in self.workers)
+        return {one.name: one.workload if its else None for one, its in zip(self.workers, counts, strict=True)}
 
     def is_current(self, worker: Worker, job: Json) -> bool:
         """Whether a job there counts as this attempt's, or as that of others who share it."""
@@ -288,7 +286,7 @@ class Situation:
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
         """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
-        if workloads.component_index(self.workload) is not None:
+        if self.facts.component_index is not None:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
         proven = worker.workload is not None and self.is_proven(worker, worker.workload)

@@ -25,12 +25,10 @@ class PlanSettings:
     origin: str = "multikueue"
     """Value of the origin label: tells our copies from those of another manager on the same worker."""
     mark_key: bytes = attrs.field(default=b"", repr=False)
-    """The secret by which copies are marked: whoever knows it can make a copy that is believed. All processes that take
-    turns need the same one. One that is lost takes no job: see `core.model.marks`. Empty only where nobody else can
-    create objects on workers, as in tests."""
+    """The secret by which copies are marked: whoever knows it can make a copy that is believed. The same for all that
+    take turns; one that is lost takes no job (`core.model.marks`). Empty only where nobody else can create objects."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
-    """How long a job stays assigned to a worker that cannot be reached. Kueue's default: long enough for a
-    worker's API server to be upgraded, short enough that a dead worker's jobs run elsewhere the same hour."""
+    """How long a job stays assigned to a worker that cannot be reached. Kueue's default: enough to upgrade one."""
     orchestrated_preemption: bool = False
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
     pods_ready: bool = False
@@ -73,10 +71,8 @@ class Lost:
 
 @attrs.frozen
 class Opaque:
-    """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost.
-
-    Whoever may create objects there can bring this about, so no time runs out: it keeps what it runs, and gets no more.
-    """
+    """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost. Whoever may
+    create objects there can bring this about, so no time runs out: it keeps what it runs, and gets no more."""
 
     seen: bool = True
     """Whether this process has read it before that."""
@@ -133,7 +129,10 @@ class Removing:
 
 @attrs.frozen
 class WritingStatus:
-    """Its copy's status is being written, or one without a gate created: it may preempt before that shows."""
+    """Its copy's status is being written, or the copy is being created."""
+
+    may_preempt: bool = True
+    """Whether it may do so before that shows: not if a gated copy is being created."""
 
 
 InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
@@ -201,8 +200,8 @@ class Worker:
     kind: Kind = Served()
     in_flight: InFlight = Idle()
     creation: Creation = Untracked()
-    refusal: Refusal | None = None
-    """Its back-off, while it has one."""
+    refusal: Refusal | None = None  # its back-off, while it has one
+    namespace: str = ""  # where its copies are looked for; empty: in that of the same name
     workload: Json | None = None
     jobs: tuple[JobCopy, ...] = ()
     """Its jobs there: those that name it."""
@@ -212,8 +211,8 @@ class Worker:
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
-    kueue: WorkerKueue = attrs.field(factory=WorkerKueue)
-    room: Room = attrs.field(factory=Room)
+    kueue: WorkerKueue = attrs.field(default=WorkerKueue())
+    room: Room = attrs.field(default=Room())
 
     @property
     def cordon(self) -> str:

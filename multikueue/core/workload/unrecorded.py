@@ -16,7 +16,7 @@ from datetime import timedelta
 import attrs
 
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.workloads import CheckState, has_had_owner, nominated
+from multikueue.core.model.workloads import CheckState, has_had_owner
 from multikueue.core.workload.check_message import Message, unrecorded
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
@@ -77,7 +77,7 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
 
 
 def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:
-    if worker.name not in nominated(situation.workload):
+    if worker.name not in situation.facts.nominated:
         # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
         return (nominate(situation, (worker.name,)),)
     return tuple(admit(situation, worker.name, CheckState.READY, worker.workload))

@@ -14,6 +14,8 @@ import attrs
 
 from multikueue.core.config.admission_check import active_condition
 from multikueue.core.config.cluster_profiles import profile_reference
+from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import (
     active_status,
@@ -26,7 +28,8 @@ from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
@@ -78,6 +81,8 @@ class AdmissionCheckReconciler:
 
     manager: ManagerCluster
     clock: Callable[[], datetime]
+    dispatcher: Dispatcher
+    """Whose profile a config may name."""
     _logged: dict[str, tuple[str, str]] = attrs.field(factory=dict, init=False, repr=False)
     """By check, its status and message as the log has them."""
 
@@ -88,7 +93,8 @@ class AdmissionCheckReconciler:
             self._logged.pop(key.name, None)
             return Action.done()
         known = {cluster["metadata"]["name"]: cluster for cluster in self.manager.clusters.values()}
-        wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock())
+        profiles = self.dispatcher.profiles if isinstance(self.dispatcher, Scored) else None
+        wanted = active_condition(check, self.manager.config_of(key.name), known, self.clock(), profiles)
         if not says_the_same(condition(check, "Active"), wanted):
             await self.manager.write_conditions(ADMISSION_CHECK, check, updated(conditions(check), wanted))
         self._log(key.name, wanted["status"], wanted["message"])
@@ -215,7 +221,8 @@ class ClusterReconciler:
         connection, now = worker.connection, self.clock()
         unusable = worker.usable.unusable if worker.usable is not None else {}
         facts = connection.facts(unusable)
-        wanted = active_status(cluster, connection, now, unusable)
+        names = WorkerNames.of(annotations_of(cluster))
+        wanted = active_status(cluster, connection, now, unusable, names.flaw)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None

@@ -12,7 +12,8 @@ from multikueue.core.config import quota
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating, resource_version
+from multikueue.core.model.objects import annotations_of, is_terminating, resource_version
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import NotFound
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -73,7 +74,9 @@ class QuotaReconciler:
         found = self._queues_of(worker) if worker is not None else None
         if found is not None:
             self._hidden_since.pop(name, None)
-            return quota.offered(local_queues, found), None
+            source = self.manager.clusters.get(ObjectKey("", name)) or {}
+            names = WorkerNames.of(annotations_of(source))
+            return quota.offered(frozenset(map(names.local_queue, local_queues)), found), None
         lost_since = self._lost_since(name, worker)
         if lost_since is None:
             return None, None

@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import Owner, has_members, owner_names
+from multikueue.core.workload.guarded_plan import hidden, with_hidden_jobs
 from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.unreadable import hidden, with_hidden_jobs
 from multikueue.runtime.children import is_child
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.worker_informers import WorkerInformers
@@ -59,21 +59,24 @@ def without_unreadable(
         names: of its jobs on the manager: it may be all that can be told of a copy.
         workload_only: whether its jobs need not be seen.
     """
-    if why := informers.workloads.unreadable_note(key):
+    if why := informers.workloads.unreadable_note(ObjectKey(worker.namespace, key.name)):
         return hidden(worker, why)
     if workload_only:
         return worker
-    why = _unreadable_copy(informers, key, owned_by, names)
+    jobs = [ObjectKey(worker.namespace, name) for name in (owned_by.name, *names)] if owned_by is not None else []
+    why = _unreadable_copy(informers, key, owned_by, jobs)
     return with_hidden_jobs(worker, why) if why else worker
 
 
-def _unreadable_copy(informers: WorkerInformers, key: ObjectKey, owned_by: Owner | None, names: Collection[str]) -> str:
+def _unreadable_copy(
+    informers: WorkerInformers, key: ObjectKey, owned_by: Owner | None, jobs: Collection[ObjectKey]
+) -> str:
     for gvk, cache in informers.jobs.items():
         if not cache.informer.unreadable:
             continue
         found = set(cache.unreadable_of(key))
         if owned_by is not None and gvk == owned_by.gvk:
-            found.update(ObjectKey(key.namespace, name) for name in (owned_by.name, *names))
+            found.update(jobs)
         for one in sorted(found):
             outline = cache.informer.unreadable.outlines.get(one)
             if outline is not None and not is_child(outline, informers.jobs):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import attrs
 
@@ -12,7 +13,8 @@ from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
+from multikueue.core.model.worker_names import namespace_on
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -25,7 +27,7 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
-from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Snapshot, Unanswered, Worker
+from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Served, Snapshot, Unanswered, Worker
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
@@ -82,7 +84,7 @@ class SnapshotReader:
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             siblings=siblings,
-            workers=tuple(self._workers(key, workload, config, owned_by, jobs)),
+            workers=tuple(self._workers(key, workload, config, owned_by, jobs, siblings)),
         )
         return seen if self.rooms is None else self.rooms.shown(seen, config)
 
@@ -103,6 +105,7 @@ class SnapshotReader:
         config: Json | None,
         owned_by: Owner | None,
         names: Collection[str] = (),
+        siblings: Sequence[Json] = (),
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
         configured = clusters(config) if config is not None else []
@@ -114,16 +117,20 @@ class SnapshotReader:
             source = self._source(name)
             if name in known:
                 cluster = known[name]
-                worker = view(
-                    cluster,
-                    key,
-                    owned_by,
-                    configured=name in configured and source is not None,  # a removed one is kept while it runs jobs
-                    workload_only=workload_only,
+                seen = partial(
+                    Worker,
+                    cluster.name,
+                    name in configured and source is not None,  # a removed one is kept while it runs jobs
+                    labels_of(source or {}),
+                    annotations_of(source or {}),
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
-                    source=source,
+                    removed=source is None,
                 )
+                place = namespace_on(workload, name, siblings) if workload is not None else None
+                worker = view(cluster, key, owned_by, seen, namespace=place)
+                if workload_only and cluster.known is not None:
+                    worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if (informers := cluster.known) is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 yield self._all_shown(worker, key, of_attempt)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.config.admission_check import active_condition, clusters, config_name
+from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.model.names import Json
 from tests.core.building import NOW, condition
 
@@ -70,6 +71,24 @@ def test_a_bad_reference_is_bad_with_any_config() -> None:
 def test_one_usable_cluster_is_enough(workers: dict[str, Json], expected: tuple[str, ...]) -> None:
     """One broken worker does not stop the queue; the message names it."""
     assert verdict(check(GOOD), config("w1", "w2"), workers) == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "profiles", "active"),
+    [
+        ("cheap", ("default", "cheap"), "True"),
+        ("cheap", ("default",), "False"),
+        (None, ("default",), "True"),
+        ("cheap", None, "True"),
+    ],
+)
+def test_a_profile_that_does_not_exist_is_told(
+    named: str | None, profiles: tuple[str, ...] | None, active: str
+) -> None:
+    fleet = {**config("w1"), "metadata": {"name": "fleet", "annotations": {PROFILE_ANNOTATION: named} if named else {}}}
+    told = active_condition(check(GOOD), fleet, known(w1=True), NOW, profiles)
+    assert told["status"] == active
+    assert ('no dispatch profile "cheap"' in told["message"]) is (active == "False")
 
 
 def test_the_config_is_found_by_a_good_reference_only() -> None:

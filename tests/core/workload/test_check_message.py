@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.incremental import Round
-from multikueue.core.workload.check_message import Message, means_the_same
-from multikueue.core.workload.text import MAX_PART, condensed, plain
+from multikueue.core.workload.check_message import MAX_PART, Message, condensed, means_the_same, plain
 
 TOO_SMALL = (
     "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, previously considered "

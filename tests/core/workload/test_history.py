@@ -16,10 +16,18 @@ from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNO
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
-from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
+from multikueue.core.workload.history import (
+    KEPT,
+    JobEnded,
+    Offered,
+    Placed,
+    last_place,
+    milestones,
+    placement_of,
+    placements,
+)
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
-from multikueue.core.workload.transitions import JobEnded, Offered, Placed, milestones
 from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))

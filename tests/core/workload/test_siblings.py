@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.siblings import affected, may_have_siblings
+from multikueue.core.workload.groups import affected, may_have_siblings
 from tests.core.building import workload
 
 

@@ -10,6 +10,7 @@ from multikueue import AVAILABLE, JobKind
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_names import WorkerNames
 from multikueued.workers.jobs import never_ends, title, why_not_moved
 from multikueued.workers.move_targets import WorkerQueues, quota_mismatch
 
@@ -39,7 +40,7 @@ def queue(*flavors: Json, **spec: Any) -> Json:
 
 
 def fits(cluster_queue: Json, seen: Json | None = None) -> str:
-    return quota_mismatch(seen or workload(), WorkerQueues({KEY: "cq"}, {"cq": cluster_queue}))
+    return quota_mismatch(seen or workload(), WorkerQueues({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames())
 
 
 class TestFitting:
@@ -69,8 +70,14 @@ class TestFitting:
         assert fits(covered, seen) == "insufficient quota for pods (7 > 5)"
 
     def test_queues_that_are_missing_are_named(self) -> None:
-        assert quota_mismatch(workload(), WorkerQueues({}, {})) == 'LocalQueue "team/lq" does not exist'
-        assert quota_mismatch(workload(), WorkerQueues({KEY: "cq"}, {})) == 'ClusterQueue "cq" does not exist'
+        names, bare = WorkerNames(), WorkerQueues({KEY: "cq"}, {})
+        assert quota_mismatch(workload(), WorkerQueues({}, {}), names) == 'LocalQueue "team/lq" does not exist'
+        assert quota_mismatch(workload(), bare, names) == 'ClusterQueue "cq" does not exist'
+
+    def test_a_worker_with_other_names_is_asked_by_those(self) -> None:
+        names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), WorkerQueues({KEY: "cq"}, {})
+        assert quota_mismatch(workload(), bare, names) == 'LocalQueue "mk-team/theirs" does not exist'
+        assert "none there" in quota_mismatch(workload(), bare, WorkerNames({}))
 
 
 class TestWhatNeverEnds:

@@ -10,12 +10,14 @@ import attrs
 import pytest
 
 from multikueue import AVAILABLE
+from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, config, local_queue
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, config, local_queue
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.doctor.checks.table import CHECKS
@@ -31,7 +33,7 @@ from multikueued.doctor.facts import (
 )
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.rbac.objects import Account
-from multikueued.settings.config import Settings, WebhookSettings
+from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import Bound
 from tests.reports.doctor.healthy import (
@@ -220,6 +222,17 @@ def webhook_cases() -> Iterator[Case]:
     yield "webhook-kinds", fewer, ours, "not asked about rayjobs.ray.io"
 
 
+def renaming(namespaces: str) -> Facts:
+    """worker1 calls namespaces otherwise."""
+    facts = healthy()
+    metadata = {"name": "worker1", "annotations": {NAMESPACES_ANNOTATION: namespaces}}
+    clusters = tuple(
+        {**one, "metadata": {**one["metadata"], **metadata}} if one["metadata"]["name"] == "worker1" else one
+        for one in facts.objects.clusters
+    )
+    return attrs.evolve(facts, objects=attrs.evolve(facts.objects, clusters=clusters))
+
+
 def worker_cases() -> Iterator[Case]:
     """On workers."""
     refused = (attrs.evolve(ALLOWED, verb="create", allowed=False), ALLOWED)
@@ -235,6 +248,10 @@ def worker_cases() -> Iterator[Case]:
     yield "worker-without-kind", lacking, "worker1", "rayjobs.ray.io, which the manager serves"
     bare = with_worker(namespaces=frozenset({"kube-system"}), queues=queues(local={}))
     yield "worker-namespace-missing", bare, "worker1, Namespace default", "does not exist there"
+    renamed = renaming('{"other": "x"}')
+    yield "worker-namespace-unnamed", renamed, "worker1, Namespace default", 'gives namespace "default" none there'
+    renamed = renaming('{"*": "mk-*"}')
+    yield "worker-namespace-missing", renamed, "worker1, Namespace mk-default", '"mk-default" does not exist there'
     bare = with_worker(queues=queues(local={}))
     yield "worker-local-queue-missing", bare, f"worker1, LocalQueue {QUEUE}", "does not exist there"
     wrong = with_worker(queues=queues(local={QUEUE: "gone"}))
@@ -252,6 +269,46 @@ def worker_cases() -> Iterator[Case]:
     yield "own-clock", healthy(clock=ClockBound(60.0, 61.0), workers=moved), "this machine", "60 s behind"
     yield "worker-slow", with_worker(latency=1.5), "worker1", "takes 1.5 s"
     yield "bad-token", with_worker(error="worker1: list: Unauthorized"), "worker1", "does not accept"
+
+
+SCORED_SETTINGS = attrs.evolve(OFF, dispatcher=DispatcherSettings(name=SCORED))
+LATE = ObjectKey("late", LOCAL_QUEUE_NAME)
+
+
+def shared(*, cpu: str = "4", leads: dict[ObjectKey, str] | None = None, **spec: Any) -> Facts:
+    """Two tenants that share one large queue on each worker; `spec` is more of worker1's."""
+    facts = healthy(settings=SCORED_SETTINGS, webhooks=WebhookFacts({}))
+    (queue,), (local,) = facts.objects.cluster_queues, facts.objects.local_queues
+    late = {**queue, "metadata": {**queue["metadata"], "name": "late"}}
+    facts = objects_of(facts, cluster_queues=(queue, late), local_queues=(local, local_queue("late", of="late")))
+    ours = dict.fromkeys((QUEUE, LATE), CLUSTER_QUEUE_NAME)
+    made = {"worker1": queues(cpu=cpu, local={**ours, **(leads or {})}, **spec), "worker2": queues(cpu=cpu, local=ours)}
+    namespaces = frozenset({"default", "late"})
+    workers = {name: worker_facts(name, queues=one, namespaces=namespaces) for name, one in made.items()}
+    return attrs.evolve(facts, workers=workers)
+
+
+def pool_cases() -> Iterator[Case]:
+    """What the scored dispatcher holds by."""
+    newer = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "waitForPodsReady": {"blockAdmission": True}}
+    older = {"apiVersion": "config.kueue.x-k8s.io/v1beta1", "waitForPodsReady": {"enable": True}}
+    for configuration in (newer, older):
+        kueue = attrs.evolve(healthy().kueue, configuration=configuration)
+        waits = healthy(kueue=kueue, settings=SCORED_SETTINGS, webhooks=WebhookFacts({}))
+        yield "hold-blocks-admission", waits, f"AdmissionCheck {CHECK}", "waitForPodsReady.blockAdmission"
+    where = f"worker1, ClusterQueue {CLUSTER_QUEUE_NAME}"
+    own = {"admissionChecks": [{"name": "provisioning"}]}
+    yield "pool-spoiled", shared(admissionChecksStrategy=own), where, "admission checks of its own"
+    yield "pool-spoiled", shared(cohortName="all"), where, "in cohort all"
+    yield "pool-spoiled", shared(preemption={"withinClusterQueue": "LowerPriority"}), where, "withinClusterQueue"
+    borrows = {"borrowWithinCohort": {"policy": "LowerPriority"}}
+    yield "pool-spoiled", shared(preemption=borrows), where, "borrowWithinCohort"
+    flavors = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": "8"}]} for name in ("a", "b")]
+    groups = [{"coveredResources": ["cpu"], "flavors": flavors}]
+    yield "pool-spoiled", shared(resourceGroups=groups), where, "one of its flavors a, b"
+    theirs = {ObjectKey("theirs", "queue"): CLUSTER_QUEUE_NAME}
+    yield "pool-spoiled", shared(leads=theirs), where, "theirs/queue"
+    yield "pools-too-small", shared(cpu="3"), f"AdmissionCheck {CHECK}", "are entitled to 8 cpu of 6"
 
 
 def job_cases() -> Iterator[Case]:
@@ -273,7 +330,7 @@ def job_cases() -> Iterator[Case]:
         yield name, healthy(saying(offered, f"asked — worker1: {again}{told}")), "worker1", ""
 
 
-CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *job_cases()]
+CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *pool_cases(), *job_cases()]
 ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
 """Rows with an id of their own; the others have that of the reason."""
 
@@ -355,6 +412,19 @@ def test_a_workers_words_do_nothing_to_a_terminal() -> None:
     for text in (found.findings[0].what, gaps[0].why):
         assert text.isprintable()
         assert len(text) <= LONGEST
+
+
+def test_a_pool_as_the_page_has_it_is_fine() -> None:
+    assert findings(shared()) == ()
+
+
+def test_only_what_is_held_is_looked_at() -> None:
+    """Another dispatcher, or a profile that holds nothing."""
+    kueue = attrs.evolve(healthy().kueue, configuration={"waitForPodsReady": {"blockAdmission": True}})
+    never = DispatcherSettings(name=SCORED, profiles={"default": Profile(hold=Hold.NEVER)})
+    for dispatcher in (DispatcherSettings(), never):
+        facts = attrs.evolve(shared(cohortName="all"), kueue=kueue)
+        assert findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher))) == ()
 
 
 def test_errors_come_first() -> None:

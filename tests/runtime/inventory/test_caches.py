@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final, cast
 
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime.inventory.caches import HubCaches
-from tests.runtime.fleet import now
 
 KEY: Final = ObjectKey("default", "w")
+BEGAN: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def workload(version: int, state: str, uid: str = "a") -> Json:
     """A Workload with quota, and our entry."""
     status = {
-        "conditions": [new_condition("QuotaReserved", True, "QuotaReserved", "", now=now())],
+        "conditions": [new_condition("QuotaReserved", True, "QuotaReserved", "", now=BEGAN)],
         "admissionChecks": [{"name": "placed", "state": state}],
     }
     metadata = {"name": "w", "namespace": "default", "uid": uid, "resourceVersion": str(version)}
@@ -70,3 +71,8 @@ async def test_a_write_to_a_server_that_another_has_replaced_is_forgotten() -> N
     hub.workloads.status = hub.workloads.status.went_backwards()
     shown(hub, workload(5, "Pending"))
     assert state(hub) == "Pending"
+
+
+async def test_one_that_cannot_be_read_hides_no_other() -> None:
+    """Anybody may write a Workload."""
+    assert caches().workloads.keeps_unreadable

@@ -9,13 +9,12 @@ import anyio
 import attrs
 import click
 import orjson
-from click.core import ParameterSource
 from rich.console import Console
 
-from multikueue.errors import SettingsError
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
+from multikueued.demo.alone import check_alone
 from multikueued.demo.jobs import with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import shown
@@ -38,6 +37,7 @@ _OTHERS: Final = {
     "files": "--filename",
     "kind_names": "--kind",
     "broken": "--break",
+    "policy": "--policy",
 }
 TOTAL: Final = {"cpu": str(CPUS * WORKERS), "memory": "48Gi"}
 
@@ -50,15 +50,13 @@ def with_inventory(settings: Settings) -> Settings:
     )
 
 
-def check_alone(context: click.Context) -> None:
+def check_ocm_alone(context: click.Context) -> None:
     """Refuse options that say what the stories say themselves.
 
     Raises:
         SettingsError: one was given.
     """
-    for name, option in _OTHERS.items():
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise SettingsError(f"--ocm: the stories have their own jobs and clusters: leave {option} out")
+    check_alone(context, _OTHERS, "--ocm: the stories have their own jobs and clusters")
 
 
 async def tell_stories(daemon: Settings, console: Console, options: Mapping[str, Any]) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from multikueued.doctor.checks import access, configuration, jobs, kueue, webhooks, workers
+from multikueued.doctor.checks import access, configuration, jobs, kueue, pools, webhooks, workers
 from multikueued.doctor.findings import Check, checks_of
 
 GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "On the manager": (*checks_of(kueue), *checks_of(configuration), *checks_of(access)),
     "The webhook's registration": checks_of(webhooks),
     "On workers": checks_of(workers),
+    "What the scored dispatcher holds by": checks_of(pools),
     "What jobs tell": checks_of(jobs),
 }
 CHECKS: Final = tuple(check for group in GROUPS.values() for check in group)

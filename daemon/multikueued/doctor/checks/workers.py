@@ -111,44 +111,59 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     "worker-namespace-missing",
     Severity.WARNING,
     "jobs of that namespace cannot run there",
-    "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {namespace} "
-    "--context {worker}, which makes it with its LocalQueue",
+    "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {here} "
+    "--context {worker} --worker {worker}, which makes it with its LocalQueue",
 )
 def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
     for worker in facts.workers.values():
-        for namespace in sorted({key.namespace for key in _queues_for(facts, worker.name)}):
-            if worker.namespaces is not None and namespace not in worker.namespaces:
-                told = f'namespace "{namespace}" does not exist there'
-                words = {"worker": worker.name, "namespace": namespace}
-                yield Spot(f"{worker.name}, Namespace {namespace}", told, words)
+        for here, there in sorted({(here.namespace, key.namespace) for here, key in _queues_for(facts, worker.name)}):
+            if worker.namespaces is not None and there not in worker.namespaces:
+                told = f'namespace "{there}" does not exist there'
+                words = {"worker": worker.name, "namespace": there, "here": here}
+                yield Spot(f"{worker.name}, Namespace {there}", told, words)
+
+
+@on_worker(
+    "worker-namespace-unnamed",
+    Severity.WARNING,
+    "jobs of that namespace are not offered there",
+    "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if they should be",
+)
+def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
+    """A worker has names for some namespaces, and none for one with queues that lead to it."""
+    for worker in facts.workers.values():
+        names = facts.objects.names_on(worker.name)
+        for namespace in sorted({key.namespace for key in _queues_here(facts, worker.name)}):
+            if not names.flaw and (why := names.why_none(namespace)):
+                yield Spot(f"{worker.name}, Namespace {namespace}", why, {"worker": worker.name})
 
 
 @on_worker(
     "worker-local-queue-missing",
     Severity.WARNING,
     "jobs of that queue cannot run there",
-    "make it there with the same name: multikueue queues mirror {queue} -n {namespace} --context {worker}",
+    "make it there: multikueue queues mirror {queue} -n {namespace} --context {worker} --worker {worker}",
 )
 def without_local_queue(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue has no twin on a worker; an error if it has none on any worker."""
     missing = [
-        (key, worker.name)
+        (here, there, worker.name)
         for worker in facts.workers.values()
-        for key in _queues_for(facts, worker.name)
-        if worker.queues is not None and key not in worker.queues.local
-        if worker.namespaces is None or key.namespace in worker.namespaces
+        for here, there in _queues_for(facts, worker.name)
+        if worker.queues is not None and there not in worker.queues.local
+        if worker.namespaces is None or there.namespace in worker.namespaces
     ]
     checks = dict(facts.queues_with_check())
     lacking: dict[ObjectKey, set[str]] = defaultdict(set)
-    for key, worker_name in missing:
-        lacking[key].add(worker_name)
-    for key, worker_name in missing:
-        nowhere = lacking[key] >= set(facts.objects.workers_of(checks[key]))
-        told = f'LocalQueue "{key}" does not exist there{", nor on any other worker" if nowhere else ""}'
-        words = {"worker": worker_name, "queue": key.name, "namespace": key.namespace}
+    for here, _, worker_name in missing:
+        lacking[here].add(worker_name)
+    for here, there, worker_name in missing:
+        nowhere = lacking[here] >= set(facts.objects.workers_of(checks[here]))
+        told = f'LocalQueue "{there}" does not exist there{", nor on any other worker" if nowhere else ""}'
+        words = {"worker": worker_name, "queue": here.name, "namespace": here.namespace}
         severity = Severity.ERROR if nowhere else Severity.WARNING
-        yield Spot(f"{worker_name}, LocalQueue {key}", told, words, severity=severity)
+        yield Spot(f"{worker_name}, LocalQueue {there}", told, words, severity=severity)
 
 
 @on_worker(
@@ -160,7 +175,7 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
 def without_cluster_queue(facts: Facts) -> Iterator[Spot]:
     """A twin leads to a ClusterQueue that does not exist there, or is stopped."""
     for worker in facts.workers.values():
-        for key in _queues_for(facts, worker.name):
+        for _, key in _queues_for(facts, worker.name):
             queues = worker.queues
             if queues is None or key not in queues.local:
                 continue
@@ -187,7 +202,11 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
         check = facts.objects.check_of(one)
         listed = facts.objects.workers_of(check) if check is not None else []
         seen = {name: worker.queues for name in listed if (worker := facts.workers.get(name)) is not None}
-        reasons = {name: quota_mismatch(one, queues) for name, queues in seen.items() if queues is not None}
+        reasons = {
+            name: quota_mismatch(one, queues, facts.objects.names_on(name))
+            for name, queues in seen.items()
+            if queues is not None
+        }
         if not workloads.has_quota(one) or not reasons or len(reasons) < len(listed):
             continue
         if all("quota for" in why for why in reasons.values()):
@@ -241,8 +260,14 @@ def _waiting(facts: Facts) -> list[Json]:
     return [one for one in facts.objects.dispatched if state_of(one, facts.objects) in WAITING_STATES]
 
 
-def _queues_for(facts: Facts, worker: str) -> list[ObjectKey]:
-    """The LocalQueues that lead to a worker."""
+def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
+    """The LocalQueues that lead to a worker, and their twins there."""
+    names = facts.objects.names_on(worker)
+    pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker))
+    return [(here, there) for here, there in pairs if there.namespace]
+
+
+def _queues_here(facts: Facts, worker: str) -> list[ObjectKey]:
     return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
 
 

@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Known, QueueFacts, ResourceRequest
-from multikueue.core.dispatchers.scored.job_annotations import Narrowing
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing, flavors
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.room import placed, unknown
 from multikueue.core.dispatchers.scored.state import QueueRefusal
@@ -43,6 +43,8 @@ class FilteredWorkload:
     narrowing: Narrowing
     company: ClusterName | None
     refused: tuple[QueueRefusal, ...]
+    flavors: frozenset[str] = frozenset()
+    """That the manager gave it."""
 
 
 def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
@@ -57,6 +59,9 @@ def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reas
     excluded = wanted.narrowing.excludes(worker.name, worker.labels, worker.annotations, wanted.company)
     if excluded is not None:
         return excluded
+    theirs = flavors(worker.annotations)
+    if theirs is not None and not wanted.flavors <= theirs:
+        return Reason(Why.OTHER_FLAVOR)
     queue = worker.queue
     if queue is None:
         return None

@@ -27,6 +27,8 @@ TOLERATIONS: Final = "multikueue.dev/tolerations"
 """`spot=true,arm`: taints that do not keep the job away; a key alone tolerates all of its values."""
 TAINTS: Final = "multikueue.dev/taints"
 """On a MultiKueueCluster: `spot=true:NoDispatch,arm:NoDispatch`."""
+FLAVORS: Final = "multikueue.dev/flavors"
+"""On a MultiKueueCluster: `oslo,oslo-spot`, flavors of the manager. Only jobs that got none but these go there."""
 
 _KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _VALUE: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
@@ -116,6 +118,12 @@ def taints(annotations: Labels) -> tuple[tuple[str, str], ...]:
     parts = [part.strip() for part in annotations.get(TAINTS, "").split(",") if part.strip()]
     found = [(part, _TAINT.fullmatch(part)) for part in parts]
     return tuple((one["key"], one["value"] or "") if one else (part[:100], "unreadable") for part, one in found)
+
+
+def flavors(annotations: Labels) -> frozenset[str] | None:
+    """The manager's flavors that stand for a worker; None: all do."""
+    told = annotations.get(FLAVORS)
+    return None if told is None else frozenset(part.strip() for part in told.split(",") if part.strip())
 
 
 def _names(text: str | None, unreadable: list[str]) -> frozenset[str] | None:

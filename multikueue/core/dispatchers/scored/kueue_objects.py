@@ -123,6 +123,11 @@ def usage(workload: Json) -> dict[Flavored, int]:
     return used
 
 
+def flavors(workload: Json) -> frozenset[str]:
+    """The flavors of its admission."""
+    return frozenset(flavor for flavor, _ in usage(workload))
+
+
 def queued_at(workload: Json) -> datetime | None:
     """Kueue's queue timestamp: the last eviction by a check, else its creation."""
     evicted = condition(workload, "Evicted") or {}

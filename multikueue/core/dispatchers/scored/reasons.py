@@ -28,6 +28,7 @@ class Why(StrEnum):
     NOT_SELECTED = "NotSelected"
     NOT_TOLERATED = "NotTolerated"
     NOT_TOGETHER = "NotTogether"
+    OTHER_FLAVOR = "OtherFlavor"
     NEVER_FITS = "NeverFits"
     REFUSED = "Refused"
     FAILED_BEFORE = "FailedBefore"
@@ -64,6 +65,7 @@ _WORDS = {
     Why.NOT_SELECTED: "the job does not select it",
     Why.NOT_TOLERATED: "the job does not tolerate its taints",
     Why.NOT_TOGETHER: "the job belongs to another that is elsewhere",
+    Why.OTHER_FLAVOR: "the manager gave the job a flavor of other workers",
     Why.NEVER_FITS: "no flavor there could ever hold the job",
     Why.REFUSED: "its Kueue refused the job",
     Why.FAILED_BEFORE: "the job failed there, and others have not been tried",

@@ -56,6 +56,7 @@ class Scored:
         if given_up is not None:
             return Nomination(candidates.kept, give_up=given_up)
         said = State.parse(candidates.message)
+        candidates = _begun(candidates, said)
         state = _state(workload, candidates, said, now)
         state = attrs.evolve(state, refused=_refused(candidates, state, now))
         seen = view(workload, candidates, profile, state, now)
@@ -71,7 +72,7 @@ class Scored:
         return Nomination(
             names,
             look_again=min(again, default=None),
-            message=candidates.message if after == said else after.describe("" if names else summary(why)),
+            message=candidates.message if after == said or _too_early(said, names, why) else _told(after, names, why),
             problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
             claim=claim(workload, candidates, seen, names),
             reasons=why,
@@ -157,6 +158,26 @@ def _try_preemption(
         return Choice((), asked, state.round, (state.since + wait - now).total_seconds())
     fresh = [name for name in group if name not in asked]
     return Choice((fresh or group)[:1], asked if fresh else (), state.round)
+
+
+def _told(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> str:
+    return after.describe("" if names else summary(why))
+
+
+def _too_early(said: State | None, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> bool:
+    """Whether there is nothing to say yet: what is said of a hold stays as long as it lasts."""
+    return said is None and not names and any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
+
+
+def _begun(candidates: Candidates, said: State | None) -> Candidates:
+    """With the offers that were begun and could not be written: their copies are there. Else another worker might be
+    chosen, and what the first one has admitted would be in vain."""
+    taken_back = said.asked if said is not None else ()
+    begun = [worker.name for worker in candidates.workers if worker.has_copy and worker.name not in taken_back]
+    if candidates.nominated or not begun:
+        return candidates
+    workers = tuple(attrs.evolve(one, nominated=one.name in begun) for one in candidates.workers)
+    return attrs.evolve(candidates, workers=workers, nominated=tuple(begun))
 
 
 def _state(workload: Json, candidates: Candidates, said: State | None, now: datetime) -> State:

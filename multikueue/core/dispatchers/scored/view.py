@@ -50,7 +50,9 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
     job, history = candidates.job, placements(workload)
     narrowing = read({**job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
-    wanted = FilteredWorkload(job.request, priority, narrowing, job.company, state.refused)
+    wanted = FilteredWorkload(
+        job.request, priority, narrowing, job.company, state.refused, kueue_objects.flavors(workload)
+    )
     obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
     failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
     reasons = {name: why for name, why in obstacles.items() if why is not None}

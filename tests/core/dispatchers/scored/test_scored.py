@@ -24,7 +24,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.job_annotations import NAMES, PREFERENCE
+from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -54,6 +54,7 @@ class Pending:
     workers: dict[str, Candidate]
     profile: Profile = attrs.field(factory=Profile)
     gpus: int = 4
+    flavors: tuple[str, ...] = ()
     annotations: dict[str, str] = attrs.field(factory=dict)
     priority: int = 0
     retries: int = 0
@@ -68,6 +69,8 @@ class Pending:
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()
         made["spec"]["priority"] = self.priority
+        given = [{"name": name, "flavors": {"gpu": name}, "resourceUsage": {"gpu": 1}} for name in self.flavors]
+        made["status"]["admission"]["podSetAssignments"] = given
         made["metadata"].setdefault("annotations", {}).update(self.annotations)
         made["status"]["admissionChecks"][0]["retryCount"] = self.retries
         answer = Scored({"default": self.profile}).nominate(
@@ -105,6 +108,16 @@ def test_the_same_state_is_written_once() -> None:
         waiting.change("w2", queue=queue(6))
 
     assert waiting.writes == 1
+
+
+def test_an_offer_that_was_begun_and_not_written_is_kept_unless_it_was_taken_back() -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(6)})
+    waiting.change("w2", has_copy=True)
+    assert waiting.ask().names == ("w2",)
+
+    waiting.message = "The workload is held since 2026-11-21T12:00:00.000Z, round 1, asked before: [w2]"
+    waiting.names = ()
+    assert waiting.ask().names == ("w1",)
 
 
 def test_after_a_while_the_next_one_with_room_is_asked_and_the_first_again_for_longer() -> None:
@@ -173,6 +186,28 @@ def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> 
     waiting.change("w1", **changes)
 
     assert why(waiting.ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(
+    ("given", "theirs", "goes"),
+    [
+        (("oslo",), "oslo,oslo-spot", True),
+        (("oslo", "oslo-spot"), "oslo, oslo-spot", True),
+        (("bergen",), "oslo", False),
+        (("oslo", "bergen"), "oslo", False),
+        (("bergen",), None, True),
+        (("oslo",), "", False),
+    ],
+)
+def test_a_worker_that_names_the_managers_flavors_gets_only_what_got_these(
+    given: tuple[str, ...], theirs: str | None, goes: bool
+) -> None:
+    annotations = {} if theirs is None else {FLAVORS: theirs}
+    waiting = pending({"w1": queue(8)}, flavors=given)
+    waiting.change("w1", annotations=annotations)
+    answer = waiting.ask()
+    assert answer.names == (("w1",) if goes else ())
+    assert why(answer) == ({} if goes else {"w1": Why.OTHER_FLAVOR})
 
 
 def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:

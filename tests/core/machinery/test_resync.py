@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from multikueue.core.machinery.resync import PERIOD, has_turn, runs_on
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.resync import PERIOD, has_turn, runs_on
 
 
 def runs(cluster: str | None = "worker1", *conditions: str, **metadata: Any) -> Json:

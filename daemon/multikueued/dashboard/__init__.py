@@ -1,0 +1,1 @@
+"""`multikueue dashboard`: a page on a local port, for whoever runs it."""

@@ -1,0 +1,16 @@
+// The line above the view: what does not work just now.
+import { ApiError } from "./api.js";
+import { t } from "./texts.js";
+
+/** What an error says to people. */
+export function told(error) {
+  if (!(error instanceof ApiError)) throw error;
+  if (error.code === 0) return t("gone");
+  if (error.code === 401) return t("token");
+  return error.code === 403 ? t("forbidden", error.message) : t("failed", error.message);
+}
+
+/** A line above the view; empty: none. */
+export function notice(text) {
+  document.getElementById("notice").textContent = text;
+}

@@ -1,0 +1,18 @@
+export default {
+  "fleet": "Fleet", "jobs": "Jobs", "job": "Job", "skip": "Skip to content", "language": "中文",
+  "reading": "Reading …", "unknown": "unknown", "all": "all", "none": "No job matches.",
+  "gone": "The API does not answer. The page goes on as soon as it does.",
+  "token": "The token is not valid: open the address that multikueue dashboard printed.",
+  "forbidden": "You may not read this: {}", "failed": "This does not work just now: {}",
+  "fleet.forbidden": "You may not see the fleet. Your own jobs are in the other view.",
+  "no.job": "There is no such job any more.",
+  "workers": "Workers ({})", "queues": "Queues ({})", "moves": "Moves ({})",
+  "worker": "Worker", "health": "Health", "use": "Use", "backlog": "Backlog", "backlog.of": "{} (ours / others')", "read": "Figures read",
+  "cost": "Cost", "cordoned": "cordoned", "reachable": "reachable", "unreachable": "out of reach",
+  "queue": "Queue", "waiting": "Waiting", "running": "Running", "oldest": "Oldest waits since", "throughput": "Ended in the last hour",
+  "from": "From", "to": "To", "when": "When", "reason": "Reason", "namespace": "Namespace", "filter": "Filter", "state": "State",
+  "since": "Since", "count": "{} jobs", "previous": "Previous", "next": "Next",
+  "ago": "{} ago", "ahead": "in {}", "place": "Place: {}", "then": "What happens next", "line": "Time line", "answers": "What the workers say",
+  "events": "Events", "type": "Type", "message": "Message", "logs": "Logs", "logs.show": "Show logs",
+  "created": "Submitted", "placed": "Given to {}", "left": "Taken from {}",
+};

@@ -1,0 +1,152 @@
+"""Checks of what the scored dispatcher holds by: one large queue on each worker, for queues that share them here."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, SCORED, Hold, Profile
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.quantities import thousandths, written
+from multikueued.doctor.facts import Facts, KueueFacts
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.run.dispatcher import dispatcher_name
+from multikueued.workers.move_targets import WorkerQueues
+
+on_worker = partial(check, side="worker")
+
+
+@check(
+    "hold-blocks-admission",
+    Severity.ERROR,
+    "a held job has quota and no ready pods, so Kueue gives nobody else any until it runs",
+    "set waitForPodsReady.blockAdmission: false in Kueue's Configuration, or hold: never in the profile",
+)
+def hold_blocks_admission(facts: Facts) -> Iterator[Spot]:
+    """The dispatcher holds jobs, and the manager's Kueue waits for the pods of each (`blockAdmission`)."""
+    if blocks_admission(facts.kueue):
+        for name in sorted(one for one in facts.objects.our_checks if _holds(facts, one)):
+            yield Spot(f"AdmissionCheck {name}", "its jobs are held, and Kueue has waitForPodsReady.blockAdmission")
+
+
+@on_worker(
+    "pool-spoiled",
+    Severity.WARNING,
+    "the manager's quotas decide who runs there, and this decides as well",
+    "docs/fair-share.md says what such a queue looks like",
+)
+def spoiled(facts: Facts) -> Iterator[Spot]:
+    """Several ClusterQueues here share one ClusterQueue of a worker, and something there decides beside the manager."""
+    for worker in facts.workers.values():
+        for pool, ours in sorted(_pools(facts, worker.name, worker.queues).items()):
+            found = list(_flaws(pool, ours, worker.queues)) if worker.queues is not None else []
+            if found:
+                yield Spot(f"{worker.name}, ClusterQueue {pool}", "; ".join(found))
+
+
+@on_worker(
+    "pools-too-small",
+    Severity.WARNING,
+    "a tenant that is entitled to it is held, though its quota is not used up",
+    "lower nominalQuota on the manager to what the workers have, or raise theirs",
+)
+def too_small(facts: Facts) -> Iterator[Spot]:
+    """The ClusterQueues that share the workers' are entitled to more than these have together."""
+    for name in sorted(facts.objects.our_checks):
+        seen = {worker: facts.workers.get(worker) for worker in facts.objects.workers_of(name)}
+        queues = {worker: one.queues for worker, one in seen.items() if one is not None and one.queues is not None}
+        pools = {worker: _pools(facts, worker, one, name) for worker, one in queues.items()}
+        if not seen or len(queues) < len(seen) or not all(pools.values()):
+            continue
+        there: Counter[str] = Counter()
+        for worker, one in queues.items():
+            for pool in pools[worker]:
+                there.update(_nominal(one.cluster.get(pool) or {}))
+        sharing = {queue for found in pools.values() for ours in found.values() for queue in ours.values()}
+        here: Counter[str] = Counter()
+        for queue in sharing:
+            here.update(_nominal(facts.objects.queues_by_name.get(queue) or {}))
+        short = [one for one in sorted(here) if one in there and here[one] > there[one]]
+        if short:
+            told = ", ".join(f"{written(one, here[one])} {one} of {written(one, there[one])}" for one in short)
+            yield Spot(f"AdmissionCheck {name}", f"its queues {', '.join(sorted(sharing))} are entitled to {told}")
+
+
+def blocks_admission(kueue: KueueFacts) -> bool:
+    """Whether Kueue admits nobody while the pods of somebody are not ready; not if that cannot be read.
+
+    Without a word v1beta1 does so once waitForPodsReady is enabled, and v1beta2 does not.
+    """
+    settings = dig(kueue.configuration or {}, "waitForPodsReady") or {}
+    told = settings.get("blockAdmission")
+    if str((kueue.configuration or {}).get("apiVersion")).endswith("/v1beta1"):
+        return settings.get("enable") is True and told is not False
+    return told is True
+
+
+def _holds(facts: Facts, check_name: str) -> bool:
+    """Whether the dispatcher holds jobs of a check while no worker has room."""
+    if dispatcher_name(facts.settings) != SCORED:
+        return False
+    named = annotations_of(facts.objects.config_of(check_name) or {}).get(PROFILE_ANNOTATION) or "default"
+    profiles: Mapping[str, Profile] = facts.settings.dispatcher.profiles or {}
+    return profiles.get(named, Profile()).hold is Hold.AUTO
+
+
+def _pools(
+    facts: Facts, worker: str, queues: WorkerQueues | None, check_name: str = ""
+) -> dict[str, dict[ObjectKey, str]]:
+    """The ClusterQueues of a worker that several here lead to: its LocalQueues of each, with the ClusterQueue here."""
+    found: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
+    names = facts.objects.names_on(worker)
+    for local, name in facts.queues_with_check():
+        key = names.local_queue(local)
+        if queues is None or key not in queues.local or worker not in facts.objects.workers_of(name):
+            continue
+        if _holds(facts, name) and check_name in ("", name):
+            here = str(dig(facts.objects.local_queues_by_key[local], "spec", "clusterQueue") or "")
+            found[queues.local[key]][key] = here
+    return {pool: ours for pool, ours in found.items() if len(set(ours.values())) > 1}
+
+
+def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: WorkerQueues) -> Iterator[str]:
+    """What spoils a pool."""
+    queue = queues.cluster.get(pool) or {}
+    spec: Json = queue.get("spec") or {}
+    if dig(spec, "admissionChecksStrategy", "admissionChecks") or spec.get("admissionChecks"):
+        yield "it has admission checks of its own, so its jobs are offered to several workers at once"
+    cohort = _cohort(queue)
+    if beside := sorted(name for name, one in queues.cluster.items() if name != pool and cohort == _cohort(one) != ""):
+        yield f"it shares cohort {cohort} with {', '.join(beside)}"
+    elif cohort:
+        yield f"it is in cohort {cohort}"
+    preempts = {name: how for name, how in (spec.get("preemption") or {}).items() if _preempts(how)}
+    if preempts:
+        yield f"it preempts by itself: {', '.join(sorted(preempts))}"
+    for group in spec.get("resourceGroups") or []:
+        flavors = [str(one.get("name")) for one in group.get("flavors") or []]
+        if len(flavors) > 1:
+            yield f"a job must fit one of its flavors {', '.join(flavors)}, and the manager counts them together"
+    if strange := sorted(str(key) for key, target in queues.local.items() if target == pool and key not in ours):
+        yield f"other LocalQueues lead to it: {', '.join(strange)}"
+
+
+def _cohort(queue: Json) -> str:
+    return str(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort") or "")
+
+
+def _preempts(how: object) -> bool:
+    policy = how.get("policy") if isinstance(how, Mapping) else how
+    return policy not in (None, "Never")
+
+
+def _nominal(queue: Json) -> Counter[str]:
+    """A queue's own quota by resource, over all flavors, in thousandths."""
+    found: Counter[str] = Counter()
+    for group in dig(queue, "spec", "resourceGroups") or []:
+        for flavor in group.get("flavors") or []:
+            for entry in flavor.get("resources") or []:
+                found[entry["name"]] += thousandths(entry.get("nominalQuota") or 0)
+    return found

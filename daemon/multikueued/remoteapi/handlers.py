@@ -1,0 +1,284 @@
+"""Answers GETs of the API: lists, objects, watches. Whoever serves says who asks, and what they may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+import anyio
+import attrs
+import orjson
+import structlog
+from aiohttp import web
+
+from multikueue.core.model.kinds import EVENT
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import ApiError
+from multikueue.protocols import Reader
+from multikueued.commands.exits import NOT_REACHABLE, CommandError
+from multikueued.commands.manager_lists import events_of
+from multikueued.commands.structured import plain
+from multikueued.logserver.access import RefusedError, Slots
+from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
+from multikueued.logserver.resolving import told_of_worker
+from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
+from multikueued.remote.pods import PodList, in_order, pod_report
+from multikueued.remoteapi.job_query import as_table, continue_token, continued, number_in, wanted_jobs
+from multikueued.remoteapi.job_watch import job_events
+from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
+from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Seen, explain
+
+BASE: Final = f"/apis/{GROUP}/{VERSION}"
+ASKED_AGAIN: Final = 60.0
+"""Seconds after which it is asked again whether a user may watch."""
+LONGEST: Final = 3600.0
+"""Seconds of a watch."""
+
+log = structlog.get_logger(__name__)
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Rights(Protocol):
+    """Who asks, and what they may."""
+
+    def user(self, request: web.Request) -> str:
+        """The name of who asks.
+
+        Raises:
+            RefusedError: nobody vouches for one.
+        """
+        ...
+
+    async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
+        """
+        Raises:
+            RefusedError: who asks may not, or nobody says.
+        """
+        ...
+
+    async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
+        """Those of the known ones in which who asks may list jobs."""
+        ...
+
+
+@attrs.define(eq=False)
+class JobHandlers:
+    """Answers for jobs and the fleet, from a view of the manager."""
+
+    view: ManagerView
+    reader: Reader
+    """Of the manager, for events."""
+    rights: Rights
+    lists: Slots
+    watches: Slots
+    locate: Callable[[Json], JobLocator]
+    """By the Workload: says where a job is, and reaches its worker."""
+    daemon_namespace: str
+
+    def add_to(self, application: web.Application) -> None:
+        """Add the routes."""
+        jobs = f"{BASE}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
+        routes: dict[str, Handler] = {
+            f"{BASE}/{REMOTE_JOB.plural}": self.all_jobs,
+            jobs: self.all_jobs,
+            f"{jobs}/{{name}}": self.job,
+            f"{jobs}/{{name}}/explain": self.explained,
+            f"{jobs}/{{name}}/events": self.events,
+            f"{jobs}/{{name}}/pods": self.pods,
+            f"{BASE}/fleet": self.fleet,
+            f"{BASE}/remotenamespaces": self.namespaces,
+        }
+        for path, handler in routes.items():
+            application.router.add_get(path, self.answering(handler), allow_head=False)
+
+    def answering(self, handler: Handler) -> Handler:
+        """A handler whose refusals are answered as API servers do."""
+
+        async def answer(request: web.Request) -> web.StreamResponse:
+            began, code, why = anyio.current_time(), 499, "the request was given up"
+            try:
+                if not self.view.synced:
+                    raise RefusedError(503, self.view.why_not_synced or "the manager has not been read yet", 2)
+                response = await handler(request)
+                code, why = response.status, ""
+                return response
+            except RefusedError as error:
+                code, why = error.code, str(error)
+                return _refusal(error, request)
+            except Exception as error:  # a bug: the traceback goes to the log only
+                log.error("internal error", exc_info=error)
+                code, why = 500, "this server has failed: ask an operator"
+                return _refusal(RefusedError(code, why), request)
+            finally:
+                self._audit(request, code, why, anyio.current_time() - began)
+
+        return answer
+
+    def _audit(self, request: web.Request, code: int, why: str, seconds: float) -> None:
+        try:
+            user = self.rights.user(request)
+        except RefusedError:
+            return  # strangers have no lines: anybody can send their requests
+        watch = "watch" in request.query
+        log.info("api read", user=user, path=request.path, watch=watch, code=code, seconds=round(seconds, 3), why=why)
+
+    async def all_jobs(self, request: web.Request) -> web.StreamResponse:
+        """List or watch jobs, of one namespace or of all."""
+        watch = request.query.get("watch", "false").lower() in ("true", "1")
+        namespace = request.match_info.get("namespace", "")
+        wanted = wanted_jobs(request, namespace)
+        await self.rights.check(request, "watch" if watch else "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+        if watch:
+            return await self._watch(request, namespace, wanted)
+        with self.lists.of_user(self.rights.user(request)):
+            return self._list(request, wanted)
+
+    def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
+        version, after = self.view.version, ("", "")
+        if request.query.get("continue"):
+            version, after = continued(request.query["continue"])
+            if version < self.view.begin:
+                raise RefusedError(410, "the list has changed too much since: begin again")
+        limit = number_in(request, "limit") or math.inf
+        keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
+        shown = keys if len(keys) <= limit else keys[: int(limit)]
+        items = [self.view.jobs[key] for key in shown]
+        more = continue_token(version, shown[-1]) if len(shown) < len(keys) else ""
+        if as_table(request):
+            return _json(table(items, str(version), more))
+        metadata = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
+
+    async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
+        began = request.query.get("resourceVersion", "")
+        initial = request.query.get("sendInitialEvents") == "true"
+        version = int(began) if began.isdecimal() and began != "0" and not initial else None
+        if version is not None and version < self.view.begin:
+            raise RefusedError(410, f"the version {version} is too old: list again")
+        in_table, seconds = as_table(request), min(LONGEST, number_in(request, "timeoutSeconds") or LONGEST)
+        user = self.rights.user(request)
+        with self.watches.of_user(user), self.watches.in_namespace(namespace):
+            response = web.StreamResponse(headers={"Cache-Control": "no-store"})
+            response.content_type = "application/json"
+            await response.prepare(request)
+            with anyio.move_on_after(seconds):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
+                    async for kind, job in job_events(self.view, version, wanted, initial=initial):
+                        shown = table([job], job["metadata"]["resourceVersion"]) if in_table and kind in _JOBS else job
+                        try:
+                            await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
+                        except ConnectionError:  # the reader is gone
+                            break
+                    tasks.cancel_scope.cancel()
+            return response
+
+    async def _while_permitted(self, request: web.Request, namespace: str, watch: anyio.CancelScope) -> None:
+        while True:
+            await anyio.sleep(ASKED_AGAIN)
+            try:
+                await self.rights.check(request, "watch", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+            except RefusedError as error:
+                if error.code == 403:
+                    watch.cancel()
+
+    async def job(self, request: web.Request) -> web.StreamResponse:
+        """One job."""
+        one = (await self._one(request))[1]
+        return _json(table([one], one["metadata"]["resourceVersion"]) if as_table(request) else one)
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        """The events of a job and its Workload, in the order of time."""
+        key, _ = await self._one(request, "events")
+        found, why = await self._events_of(request, key)
+        if why:
+            raise RefusedError(503, why, 5)
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
+
+    async def pods(self, request: web.Request) -> web.StreamResponse:
+        """The pods of a job on the worker that has it."""
+        key, _ = await self._one(request, "pods")
+        workload = self.view.workload_of(key)
+        assert workload is not None, "a job is made of one"
+        with self.lists.of_user(self.rights.user(request)):
+            try:
+                found = await _pods(self.locate(workload))
+            except CommandError as error:
+                raise RefusedError(503, str(error), 5) from error
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(found)})
+
+    async def explained(self, request: web.Request) -> web.StreamResponse:
+        """Why a job is where it is, as `multikueue explain -o json` says it."""
+        key, _ = await self._one(request, "explain")
+        workload = self.view.workload_of(key)
+        assert workload is not None, "a job is made of one"
+        events, why = await self._events_of(request, key)
+        unread = (why,) if why else ()
+        seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
+
+    async def _one(self, request: web.Request, part: str = "") -> tuple[ObjectKey, Json]:
+        key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
+        await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
+        found = self.view.jobs.get(key)
+        if found is None:
+            raise RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
+        return key, found
+
+    async def _events_of(self, request: web.Request, key: ObjectKey) -> tuple[tuple[EventReport, ...], str]:
+        workload = self.view.workload_of(key)
+        with self.lists.of_user(self.rights.user(request)):
+            try:
+                return await events_of(self.reader, [workload] if workload is not None else []), ""
+            except ApiError:
+                return (), f"events cannot be read: this server may not list {EVENT}, or got no answer"
+
+    async def fleet(self, request: web.Request) -> web.StreamResponse:
+        """The workers, the queues and the moves."""
+        await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
+        return _json(fleet(self.view.objects, self.view.now()))
+
+    async def namespaces(self, request: web.Request) -> web.StreamResponse:
+        """The namespaces with jobs that who asks may list."""
+        await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
+        known = sorted({key.namespace for key in self.view.jobs})
+        items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, known)]
+        metadata = {"resourceVersion": str(self.view.version)}
+        return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
+
+
+async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
+    """
+    Raises:
+        CommandError: the worker cannot be asked; in words for users.
+    """
+    try:
+        sought = await locator.look()
+    except ApiError as error:
+        raise CommandError(locator.told(error), NOT_REACHABLE) from error
+    if isinstance(sought, UnplacedJob):
+        return sought
+    async with locator.client(sought.worker) as client:
+        try:
+            found = await WorkerPods(client, sought).now()
+        except ApiError as error:
+            raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error
+    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+
+
+_JOBS: Final = ("ADDED", "MODIFIED", "DELETED")
+
+
+def _refusal(error: RefusedError, request: web.Request) -> web.Response:
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
+    return _json(body, error.code, headers)
+
+
+def _json(body: Json, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(status=code, body=orjson.dumps(body), content_type="application/json", headers=headers)

@@ -1,0 +1,72 @@
+"""What a request for jobs asks for: selectors, pages, the form of the answer."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable
+from typing import Final
+
+from aiohttp import web
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueued.logserver.access import RefusedError
+
+AS_TABLE: Final = "as=Table"
+_SELECTOR: Final = "metadata.name="
+
+
+def wanted_jobs(request: web.Request, namespace: str) -> Callable[[Json], bool]:
+    """Which jobs are asked for.
+
+    Raises:
+        RefusedError: a selector that is not served.
+    """
+    if request.query.get("labelSelector"):
+        raise RefusedError(400, "jobs have no labels here: labelSelector is not served")
+    selector = request.query.get("fieldSelector", "")
+    if selector and not selector.startswith(_SELECTOR):
+        raise RefusedError(400, f"of fieldSelector only {_SELECTOR}NAME is served")
+    name = selector.removeprefix(_SELECTOR)
+
+    def wanted(job: Json) -> bool:
+        metadata = job["metadata"]
+        return namespace in ("", metadata["namespace"]) and name in ("", metadata["name"])
+
+    return wanted
+
+
+def as_table(request: web.Request) -> bool:
+    """Whether kubectl wants to print it."""
+    return AS_TABLE in request.headers.get("Accept", "").replace(" ", "")
+
+
+def number_in(request: web.Request, name: str) -> int:
+    """A number of the query; 0 if it is not there.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    text = request.query.get(name, "")
+    if text and (not text.isdecimal() or len(text) > 9):
+        raise RefusedError(400, f"{name}: {text[:20]!r} is no number")
+    return int(text or 0)
+
+
+def continue_token(version: int, last: ObjectKey) -> str:
+    """Where the next page begins, and the version of the list."""
+    return base64.urlsafe_b64encode(json.dumps([version, last.namespace, last.name]).encode()).decode()
+
+
+def continued(token: str) -> tuple[int, tuple[str, str]]:
+    """The version of the list, and the namespace and name behind which the page begins.
+
+    Raises:
+        RefusedError: it is no token of ours.
+    """
+    try:
+        version, namespace, name = json.loads(base64.urlsafe_b64decode(token.encode()))
+        return int(version), (str(namespace), str(name))
+    except (ValueError, TypeError, binascii.Error) as error:
+        raise RefusedError(400, "continue: this is no token of ours") from error

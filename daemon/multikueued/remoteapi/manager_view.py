@@ -1,0 +1,273 @@
+"""The manager as the API reads it: slim informers of its own, and the jobs that they make."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from functools import partial
+from typing import Final, Self
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    CONFIG_MAP,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    WORKLOAD,
+)
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.writers import drop_managed_fields
+from multikueue.errors import ApiError
+from multikueue.kube.informer import Informer
+from multikueue.kube.informer_start import start_informers
+from multikueue.kube.reflector import ListerWatcher
+from multikueued.doctor.published import NAME as FINDINGS
+from multikueued.remoteapi.objects import api_name, one_for_each_job, remote_job
+from multikueued.reports.objects import ManagerObjects
+
+WINDOW: Final = 8192
+"""Changes that a watch can begin behind; before them it lists again."""
+FINDINGS_AGAIN: Final = 30.0
+"""Seconds between two looks at what the daemon publishes."""
+BREATH: Final = 50
+"""Jobs that are made anew before others run."""
+
+
+@attrs.frozen
+class Change:
+    """A job that is there, has changed, or is gone."""
+
+    version: int
+    """The manager's resourceVersion of the event that changed it."""
+    type: str
+    """`ADDED`, `MODIFIED` or `DELETED`."""
+    job: Json
+
+
+@attrs.define(eq=False)
+class ManagerView:
+    """Implements what the handlers read. `run` keeps it."""
+
+    client: ListerWatcher
+    informers: dict[str, Informer]
+    now: Callable[[], datetime]
+    findings_namespace: str
+    """Where the daemon publishes what it sees of workers; empty: that is not read."""
+    findings: Json | None = attrs.field(default=None, init=False)
+    jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    """By namespace and API name."""
+    changes: deque[Change] = attrs.field(factory=lambda: deque(maxlen=WINDOW), init=False)
+    dropped: int = attrs.field(default=0, init=False)
+    """How many changes are not in the window any more."""
+    begin: int = attrs.field(default=0, init=False)
+    """What is older than this version is not known."""
+    changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    synced: bool = attrs.field(default=False, init=False)
+    _due: dict[ObjectKey, None] = attrs.field(factory=dict, init=False)
+    """Jobs that are to be made anew, in turn."""
+    _due_now: anyio.Event = attrs.field(factory=anyio.Event, init=False)
+    _by_job: dict[ObjectKey, set[ObjectKey]] = attrs.field(factory=dict, init=False)
+    """The Workloads of each job."""
+    _latest: int = attrs.field(default=0, init=False)
+
+    @classmethod
+    def over(
+        cls, client: ListerWatcher, now: Callable[[], datetime], *, namespace: str = "", findings: str = ""
+    ) -> Self:
+        """A view of the manager behind a client.
+
+        Args:
+            client: of the manager.
+            now: the wall clock.
+            namespace: of jobs; empty: all.
+            findings: the namespace of what the daemon publishes of workers; empty: it is not read.
+        """
+        informer = partial(Informer, client)
+        found = {
+            "workloads": informer(
+                WORKLOAD, namespace=namespace, transform=_slim, flaw=workload_flaw, keeps_unreadable=True
+            ),
+            "checks": informer(ADMISSION_CHECK),
+            "configs": informer(MULTIKUEUE_CONFIG),
+            "clusters": informer(MULTIKUEUE_CLUSTER),
+            "cluster_queues": informer(CLUSTER_QUEUE),
+            "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=_without_status),
+        }
+        view = cls(client, found, now, findings)
+        found["workloads"].subscribe(view._workload_changed)
+        for name in _LISTS:
+            found[name].subscribe(partial(view._other_changed, name))
+        return view
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Keep the view; ready once all can be read."""
+        async with anyio.create_task_group() as tasks:
+            if self.findings_namespace:
+                tasks.start_soon(self._read_findings)
+            await start_informers([*self.informers.values()], tasks)
+            self.begin = self._latest = max(map(_version_of, self.informers.values()))
+            self._due.clear()
+            for key, workload in one_for_each_job(self._dispatched()).items():
+                self.jobs[key] = remote_job(workload, self.context, resource_version(workload), self.now())
+            self.synced = True
+            task_status.started()
+            while True:
+                await self._due_now.wait()
+                self._due_now = anyio.Event()
+                await self._make_due()
+
+    async def _read_findings(self) -> None:
+        """Again and again, by name: it may be one that the reader may read alone."""
+        while True:
+            with contextlib.suppress(ApiError):
+                self.findings = await self.client.get(CONFIG_MAP, ObjectKey(self.findings_namespace, FINDINGS))
+            await anyio.sleep(FINDINGS_AGAIN)
+
+    @property
+    def why_not_synced(self) -> str:
+        """Which kind the manager does not give, and why; empty: none yet."""
+        failing = (one for one in self.informers.values() if one.status.last_error and not one.status.synced)
+        return next((f"{one.resource} cannot be read on the manager" for one in failing), "")
+
+    @property
+    def version(self) -> int:
+        """The newest version that lists have."""
+        return self._latest
+
+    @property
+    def context(self) -> ManagerObjects:
+        """What a job is made of beside its Workload."""
+        return self._objects(())
+
+    @property
+    def objects(self) -> ManagerObjects:
+        """All that reports are made of."""
+        return self._objects(tuple(self.informers["workloads"].values()))
+
+    def workload_of(self, key: ObjectKey) -> Json | None:
+        """The Workload that counts of a job's."""
+        found = [
+            one for name in self._by_job.get(key, ()) if (one := self.informers["workloads"].get(name)) is not None
+        ]
+        return one_for_each_job(found).get(key)
+
+    def _objects(self, found: tuple[Json, ...]) -> ManagerObjects:
+        checks, configs, clusters, cluster_queues, local_queues = (
+            tuple(self.informers[name].values()) for name in _LISTS
+        )
+        return ManagerObjects(found, checks, configs, clusters, cluster_queues, local_queues, findings=self.findings)
+
+    def _dispatched(self) -> Iterator[Json]:
+        context = self.context
+        for workload in self.informers["workloads"].values():
+            if context.check_of(workload) or context.queue_check(workload):
+                yield workload
+
+    def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        self._seen("workloads", new)
+        for before, there in ((old, False), (new, True)):
+            if before is not None:
+                job = ObjectKey(key.namespace, api_name(before))
+                names = self._by_job.setdefault(job, set())
+                (names.add if there else names.discard)(key)
+                if not names:
+                    del self._by_job[job]
+                self._make(job)
+
+    def _other_changed(self, name: str, key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        self._seen(name, new)
+        if name == "cluster_queues" and _checks_of(old) == _checks_of(new):
+            return  # its figures change with each job
+        for job in list(self._by_job) if name != "clusters" else self._jobs_at(key.name):
+            self._make(job)
+
+    def _jobs_at(self, worker: str) -> list[ObjectKey]:
+        found = self.informers["workloads"].values()
+        at = [one for one in found if worker in (workloads.cluster_name(one), *workloads.nominated(one))]
+        return [ObjectKey(ObjectKey.of(one).namespace, api_name(one)) for one in at]
+
+    def _seen(self, name: str, new: Json | None) -> None:
+        version = resource_version(new) if new is not None else self.informers[name].resource_version
+        self._latest = max(self._latest, _number(version))
+
+    def _make(self, job: ObjectKey) -> None:
+        self._due[job] = None
+        self._due_now.set()
+
+    async def _make_due(self) -> None:
+        while self._due:
+            context = self.context
+            for job in list(self._due)[:BREATH]:
+                del self._due[job]
+                self._made(job, context)
+            self.changed.set()
+            self.changed = anyio.Event()
+            await anyio.lowlevel.checkpoint()
+
+    def _made(self, job: ObjectKey, context: ManagerObjects) -> None:
+        known, workload = self.jobs.get(job), self.workload_of(job)
+        if workload is None or not (context.check_of(workload) or context.queue_check(workload)):
+            if known is not None:
+                del self.jobs[job]
+                self._note("DELETED", _at(known, self._latest))
+            return
+        new = remote_job(workload, context, str(self._latest), self.now())
+        if known is None or _without_version(known) != _without_version(new):
+            self.jobs[job] = new
+            self._note("ADDED" if known is None else "MODIFIED", new)
+
+    def _note(self, kind: str, job: Json) -> None:
+        if len(self.changes) == WINDOW:
+            self.begin, self.dropped = self.changes[0].version + 1, self.dropped + 1
+        self.changes.append(Change(self._latest, kind, job))
+
+
+_LISTS: Final = ("checks", "configs", "clusters", "cluster_queues", "local_queues")
+
+
+def _slim(workload: Json) -> Json:
+    """A Workload without its pods' templates: reports need none of them, and they are most of its size."""
+    slim = drop_managed_fields(workload)
+    pod_sets = dig(slim, "spec", "podSets")
+    if not isinstance(pod_sets, list):
+        return slim
+    kept = [{field: one[field] for field in ("name", "count") if field in one} for one in pod_sets]
+    return {**slim, "spec": {**slim["spec"], "podSets": kept}}
+
+
+def _without_status(obj: Json) -> Json | None:
+    return {field: value for field, value in obj.items() if field != "status"}
+
+
+def _checks_of(queue: Json | None) -> tuple[object, ...]:
+    spec = dig(queue, "spec") or {}
+    return (queue is None, spec.get("admissionChecks"), spec.get("admissionChecksStrategy"), spec.get("stopPolicy"))
+
+
+def _without_version(job: Json) -> Json:
+    metadata = {field: value for field, value in job["metadata"].items() if field != "resourceVersion"}
+    return {**job, "metadata": metadata}
+
+
+def _version_of(informer: Informer) -> int:
+    return _number(informer.resource_version)
+
+
+def _number(version: str) -> int:
+    """A resourceVersion as it is ordered; API servers write numbers (KEP-5504)."""
+    return int(version) if version.isdecimal() else 0
+
+
+def _at(job: Json, version: int) -> Json:
+    return {**job, "metadata": {**job["metadata"], "resourceVersion": str(version)}}

@@ -1,0 +1,204 @@
+"""Names on a worker that differ from the manager's: in which namespace copies are there, and in which LocalQueue.
+
+The MultiKueueCluster says how they are called there. Where a Workload's copies are is written on the Workload before
+the first one is made, and that holds from then on: what the MultiKueueCluster says later moves nothing. A copy notes
+the namespace and the queue that it comes from; its events are for the Workload of that namespace.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.labels import (
+    MAX_LABEL_VALUE,
+    NAMESPACE_ON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    ORIGIN_NAMESPACE_ANNOTATION,
+    QUEUES_ANNOTATION,
+)
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.outside_text import one_line
+from multikueue.core.model.workloads import cluster_name, is_live, is_replaced
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_QUEUE: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+MAX_NAME: Final = MAX_LABEL_VALUE
+"""Characters of a namespace's name."""
+
+
+@attrs.frozen
+class WorkerNames:
+    """What the annotations of a MultiKueueCluster say of names there."""
+
+    namespaces: Mapping[str, str] | None = None
+    """The namespace there by the one here; a `*` stands for the same text in both. None: they have the same names."""
+    queues: Mapping[str, str] = attrs.field(factory=dict)
+    """The LocalQueue there by the one here; others have the same name."""
+    flaw: str = ""
+    """Why they cannot be used; empty: they can."""
+
+    @classmethod
+    def of(cls, annotations: Mapping[str, str]) -> WorkerNames:
+        """What the MultiKueueCluster with these annotations says."""
+        return _read(annotations.get(NAMESPACES_ANNOTATION), annotations.get(QUEUES_ANNOTATION))
+
+    def namespace(self, namespace: str) -> str:
+        """The namespace there; empty if it has none, see `why_none`."""
+        if self.flaw:
+            return ""
+        image = namespace if self.namespaces is None else _image(self.namespaces, namespace)
+        return image if len(image) <= MAX_NAME else ""
+
+    def why_none(self, namespace: str) -> str:
+        """Why a namespace has none there; empty: it has one."""
+        if self.flaw or self.namespace(namespace):
+            return self.flaw
+        image = _image(self.namespaces or {}, namespace)
+        if image:
+            return f'namespace "{image}", which {NAMESPACES_ANNOTATION} gives it there, is longer than {MAX_NAME}'
+        return f'{NAMESPACES_ANNOTATION} gives namespace "{namespace}" none there'
+
+    def local_queue(self, key: ObjectKey) -> ObjectKey:
+        """The LocalQueue there of one here; in no namespace if that has none there."""
+        return ObjectKey(self.namespace(key.namespace), self.queues.get(key.name, key.name))
+
+
+def namespaces_on_workers(workload: Json) -> dict[str, str]:
+    """By worker, the namespace there that was chosen for a Workload's copies, if its name is not the Workload's own."""
+    noted = annotations_of(workload).get(NAMESPACE_ON_ANNOTATION)
+    return {} if noted is None else dict(_recorded(noted))
+
+
+def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> str:
+    """The namespace on a worker in which a Workload's copies are: one job is in one.
+
+    Args:
+        workload: the manager's.
+        worker: the name of the worker.
+        siblings: the other Workloads of its job.
+    """
+    # A slice may be replaced before it has got a copy, and says nothing then.
+    sharing = (one for one in siblings if cluster_name(one) == worker and may_run(one))
+    said = (namespaces_on_workers(one).get(worker) for one in (*sharing, workload))
+    return next(filter(None, said), ObjectKey.of(workload).namespace)
+
+
+def may_run(workload: Json) -> bool:
+    """Whether the job of a Workload may be where that is recorded: a slice that was replaced leaves it to the next."""
+    return is_live(workload) or is_replaced(workload)
+
+
+def origin_namespace(copy: Json) -> str:
+    """The manager's namespace that a copy says it comes from: its own if it says nothing."""
+    return annotations_of(copy).get(ORIGIN_NAMESPACE_ANNOTATION) or ObjectKey.of(copy).namespace
+
+
+def origin_key(copy: Json) -> ObjectKey:
+    """The manager's object that a copy says it was made of: names are the same on both sides."""
+    return ObjectKey(origin_namespace(copy), ObjectKey.of(copy).name)
+
+
+@functools.lru_cache(maxsize=1_024)
+def _recorded(noted: str) -> tuple[tuple[str, str], ...]:
+    try:
+        found = json.loads(noted)
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(found.items()) if _is_of_texts(found) and all(map(_NAME.fullmatch, found.values())) else ()
+
+
+@functools.lru_cache(maxsize=256)
+def _read(namespaces: str | None, queues: str | None) -> WorkerNames:
+    read: list[dict[str, str]] = []
+    rules = (NAMESPACES_ANNOTATION, namespaces, _flaws), (QUEUES_ANNOTATION, queues, _queue_flaws)
+    for annotation, text, flaws in rules:
+        try:
+            read.append({} if text is None else _texts(text))
+            flaw = next(flaws(read[-1]), "")
+        except ValueError as error:
+            flaw = str(error)
+        if flaw:
+            return WorkerNames(flaw=f"its annotation {annotation} cannot be used: {one_line(flaw)}")
+    return WorkerNames(None if namespaces is None else read[0], read[1])
+
+
+def _texts(annotation: str) -> dict[str, str]:
+    try:
+        found = json.loads(annotation, object_pairs_hook=_distinct)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    if not _is_of_texts(found):
+        raise ValueError('it must be an object of names, as {"team-a": "mk-team-a"}')
+    return dict(found)
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    if len(pairs) != len(dict(pairs)):
+        raise ValueError("a name stands in it twice")
+    return dict(pairs)
+
+
+def _is_of_texts(found: object) -> bool:
+    return isinstance(found, dict) and all(isinstance(value, str) for value in found.values())
+
+
+def _queue_flaws(queues: Mapping[str, str]) -> Iterator[str]:
+    for name in (*queues, *queues.values()):
+        if not _QUEUE.fullmatch(name):
+            yield f'"{name}" is no name'
+
+
+def _flaws(mapped: Mapping[str, str]) -> Iterator[str]:
+    """Why two namespaces could get one, or one none that a server takes."""
+    for name, image in mapped.items():
+        alike = name.count("*") == image.count("*") < 2
+        if not alike or not all(_NAME.fullmatch(one.replace("*", "x")) for one in (name, image)):
+            yield f'"{name}": "{image}" are not two names, nor two with one * each'
+        elif len(image) > MAX_NAME:
+            yield f'"{image}" is longer than {MAX_NAME}'
+    seen: dict[str, str] = {}
+    for name, image in mapped.items():
+        if image in seen:
+            yield f'"{seen[image]}" and "{name}" would be one namespace there'
+        seen[image] = name
+    patterns = [(name, image) for name, image in mapped.items() if "*" in name]
+    for number, (name, image) in enumerate(patterns):
+        for other, others in patterns[:number]:
+            if _overlap(image, others):
+                yield f'"{other}" and "{name}" can lead to one namespace there'
+        for exact, taken in mapped.items():
+            found = _filling(image, taken)
+            if "*" not in exact and found is not None and (here := name.replace("*", found)) not in mapped:
+                yield f'"{exact}" and "{here}", as of "{name}", would be one namespace there'
+
+
+def _overlap(one: str, other: str) -> bool:
+    (before, after), (first, last) = one.split("*"), other.split("*")
+    starts = before.startswith(first) or first.startswith(before)
+    return starts and (after.endswith(last) or last.endswith(after))
+
+
+def _image(mapped: Mapping[str, str], namespace: str) -> str:
+    """What a mapping makes of a namespace: the name alone goes before patterns, the longest of which counts."""
+    if namespace in mapped:
+        return mapped[namespace]
+    for name in sorted((one for one in mapped if "*" in one), key=len, reverse=True):
+        if (found := _filling(name, namespace)) is not None:
+            return mapped[name].replace("*", found)
+    return ""
+
+
+def _filling(pattern: str, name: str) -> str | None:
+    """What the `*` of a pattern stands for in a name; None: it does not match."""
+    before, after = pattern.split("*")
+    fits = len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
+    return name[len(before) : len(name) - len(after)] if fits else None

@@ -1,0 +1,87 @@
+"""What of the manager's Workloads is on one worker, by what the copies say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.worker_names import origin_key, origin_namespace
+from multikueue.core.model.workloads import Owner, owner
+from multikueue.core.workload.snapshot import JobCopy, Refusal
+from multikueue.runtime.children import adopter, is_child
+from multikueue.runtime.effect_executor import Target
+from multikueue.runtime.workload_indexes import ORIGIN
+
+
+@attrs.define(eq=False, repr=False)
+class WorkerCopies(Target):
+    """Finds the copies of a Workload. Keys are the manager's, objects as they are on the worker."""
+
+    def place_of(self, key: ObjectKey, namespace: str | None) -> str:
+        """The namespace here in which a Workload's copies are: the given one, or that of any that say they are its."""
+        if namespace is not None:
+            return namespace
+        jobs = (job for cache in self.jobs.values() for job in cache.of(key))
+        found = sorted((*self.workloads.informer.by(ORIGIN, str(key)), *jobs), key=is_terminating)
+        return ObjectKey.of(found[0]).namespace if found else key.namespace
+
+    def workload_of(self, key: ObjectKey, there: str) -> Json | None:
+        """The copy of a Workload in a namespace here, unless it says that it is another one's."""
+        copy = self.workloads.get(ObjectKey(there, key.name))
+        return copy if copy is not None and origin_namespace(copy) == key.namespace else None
+
+    def jobs_of(
+        self, key: ObjectKey, owned_by: Owner | None, there: str
+    ) -> tuple[tuple[JobCopy, ...], tuple[JobCopy, ...]]:
+        """The jobs in a namespace here that name a Workload; and the owner's, where it names another Workload of the
+        owner or none."""
+        own = tuple(
+            JobCopy(cache.informer.resource, job, adopter(job))
+            for cache in self.jobs.values()
+            for job in cache.of(key)
+            if ObjectKey.of(job).namespace == there and not is_child(job, self.jobs)
+        )
+        cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
+        job = cache.get(ObjectKey(there, owned_by.name)) if cache is not None and owned_by is not None else None
+        if cache is None or job is None or origin_namespace(job) != key.namespace or is_child(job, self.jobs):
+            return own, ()
+        if any(copy.object is job for copy in own):
+            return own, ()
+        return own, (JobCopy(cache.informer.resource, job, adopter(job)),)
+
+    def refusal(
+        self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]
+    ) -> Refusal | None:
+        """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
+        longest. `workload` and `jobs` are what of it is here.
+        """
+        if not self.create_conflicts:
+            return None
+        cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
+        found = [
+            self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (ObjectKey.of(workload),))
+        ]
+        if cache is not None:
+            found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))
+        return max((one for one in found if one is not None), key=lambda one: one.left, default=None)
+
+    def owner_of(self, key: ObjectKey) -> Owner | None:
+        """The job behind a Workload, from its copy, or from a job that names it."""
+        copy = self.workload_of(key, self.place_of(key, None))
+        found = owner(copy) if copy is not None else None
+        named = (
+            (gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not is_child(job, self.jobs)
+        )
+        return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
+
+    def keys(self) -> Iterator[ObjectKey]:
+        """The Workloads with copies there, or with jobs."""
+        copies = self.workloads.informer
+        yield from map(origin_key, (*copies.values(), *copies.unreadable.outlines.values()))
+        for cache in self.jobs.values():
+            yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
+            yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))

@@ -1,0 +1,123 @@
+"""How namespaces and queues are called on a worker: what is taken, what is refused, and why."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION, QUEUES_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_names import WorkerNames, namespace_on
+
+ISSUES = {"team-a": "mk-team-a", "*": "mk-*"}
+
+
+def names(namespaces: object = None, queues: object = None) -> WorkerNames:
+    annotations = {NAMESPACES_ANNOTATION: namespaces, QUEUES_ANNOTATION: queues}
+    return WorkerNames.of(
+        {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in annotations.items()
+            if value is not None
+        }
+    )
+
+
+def test_without_annotations_all_names_are_the_same() -> None:
+    found = names()
+    assert found.namespace("x" * 63) == "x" * 63
+    assert found.why_none("team-a") == ""
+    assert found.local_queue(ObjectKey("team-a", "lq")) == ObjectKey("team-a", "lq")
+
+
+@pytest.mark.parametrize(
+    ("mapping", "namespace", "there"),
+    [
+        (ISSUES, "team-a", "mk-team-a"),
+        (ISSUES, "team-b", "mk-team-b"),
+        ({"team-a": "a"}, "team-b", ""),
+        ({}, "team-a", ""),
+        ({"dev-*": "d-*", "*": "x-*", "dev-a": "own"}, "dev-a", "own"),
+        ({"dev-*": "d-*", "*": "x-*", "dev-a": "own"}, "dev-b", "d-b"),
+        ({"dev-*": "d-*", "*": "x-*"}, "dev-", "x-dev-"),
+        ({"*": "mk-*"}, "x" * 60, "mk-" + "x" * 60),
+        ({"*": "mk-*"}, "x" * 61, ""),
+        ({"*-prod": "p-*"}, "a-prod", "p-a"),
+        ({"*": "*"}, "team-a", "team-a"),
+    ],
+)
+def test_the_name_alone_goes_before_the_longest_pattern(mapping: Json, namespace: str, there: str) -> None:
+    found = names(mapping)
+    assert found.flaw == ""
+    assert found.namespace(namespace) == there
+    assert bool(found.why_none(namespace)) is not bool(there)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "why"),
+    [
+        ({"a": "x", "b": "x"}, '"a" and "b" would be one namespace there'),
+        ({"b": "mk-a", "*": "mk-*"}, '"b" and "a", as of "*", would be one namespace there'),
+        ({"a-*": "x-*", "b-*": "x-*"}, "would be one namespace there"),
+        ({"a-*": "x-*", "b-*": "x-y*"}, '"a-*" and "b-*" can lead to one namespace there'),
+        ({"a": "x" * 64}, "is longer than 63"),
+        ({"a": "A"}, "are not two names"),
+        ({"a": "x-*"}, "are not two names"),
+        ({"a*": "x"}, "are not two names"),
+        ({"**": "x-**"}, "are not two names"),
+        ({"*": "-*"}, "are not two names"),
+        ({"a": ""}, "are not two names"),
+        ('{"a": "x", "a": "y"}', "a name stands in it twice"),
+        ("{", "it is no JSON"),
+        ("[" * 100_000, "cannot be used"),
+        ('{"a": 1}', "it must be an object of names"),
+        ('["a"]', "it must be an object of names"),
+    ],
+)
+def test_what_could_make_two_namespaces_one_is_refused_with_the_reason(mapping: object, why: str) -> None:
+    found = names(mapping)
+    assert why in found.flaw
+    assert NAMESPACES_ANNOTATION in found.flaw
+    assert found.namespace("a") == ""
+    assert found.why_none("a") == found.flaw
+
+
+def test_queues_have_names_of_their_own() -> None:
+    found = names(ISSUES, {"lq-a": "lq-b"})
+    assert found.local_queue(ObjectKey("team-a", "lq-a")) == ObjectKey("mk-team-a", "lq-b")
+    assert found.local_queue(ObjectKey("team-a", "other")) == ObjectKey("mk-team-a", "other")
+    assert "is no name" in names(queues={"lq-a": "B/c"}).flaw
+
+
+_WORDS = st.text("ab-", min_size=1, max_size=4)
+_PATTERNS = st.tuples(st.text("ab-", max_size=2), st.text("ab-", max_size=2)).map("*".join)
+
+
+@given(st.dictionaries(_WORDS | _PATTERNS, _WORDS | _PATTERNS, max_size=4), st.sets(_WORDS, max_size=12))
+def test_no_two_namespaces_are_ever_one(mapping: dict[str, str], namespaces: set[str]) -> None:
+    """Whoever may create jobs in one must not read what is in the other."""
+    found = names(mapping)
+    images = [image for one in namespaces if (image := found.namespace(one))]
+    assert len(set(images)) == len(images)
+
+
+def test_the_workload_says_where_its_copies_are() -> None:
+    def one(noted: str | None, **status: object) -> Json:
+        annotations = {} if noted is None else {NAMESPACE_ON_ANNOTATION: noted}
+        return {"metadata": {"name": "w", "namespace": "team-a", "annotations": annotations}, "status": status}
+
+    assert namespace_on(one(None), "w1") == "team-a"
+    assert namespace_on(one('{"w1": "mk-a"}'), "w1") == "mk-a"
+    assert namespace_on(one('{"w1": "mk-a"}'), "w2") == "team-a"
+    for odd in ("{", "[]", '{"w1": 1}', '{"w1": "../x"}', '{"w1": null}'):
+        assert namespace_on(one(odd), "w1") == "team-a"
+    quota = [{"type": "QuotaReserved", "status": "True"}]
+    running = one('{"w1": "before"}', clusterName="w1", conditions=quota)
+    assert namespace_on(one('{"w1": "mk-a"}'), "w1", [running]) == "before"  # they share a job, which is there
+    assert namespace_on(one('{"w2": "mk-a"}'), "w2", [running]) == "mk-a"
+    assert namespace_on(one(None), "w1", [one(None, clusterName="w1", conditions=quota), running]) == "before"
+    over = one('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
+    assert namespace_on(one(None), "w1", [over]) == "team-a"

@@ -1,0 +1,123 @@
+"""In which namespace of a worker copies are made: written first, and never another one while something is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import (
+    LAST_WORKER_ANNOTATION,
+    NAMESPACE_ON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    QUEUES_ANNOTATION,
+)
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import clone
+from multikueue.core.workload.effects import MANAGER, CreateWorkload, PatchWorkload
+from multikueue.core.workload.places import namespace_for, without_foreign
+from multikueue.core.workload.snapshot import Creating, Snapshot, Unanswered
+from tests.core.building import EARLIER, UNMARKED, copy_of, decide, snapshot, worker, workload
+
+MAPPED = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'}
+OFFERED = workload(nominated=("w1",))
+HERE = OFFERED["metadata"]["namespace"]
+THERE = f"mk-{HERE}"
+W1 = ClusterName("w1")
+
+
+def noted(obj: Json, places: Mapping[str, str]) -> Json:
+    made: Json = clone(obj)
+    made["metadata"].setdefault("annotations", {})[NAMESPACE_ON_ANNOTATION] = json.dumps(places)
+    return made
+
+
+def of(local: Json, **facts: Any) -> Snapshot:
+    return snapshot(local, attrs.evolve(worker("w1"), annotations=MAPPED, **facts))
+
+
+def test_the_namespace_is_written_before_the_first_copy_is_made_there() -> None:
+    effects = decide(of(OFFERED)).effects
+    assert not [one for one in effects if isinstance(one, CreateWorkload)]
+    (write,) = (one for one in effects if isinstance(one, PatchWorkload))
+    assert (write.cluster, write.key) == (MANAGER, ObjectKey.of(OFFERED))
+    assert json.loads(write.patch["metadata"]["annotations"][NAMESPACE_ON_ANNOTATION]) == {"w1": THERE}
+    assert write.patch["metadata"]["uid"] == OFFERED["metadata"]["uid"]
+
+    effects = decide(of(noted(OFFERED, {"w1": THERE}), namespace=THERE)).effects
+    (made,) = (one for one in effects if isinstance(one, CreateWorkload))
+    assert made.object["metadata"]["namespace"] == THERE
+    assert NAMESPACE_ON_ANNOTATION not in made.object["metadata"]["annotations"]
+    assert not [one for one in effects if isinstance(one, PatchWorkload)]
+
+
+def test_without_names_of_its_own_nothing_is_written() -> None:
+    effects = decide(snapshot(OFFERED, worker("w1"))).effects
+    assert [type(one) for one in effects] == [CreateWorkload]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"workload": copy_of(OFFERED)},
+        {"in_flight": Creating()},
+        {"creation": Unanswered(timedelta(seconds=1))},
+    ],
+)
+def test_while_anything_is_or_may_be_there_it_keeps_its_namespace(facts: dict[str, Any]) -> None:
+    """Else a job could be made twice on one worker, in two namespaces."""
+    seen = of(OFFERED, namespace="before", **facts)
+    assert namespace_for(seen, seen.workers[0]) == "before"
+
+
+def test_the_recorded_worker_keeps_its_namespace() -> None:
+    seen = of(workload(cluster="w1"), namespace="before")
+    assert namespace_for(seen, seen.workers[0]) == "before"
+
+
+def test_others_of_its_job_that_have_ended_decide_nothing() -> None:
+    """A slice that never started had been recorded there; the next one was made in the manager's namespace."""
+    over = workload(cluster="w1", finished="FailedToStart")
+    running = workload(cluster="w1")
+    seen = attrs.evolve(of(OFFERED), siblings=(over,))
+    assert namespace_for(seen, seen.workers[0]) == THERE
+    seen = attrs.evolve(of(OFFERED), siblings=(running,))
+    assert namespace_for(seen, seen.workers[0]) == HERE
+
+
+def test_a_queue_of_another_name_is_no_difference_and_a_new_name_remakes_what_is_only_offered() -> None:
+    here = OFFERED["spec"]["queueName"]
+    renamed = {QUEUES_ANNOTATION: json.dumps({here: "theirs"})}
+    there = attrs.evolve(worker("w1"), annotations=renamed)
+    (made,) = decide(snapshot(OFFERED, there)).effects
+    assert isinstance(made, CreateWorkload)
+    assert made.object["spec"]["queueName"] == "theirs"
+
+    copy = {**made.object, "metadata": {**made.object["metadata"], "uid": "u"}, "status": {"conditions": []}}
+    kept = decide(snapshot(OFFERED, attrs.evolve(there, workload=copy)))
+    assert not kept.effects
+    remade = decide(snapshot(OFFERED, attrs.evolve(worker("w1"), workload=copy)))
+    assert [type(one).__name__ for one in remade.effects] == ["DeleteWorkload"]
+
+
+def test_a_worker_that_has_no_namespace_for_it_gets_nothing() -> None:
+    nowhere = attrs.evolve(worker("w1"), annotations={NAMESPACES_ANNOTATION: "{}"})
+    assert not [one for one in decide(snapshot(OFFERED, nowhere)).effects if one.cluster != MANAGER]
+
+
+def test_unproven_copies_under_the_name_here_count_only_where_the_workload_has_been() -> None:
+    """Elsewhere the namespace of that name is somebody else's; a job that an eviction left unseen is waited for."""
+    copy = copy_of(OFFERED, attempt=UNMARKED, admitted=True)
+    stranger = of(OFFERED, workload=copy)
+    assert without_foreign(stranger, b"").workers[0].workload is None
+    assert without_foreign(attrs.evolve(stranger, last_worker=W1), b"").workers[0].workload is copy
+    evicted = clone(OFFERED)
+    evicted["metadata"]["annotations"] = {LAST_WORKER_ANNOTATION: "w1"}
+    assert without_foreign(attrs.evolve(stranger, workload=evicted), b"").workers[0].workload is copy
+    assert without_foreign(of(workload(cluster="w1"), workload=copy), b"").workers[0].workload is copy
+    ours = of(OFFERED, workload=copy_of(OFFERED, attempt=EARLIER))
+    assert without_foreign(ours, b"").workers == ours.workers

@@ -1,0 +1,158 @@
+"""An API to look at: jobs in memory, lists in pages, watches, and a switch that takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import attrs
+import orjson
+from aiohttp import web
+from anyio.streams.memory import MemoryObjectSendStream
+
+from multikueue.core.model.names import Json
+from multikueue.errors import Expired, Forbidden, NotFound, Unreachable
+from multikueued.dashboard.local_port import API
+
+HOSTILE = "<img src=x onerror=window.hacked=1>"
+
+
+def job(name: str, namespace: str = "team-a", state: str = "Running", **status: Any) -> Json:
+    metadata = {"name": f"job.{name}", "namespace": namespace, "resourceVersion": "5"}
+    metadata["creationTimestamp"] = "2026-11-25T10:00:00Z"
+    what: Json = {"state": state, "cluster": "w1", "queue": "lq", "since": "2026-11-25T10:05:00Z", "reason": "It runs"}
+    return {"metadata": metadata, "status": {**what, **status}}
+
+
+FLEET: Json = {
+    "workers": [
+        {
+            "name": "w1",
+            "reachable": True,
+            "since": "2026-11-25T08:00:00Z",
+            "kueueVersion": "v0.20.0",
+            "quota": [{"resource": "nvidia.com/gpu", "used": "6", "nominal": "8"}],
+            "ownBacklog": 3,
+            "othersBacklog": 1,
+            "readAt": "2026-11-25T11:00:00Z",
+            "cost": "2.5",
+        },
+        {"name": "w2", "reachable": False, "reason": "cannot be reached"},
+    ],
+    "queues": [{"name": "cq", "waiting": 4, "oldestWaiting": "2026-11-25T09:00:00Z", "endedLastHour": 12}],
+    "moves": [{"job": "job/train", "from": "w2", "to": "w1", "at": "2026-11-25T10:30:00Z", "reason": "lost"}],
+}
+
+
+@attrs.define(eq=False)
+class FleetApi:
+    """Implements `multikueued.dashboard.local_port.Source`."""
+
+    jobs: dict[tuple[str, str], Json] = attrs.field(factory=dict)
+    readable: tuple[str, ...] = ("team-a",)
+    sees_fleet: bool = True
+    words: str = "admitted by the worker"
+    """What others have written."""
+    away: bool = False
+    forgotten: bool = False
+    """What happened since the last list is not known any more."""
+    watchers: list[MemoryObjectSendStream[Json]] = attrs.field(factory=list)
+    asked: list[str] = attrs.field(factory=list)
+
+    def put(self, one: Json, event: str = "") -> None:
+        key = (one["metadata"]["namespace"], one["metadata"]["name"])
+        kind = event or ("MODIFIED" if key in self.jobs else "ADDED")
+        self.jobs[key] = one
+        for watcher in self.watchers:
+            watcher.send_nowait({"type": kind, "object": one})
+
+    def go_away(self) -> None:
+        self.away = self.forgotten = True
+        for watcher in self.watchers:
+            watcher.close()
+        self.watchers.clear()
+
+    def add_to(self, application: web.Application) -> None:
+        application.router.add_get(f"{API}{{rest:.*}}", self.answer, allow_head=False)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request.path_qs)
+        if self.away:
+            raise Unreachable("it does not answer")
+        match request.path.split("/")[4:]:
+            case ["fleet"]:
+                if not self.sees_fleet:
+                    raise Forbidden("you may not see the fleet", status=403)
+                workers = [*FLEET["workers"], {"name": "w3", "reachable": True, "cordoned": True, "reason": self.words}]
+                return self._json({"status": {**FLEET, "workers": workers}})
+            case ["remotenamespaces"]:
+                return self._json({"items": [{"metadata": {"name": name}} for name in self.readable]})
+            case ["namespaces", namespace, "remotejobs", *rest]:
+                if namespace not in self.readable:
+                    raise Forbidden(f"you may not read {namespace}", status=403)
+                return await self._of_jobs(request, namespace, rest)
+        raise NotFound("there is no such path", status=404)
+
+    async def _of_jobs(self, request: web.Request, namespace: str, rest: list[str]) -> web.StreamResponse:
+        found = [one for key, one in sorted(self.jobs.items()) if key[0] == namespace]
+        match rest:
+            case [] if request.query.get("watch"):
+                if self.forgotten:
+                    raise Expired("this version is too old", status=410)
+                return await self._watch(request, namespace)
+            case []:
+                self.forgotten = False
+                begin, most = int(request.query.get("continue", "0")), int(request.query.get("limit", "500"))
+                more = str(begin + most) if begin + most < len(found) else ""
+                metadata = {"resourceVersion": "5", "continue": more}
+                return self._json({"metadata": metadata, "items": found[begin : begin + most]})
+            case [name, *part]:
+                one = next((one for one in found if one["metadata"]["name"] == name), None)
+                if one is None:
+                    raise NotFound("there is no such job", status=404)
+                return await self._part(request, one, part)
+        raise NotFound("there is no such path", status=404)
+
+    async def _part(self, request: web.Request, one: Json, part: list[str]) -> web.StreamResponse:
+        match part:
+            case ["explain"]:
+                return self._json({"summary": "It runs on w1.", "next": [{"text": "it ends"}], "findings": []})
+            case ["events"]:
+                event = {"type": "Normal", "reason": "Admitted", "note": self.words, "last": "2026-11-25T10:05:00Z"}
+                return self._json({"items": [event]})
+            case ["log"]:
+                return web.Response(text=f"first line\n{self.words}\n")
+        return self._json(one)
+
+    async def _watch(self, request: web.Request, namespace: str) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        async with self._watched() as events:
+            async for event in events:
+                if event["object"]["metadata"]["namespace"] == namespace:
+                    await response.write(orjson.dumps(event) + b"\n")
+        return response
+
+    @asynccontextmanager
+    async def _watched(self) -> Any:
+        send, receive = anyio.create_memory_object_stream[Json](10_000)
+        self.watchers.append(send)
+        try:
+            with send, receive:
+                yield receive
+        finally:
+            if send in self.watchers:
+                self.watchers.remove(send)
+
+    @staticmethod
+    def _json(body: Json) -> web.Response:
+        return web.Response(body=orjson.dumps(body), content_type="application/json")
+
+
+def many(count: int) -> Iterator[Json]:
+    """Jobs in all states."""
+    states = ("Queued", "Running", "Finished", "Failed", "Offered")
+    for number in range(count):
+        yield job(f"train-{number:05}", state=states[number % len(states)])

@@ -1,0 +1,184 @@
+"""The page in a real browser: Debian's Chromium. A machine without it skips, and says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from multikueued.dashboard.local_port import LocalPort
+from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
+
+CHROMIUM = shutil.which("chromium")
+playwright = pytest.importorskip("playwright.async_api", reason="the browser's tests need playwright: nox -s dashboard")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="the browser's tests need chromium: apt-get install chromium"),
+    pytest.mark.timeout(60),
+]
+PICTURES = os.environ.get("PICTURES")
+"""The folder to which the pictures of the docs are written; none: they are not."""
+SIZES = {"small": (360, 740), "large": (1600, 900)}
+
+
+@asynccontextmanager
+async def opened(api: FleetApi, route: str = "", **context: Any) -> AsyncIterator[Any]:
+    """The page of a port, in a browser of its own."""
+    local = LocalPort(api, "secret")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
+    async with local.serving(0), playwright.async_playwright() as driver:
+        browser = await driver.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        try:
+            page = await (await browser.new_context(locale="en-US", **context)).new_page()
+            page.set_default_timeout(15_000)
+            faults: list[str] = []
+            page.on("pageerror", lambda error: faults.append(str(error)))
+            page.on("console", lambda line: faults.append(line.text) if "Content Security" in line.text else None)
+            await page.goto(local.address)
+            await page.wait_for_function("!location.hash.includes('token')")
+            if route:
+                await page.evaluate("route => { location.hash = route; }", route)
+            yield page
+            assert faults == []
+            assert await page.evaluate("window.hacked") is None
+        finally:
+            await browser.close()
+
+
+@pytest_asyncio.fixture
+async def api() -> FleetApi:
+    made = FleetApi()
+    for one in many(12):
+        made.put(one)
+    return made
+
+
+async def test_the_fleet_has_bars_and_its_address_no_token(api: FleetApi) -> None:
+    async with opened(api) as page:
+        await page.get_by_text("nvidia.com/gpu 6/8").wait_for()
+        assert await page.locator("meter").get_attribute("value") == "6"
+        assert "secret" not in page.url
+        await page.reload()
+        await page.get_by_text("cannot be reached").wait_for()
+
+
+async def test_jobs_are_filtered_and_change_while_they_are_seen(api: FleetApi) -> None:
+    async with opened(api, "#/jobs") as page:
+        await page.get_by_role("link", name="job.train-00003").wait_for()
+        await page.get_by_label("Filter").fill("00003")
+        await page.get_by_text("1 / 12 jobs").wait_for()
+        api.put(job("train-00003", state="Lost", cluster="w9"))
+        await page.get_by_text("w9").wait_for()
+        await page.get_by_label("Filter").fill("nobody")
+        await page.get_by_text("No job matches.").wait_for()
+
+
+async def test_a_job_has_its_line_reasons_and_logs(api: FleetApi) -> None:
+    placed = [{"cluster": "w2", "since": "2026-11-25T10:01:00Z", "until": "2026-11-25T10:04:00Z", "reason": "lost"}]
+    api.put(job("moved", placements=placed))
+    async with opened(api, "#/jobs/team-a/job.moved") as page:
+        points = page.locator("ol.line li")
+        await points.nth(3).wait_for()
+        texts = [" ".join(text.split()) for text in await points.all_inner_texts()]
+        assert ["Submitted" in texts[0], "Given to w2" in texts[1], "Taken from w2: lost" in texts[2]] == [True] * 3
+        await page.get_by_role("button", name="Show logs").click()
+        await page.get_by_text("first line").wait_for()
+
+
+async def test_names_and_words_are_texts_only(api: FleetApi) -> None:
+    """Nothing that is named by others becomes HTML, wherever it is shown."""
+    api.words = HOSTILE
+    api.put(job(HOSTILE, reason=HOSTILE, cluster=HOSTILE, state=HOSTILE))
+    async with opened(api) as page:
+        await page.get_by_text(HOSTILE).first.wait_for()
+        await page.get_by_role("link", name="Jobs").click()
+        await page.get_by_role("link", name=f"job.{HOSTILE}").wait_for()
+        await page.evaluate("location.hash = '#/jobs/team-a/job.train-00001'")
+        await page.get_by_role("button", name="Show logs").click()
+        await page.locator("pre", has_text=HOSTILE).wait_for()
+        assert await page.locator("img").count() == 0
+
+
+async def test_a_tenant_sees_only_what_is_theirs(api: FleetApi) -> None:
+    api.sees_fleet = False
+    api.put(job("secret", "team-b"))
+    async with opened(api) as page:
+        await page.get_by_text("You may not see the fleet.").first.wait_for()
+        await page.get_by_role("link", name="Jobs").first.click()
+        await page.get_by_role("link", name="job.train-00001").wait_for()
+        assert await page.get_by_text("job.secret").count() == 0
+        await page.evaluate("location.hash = '#/jobs/team-b'")
+        await page.get_by_text("You may not read this").wait_for()
+
+
+async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
+    async with opened(api, "#/jobs") as page:
+        await page.get_by_text("12 / 12 jobs").wait_for()
+        api.go_away()
+        await page.get_by_text("does not").wait_for()
+        assert await page.get_by_role("link", name="job.train-00001").count() == 1
+        api.away = False
+        api.put(job("later"))
+        await page.get_by_role("link", name="job.later").wait_for()
+        await page.wait_for_function("document.getElementById('notice').textContent === ''")
+
+
+async def test_a_wrong_token_shows_nothing(api: FleetApi) -> None:
+    async with opened(api) as page:
+        await page.evaluate("sessionStorage.setItem('multikueue-token', 'wrong')")
+        await page.reload()
+        await page.get_by_text("The token is not valid").wait_for()
+        assert await page.locator("table").count() == 0
+
+
+async def test_it_is_used_by_keyboard_and_in_chinese(api: FleetApi) -> None:
+    async with opened(api) as page:
+        await page.locator("h1").wait_for()
+        for expected in ("Skip to content", "Fleet", "Jobs", "中文"):
+            await page.keyboard.press("Tab")
+            assert await page.evaluate("document.activeElement.textContent") == expected
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="集群").wait_for()
+        await page.get_by_role("link", name="作业").press("Enter")
+        await page.get_by_role("link", name="job.train-00001").press("Enter")
+        await page.get_by_text("时间线").wait_for()
+        assert await page.evaluate("document.documentElement.lang") == "zh"
+
+
+async def test_five_thousand_jobs_do_not_freeze_it() -> None:
+    """Pages of 500, and no task over 100 ms that a person would feel, while changes come in."""
+    api = FleetApi()
+    for one in many(5_000):
+        api.put(one)
+    async with opened(api, "#/jobs") as page:
+        await page.get_by_text("5000 / 5000 jobs").wait_for()
+        assert await page.locator("tbody tr").count() == 500
+        await page.get_by_role("button", name="Next").click()
+        await page.get_by_text("2 / 10").wait_for()
+        for number in range(50):
+            api.put(job(f"train-{number:05}", state="Finished"))
+        await page.get_by_label("State").select_option("Finished")
+        await page.get_by_text("1040 / 5000 jobs").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", list(SIZES))
+async def test_it_fits_its_screen_and_can_be_read(api: FleetApi, scheme: str, size: str) -> None:
+    """No sideways scrolling, and nothing that axe finds: names, contrasts, landmarks."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    width, height = SIZES[size]
+    api.put(job("moved", placements=[{"cluster": "w2", "since": "2026-11-25T10:01:00Z"}]))
+    async with opened(api, viewport={"width": width, "height": height}, color_scheme=scheme) as page:
+        for name, route in {"fleet": "#/fleet", "jobs": "#/jobs", "job": "#/jobs/team-a/job.moved"}.items():
+            await page.evaluate("route => { location.hash = route; }", route)
+            await page.locator("table").first.wait_for()
+            assert await page.evaluate("document.documentElement.scrollWidth") <= width, name
+            found = await axe.Axe().run(page)
+            assert found.violations_count == 0, found.generate_report()
+            if PICTURES:
+                await page.screenshot(path=Path(PICTURES) / f"dashboard-{name}-{size}-{scheme}.png")

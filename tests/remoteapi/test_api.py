@@ -1,0 +1,233 @@
+"""Jobs and the fleet as objects of the manager: over HTTPS, by the word of a front proxy."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import anyio
+import pytest
+
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.testing import NOW
+from multikueue.testing.waiting import until
+from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
+from tests.logserver.stage import BASE, TENANT, Stage, stage
+
+JOBS = f"{BASE}/namespaces/default/remotejobs"
+READER = "system:serviceaccount:default:reader"
+EVERYTHING = ("remotejobs", "remotejobs/pods", "remotejobs/events", "remotejobs/explain", "fleet", "remotenamespaces")
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+
+
+async def read(here: Stage, path: str, **options: Any) -> Json:
+    status, text = await here.ask(path, user=READER, **options)
+    assert status == 200, text
+    found: Json = json.loads(text)
+    return found
+
+
+async def ready(here: Stage) -> None:
+    await here.grant(READER, resources=EVERYTHING)
+
+    async def served() -> bool:
+        return (await here.ask(JOBS, user=READER))[0] == 200
+
+    await until(served)
+
+
+async def next_event(response: aiohttp.ClientResponse) -> Json:
+    with anyio.fail_after(10):
+        found: Json = json.loads(await response.content.readline())
+    return found
+
+
+async def event_where(response: aiohttp.ClientResponse, wanted: Callable[[Json], bool]) -> Json:
+    """The first such event: what changes quickly may be told at once."""
+    while not wanted(event := await next_event(response)):
+        pass
+    return event
+
+
+async def test_a_job_is_listed_got_explained_and_printed(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        local, copy = await here.fleet.run_job()
+        await here.fleet.pod("train-a", copy, running=True)
+        async with here.asking(JOBS, user=READER, watch="true") as response:
+            await next_event(response)
+        listed = await read(here, JOBS)
+        one = await read(here, f"{JOBS}/job.train")
+        explained = await read(here, f"{JOBS}/job.train/explain")
+        events = await read(here, f"{JOBS}/job.train/events")
+        pods = await read(here, f"{JOBS}/job.train/pods")
+        missing = await here.refused(f"{JOBS}/job.other", user=READER)
+
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["job.train"]
+    assert listed["items"][0] == one
+    assert (one["status"]["cluster"], one["status"]["workload"]) == ("worker1", local["metadata"]["name"])
+    assert int(one["metadata"]["resourceVersion"]) <= int(listed["metadata"]["resourceVersion"])
+    assert explained["job"]["worker"] == "worker1"
+    assert events["items"] == []
+    assert [pod["name"] for pod in pods["pods"]] == ["train-a"]
+    assert missing == (404, 'remotejobs.remote.multikueue.dev "job.other" not found')
+
+
+async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.run_job()
+        async with here.asking(JOBS, user=READER, watch="true", accept=TABLE) as response:
+            event = await next_event(response)
+        printed = await read(here, JOBS, accept=TABLE)
+        bad = [
+            await here.refused(JOBS, user=READER, **{name: value})
+            for name, value in (
+                ("labelSelector", "a=b"),
+                ("fieldSelector", "status.state=Running"),
+                ("continue", "?"),
+                ("limit", "x"),
+            )
+        ]
+
+    assert event["type"] == "ADDED"
+    assert [column["name"] for column in printed["columnDefinitions"]][:4] == ["Name", "State", "Cluster", "Since"]
+    assert printed["rows"][0]["cells"][0] == "job.train"
+    assert printed["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
+    assert [code for code, _ in bad] == [400] * 4
+
+
+async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        local = await here.fleet.person.submit(offered=False)
+        async with here.asking(JOBS, user=READER, watch="true") as first:
+            added = await next_event(first)
+        version = added["object"]["metadata"]["resourceVersion"]
+        async with here.asking(JOBS, user=READER, watch="true", resourceVersion=version) as response:
+            again = await next_event(response)
+            await here.fleet.move(local, "worker1")
+            changed = await event_where(response, lambda one: "cluster" in one["object"]["status"])
+            # What is known of a worker is part of its jobs: no Workload has changed.
+            gone = await here.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+            await here.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey.of(gone))
+            lost = await event_where(response, lambda one: one["object"]["status"]["state"] == "Lost")
+            await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), {"metadata": {"finalizers": None}})
+            await here.admin.delete(WORKLOAD, ObjectKey.of(local))
+            deleted = await event_where(response, lambda one: one["type"] == "DELETED")
+        async with here.asking(JOBS, user=READER, watch="true", sendInitialEvents="true") as response:
+            end = await next_event(response)
+        old = await here.refused(JOBS, user=READER, watch="true", resourceVersion="1")
+
+    assert (added["type"], again["type"]) == ("ADDED", "ADDED")
+    assert (changed["type"], changed["object"]["status"]["cluster"]) == ("MODIFIED", "worker1")
+    assert lost["object"]["status"]["state"] == "Lost"
+    assert deleted["type"] == "DELETED"
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in (added, changed, lost, deleted)]
+    assert versions == sorted(versions)
+    assert (end["type"], end["object"]["metadata"]["annotations"]) == ("BOOKMARK", {INITIAL_EVENTS_END: "true"})
+    assert old[0] == 410
+
+
+async def test_every_replica_understands_the_versions_of_the_others(tmp_path: Path) -> None:
+    """A watch that moves to another replica, which began later, goes on or is told to list again: nothing is missed."""
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.person.submit(offered=False)
+        async with here.asking(JOBS, user=READER, watch="true") as response:
+            version = (await next_event(response))["object"]["metadata"]["resourceVersion"]
+        async with here.another() as second:
+            await until(lambda: _serves(second))
+            older = await second.ask(JOBS, user=READER, watch="true", resourceVersion="1", timeoutSeconds="1")
+            listed = await read(second, JOBS)
+            newer = await second.ask(
+                JOBS,
+                user=READER,
+                watch="true",
+                timeoutSeconds="1",
+                resourceVersion=listed["metadata"]["resourceVersion"],
+            )
+
+    assert older[0] == 410
+    assert int(listed["metadata"]["resourceVersion"]) >= int(version)
+    assert newer[0] == 200
+
+
+async def _serves(here: Stage) -> bool:
+    return (await here.ask(JOBS, user=READER))[0] == 200
+
+
+async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.run_job()
+        refused = [
+            await here.refused(path, user=TENANT)
+            for path in (JOBS, f"{JOBS}/job.train", f"{JOBS}/job.train/explain", f"{BASE}/fleet", f"{BASE}/remotejobs")
+        ]
+        names = (await read(here, f"{BASE}/remotenamespaces"))["items"]
+        fleet = await read(here, f"{BASE}/fleet")
+
+    assert [code for code, _ in refused] == [403] * 5
+    assert 'cannot list resource "remotejobs" in API group' in refused[0][1]
+    assert names == [{"metadata": {"name": "default"}}]
+    assert [worker["name"] for worker in fleet["status"]["workers"]] == ["worker1", "worker2"]
+    assert "https://" not in json.dumps(fleet)
+
+
+async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.run_job()
+        lost = new_condition(
+            "Active",
+            status=False,
+            reason="ClientConnectionFailed",
+            now=NOW,
+            message="dial tcp 10.11.12.13:6443: refused",
+        )
+        key = ObjectKey("", "worker1")
+        await here.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [lost]}}, subresource="status")
+
+        async def is_lost() -> bool:
+            return bool((await read(here, f"{JOBS}/job.train"))["status"]["state"] == "Lost")
+
+        await until(is_lost)
+        told = [await read(here, f"{JOBS}/job.train{part}") for part in ("", "/explain", "/events")]
+
+    assert "10.11.12.13" not in json.dumps(told)
+    assert "refused" in told[0]["status"]["reason"]
+
+
+async def test_a_watch_ends_once_its_user_may_not_read_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("multikueued.remoteapi.handlers.ASKED_AGAIN", 0.1)
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.person.submit(offered=False)
+        async with here.asking(JOBS, user=READER, watch="true") as response:
+            await next_event(response)
+            await here.revoke(READER)
+            with anyio.fail_after(10):
+                rest = await response.content.read()
+
+    assert rest == b""
+
+
+async def test_watches_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.person.submit(offered=False)
+        async with here.asking(JOBS, user=READER, watch="true") as response:
+            await next_event(response)
+            refused = await here.refused(JOBS, user=READER, watch="true")
+            listed = await here.ask(JOBS, user=READER)
+
+    assert (refused[0], listed[0]) == (429, 200)

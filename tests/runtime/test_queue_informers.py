@@ -1,0 +1,97 @@
+"""The queues of a cluster: which change is told to whom."""
+
+from __future__ import annotations
+
+from typing import Final, cast
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.kube.informer import Informer
+from multikueue.protocols import ApiClient
+from multikueue.runtime.queue_informers import QueueInformers
+
+KEY: Final = ObjectKey("default", "q")
+
+
+def local(target: str | None, **metadata: str) -> Json:
+    """A LocalQueue."""
+    spec = {"clusterQueue": target} if target is not None else {}
+    return {"metadata": {"name": "q", "namespace": "default", **metadata}, "spec": spec}
+
+
+def queues(told: list[str], *, figures: bool = False, slim: bool = True) -> QueueInformers:
+    """Informers that never run."""
+    return QueueInformers.build(
+        cast(ApiClient, None),
+        lambda key: told.append(key.name),
+        on_status=lambda _: told.append("status"),
+        slim=slim,
+        on_figures=(lambda: told.append("figures")) if figures else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (None, local("a"), ["a"]),
+        (local("a"), None, ["a"]),
+        (local("b"), local("a"), ["a", "b"]),
+        (local("a"), local("a", uid="2"), []),
+        (None, local(None), ["q"]),
+    ],
+)
+async def test_the_cluster_queues_whose_sum_may_change_are_told(
+    old: Json | None, new: Json | None, told: list[str]
+) -> None:
+    """Those before and after; a ClusterQueue names none, and is meant itself."""
+    found: list[str] = []
+    queues(found).local_queues._on_change(KEY, old, new)
+    assert found == told
+
+
+async def test_a_status_is_told_to_both() -> None:
+    found: list[str] = []
+    made = queues(found, figures=True)
+    made.local_queues._on_status(made.local_queues.status)
+    assert found == ["status", "figures"]
+
+
+async def test_each_change_tells_figures_and_cohorts_are_followed_for_them_alone() -> None:
+    found: list[str] = []
+    made = queues(found, figures=True)
+    assert made.cohorts is not None
+    made.cluster_queues._on_change(KEY, local("a"), local("a", uid="2"))
+    made.cohorts._on_change(KEY, {}, {})
+    made.cohorts._on_status(made.cohorts.status)
+    assert found == ["figures"] * 3
+    assert queues(found).cohorts is None
+
+
+@pytest.mark.parametrize(("figures", "slim", "kept"), [(False, True, False), (True, True, True), (False, False, True)])
+async def test_the_status_of_a_queue_is_kept_if_somebody_reads_it(figures: bool, slim: bool, kept: bool) -> None:
+    obj: Json = {"metadata": {"name": "q"}, "spec": {"resourceGroups": [], "cohort": "c"}, "status": {"x": 1}}
+    found = _kept(queues([], figures=figures, slim=slim).cluster_queues, obj)
+    assert ("status" in found, "cohort" in found["spec"]) == (kept, kept)
+    assert found["spec"]["resourceGroups"] == []
+
+
+def _kept(informer: Informer, obj: Json) -> Json:
+    assert informer.transform is not None
+    return informer.transform(obj) or {}
+
+
+@pytest.mark.parametrize("synced", [(False, False), (True, False), (False, True), (True, True)])
+async def test_they_are_known_once_both_are(synced: tuple[bool, bool]) -> None:
+    made = queues([])
+    for informer, yes in zip(made.both, synced, strict=True):
+        informer.status = attrs.evolve(informer.status, synced=yes)
+    assert made.known == all(synced)
+
+
+async def test_a_local_queue_without_a_target_has_an_empty_one() -> None:
+    made = queues([])
+    made.local_queues.put(KEY, local(None))
+    made.local_queues.put(ObjectKey("default", "r"), {**local("a"), "metadata": {"namespace": "default", "name": "r"}})
+    assert list(made.targets()) == [(KEY, ""), (ObjectKey("default", "r"), "a")]

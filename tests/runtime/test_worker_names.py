@@ -1,0 +1,194 @@
+"""Workers with other names for namespaces: jobs run in the image, and stay where they are, whatever is said later."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
+from multikueue.core.model.labels import (
+    NAMESPACE_ON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    ORIGIN_LABEL,
+    ORIGIN_NAMESPACE_ANNOTATION,
+)
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import annotations_of, clone
+from multikueue.core.model.workloads import check, cluster_name
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
+from tests.runtime.fleet import Fleet, is_active, until
+
+pytestmark = pytest.mark.looptime
+
+MAPPED = {"default": "mk-default"}
+
+
+@asynccontextmanager
+async def renamed(mapping: object = MAPPED, *there: str) -> AsyncIterator[Fleet]:
+    """A fleet of one worker that says how namespaces are called there, with a queue in each of some of them."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    worker = DirectClient(fleet.workers["worker1"])
+    for name in there or ("mk-default",):
+        await worker.create(NAMESPACES, namespace(name))
+        await worker.create(LOCAL_QUEUE, local_queue(name))
+    await say(fleet, mapping)
+    async with fleet.kueues(RunnerOptions(minimum=40.0, maximum=40.0)):
+        yield fleet
+
+
+async def say(fleet: Fleet, mapping: object) -> None:
+    said = mapping if isinstance(mapping, str | None) else json.dumps(mapping)
+    patch = {"metadata": {"annotations": {NAMESPACES_ANNOTATION: said}}}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), patch)
+
+
+async def copies(fleet: Fleet) -> list[str]:
+    """What of ours is on the worker: kind, namespace and name."""
+    found = [(kind, one) for kind in (JOB, WORKLOAD) for one in (await _worker(fleet).list(kind)).items]
+    ours = [(kind, ObjectKey.of(one)) for kind, one in found if ORIGIN_LABEL in one["metadata"].get("labels", {})]
+    return [f"{kind.gvk.kind} {key.namespace}" for kind, key in ours]
+
+
+def _worker(fleet: Fleet) -> DirectClient:
+    return DirectClient(fleet.workers["worker1"])
+
+
+async def _runs(fleet: Fleet) -> bool:
+    return bool(await fleet.running_on()) and cluster_name(await fleet.workload()) == "worker1"
+
+
+async def _says(fleet: Fleet, text: str) -> bool:
+    """Whether our check on the Workload says something."""
+    found = (await fleet.admin.list(WORKLOAD)).items
+    return any(text in str((check(one, CHECK) or {}).get("message")) for one in found)
+
+
+async def test_a_job_runs_in_the_image_of_its_namespace_and_nothing_is_made_elsewhere() -> None:
+    async with renamed() as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        assert await copies(fleet) == ["Job mk-default", "Workload mk-default"]
+        assert json.loads(annotations_of(await fleet.workload())[NAMESPACE_ON_ANNOTATION]) == {"worker1": "mk-default"}
+        (job,) = (await _worker(fleet).list(JOB)).items
+        assert annotations_of(job)[ORIGIN_NAMESPACE_ANNOTATION] == "default"
+        await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await until(lambda: _is_clean(fleet))
+
+
+async def _is_clean(fleet: Fleet) -> bool:
+    return not await copies(fleet)
+
+
+@pytest.mark.parametrize("later", [None, {"default": "other"}, {}, "{", {"*": "x-*"}])
+async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None:
+    """Also not over a restart, and its end comes home."""
+    async with renamed(MAPPED, "mk-default", "other") as fleet:
+        async with fleet.running():
+            await fleet.submit()
+            await until(lambda: _runs(fleet))
+            before = await fleet.running_on()
+            await say(fleet, later)
+            await until(is_active(fleet, status="False" if later == "{" else "True"))
+        async with fleet.running():
+            await until(is_active(fleet, status="False" if later == "{" else "True"))
+            assert await fleet.running_on() == before
+            await until(lambda: _has_ended(fleet))
+        assert fleet.requests("worker1", "create", JOB) == 1
+
+
+async def _has_ended(fleet: Fleet) -> bool:
+    return is_true(await fleet.admin.get(JOB, ObjectKey("default", "job")), "Complete")
+
+
+async def test_what_ran_before_anything_was_said_runs_on() -> None:
+    async with renamed(None) as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        await say(fleet, MAPPED)
+        await until(lambda: _has_ended(fleet))
+        assert fleet.requests("worker1", "create", JOB) == 1
+
+
+async def test_a_namespace_that_has_none_there_is_not_offered_there_and_that_is_told() -> None:
+    async with renamed({"team-a": "x"}) as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _says(fleet, 'gives namespace "default" none there'))
+        assert await copies(fleet) == []
+        await say(fleet, MAPPED)
+        await until(lambda: _runs(fleet))
+
+
+async def test_a_worker_whose_names_cannot_be_read_is_not_active_and_gets_nothing() -> None:
+    async with renamed("{") as fleet, fleet.running():
+        await fleet.submit()
+        await until(is_active(fleet, status="False"))
+        told = await fleet.active()
+        assert told["reason"] == "UnreadableNames"
+        assert "its annotation multikueue.dev/namespaces cannot be used: it is no JSON" in told["message"]
+        assert (await fleet.check())[1] == "NoUsableClusters"
+        await say(fleet, MAPPED)
+        await until(lambda: _runs(fleet))
+        assert await copies(fleet) == ["Job mk-default", "Workload mk-default"]
+
+
+async def test_what_somebody_has_made_there_under_the_name_here_wins_nothing_and_is_left_alone() -> None:
+    """The namespace of the manager's name belongs to others on the worker: with our label, or with another's note."""
+    async with renamed() as fleet:
+        await fleet.submit()
+        await until(lambda: _has_workload(fleet))
+        forged = clone(await fleet.workload())
+        metadata = {"name": forged["metadata"]["name"], "namespace": "default", "labels": {ORIGIN_LABEL: "multikueue"}}
+        bare = {"apiVersion": forged["apiVersion"], "kind": "Workload", "metadata": metadata, "spec": forged["spec"]}
+        noted = {**metadata, "namespace": "elsewhere", "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default"}}
+        await _worker(fleet).create(NAMESPACES, namespace("elsewhere"))
+        made = [await _worker(fleet).create(WORKLOAD, one) for one in (bare, {**bare, "metadata": noted})]
+        async with fleet.running():
+            await until(lambda: _runs(fleet))
+            (job,) = (await _worker(fleet).list(JOB)).items
+            assert job["metadata"]["namespace"] == "mk-default"
+            for one in made:
+                left = await _worker(fleet).get(WORKLOAD, ObjectKey.of(one))
+                assert left["metadata"]["uid"] == one["metadata"]["uid"]
+
+
+async def _has_workload(fleet: Fleet) -> bool:
+    return bool((await fleet.admin.list(WORKLOAD)).items)
+
+
+async def test_an_offer_that_nobody_took_goes_to_the_namespace_that_is_said_now() -> None:
+    """There was no queue: whoever mends the mapping need not look for what was offered by the old one."""
+    async with renamed({"default": "nowhere"}, "mk-default") as fleet, fleet.running():
+        await _worker(fleet).create(NAMESPACES, namespace("nowhere"))
+        await fleet.submit()
+        await until(lambda: _is_offered(fleet, "nowhere"))
+        await say(fleet, MAPPED)
+        await until(lambda: _runs(fleet))
+        assert await copies(fleet) == ["Job mk-default", "Workload mk-default"]
+
+
+async def _is_offered(fleet: Fleet, there: str) -> bool:
+    return await copies(fleet) == [f"Workload {there}"]
+
+
+async def test_copies_whose_workload_is_gone_are_removed_wherever_they_say_they_are() -> None:
+    async with renamed() as fleet:
+        async with fleet.running():
+            await fleet.submit()
+            await until(lambda: _runs(fleet))
+        await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await until(lambda: _has_no_workload(fleet))
+        await say(fleet, None)
+        async with fleet.running():
+            await until(lambda: _is_clean(fleet))
+
+
+async def _has_no_workload(fleet: Fleet) -> bool:
+    return not await _has_workload(fleet)
