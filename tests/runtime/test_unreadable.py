@@ -214,7 +214,7 @@ async def test_what_a_worker_hides(
     pods = MutationCache(Informer(manager.client, POD, indexes={"workload": lambda _: []}))
     caches = {WORKLOAD: manager.workloads, JOB: manager.jobs[JOB.gvk], POD: pods}
     caches[resource].informer.unreadable.note(found)
-    seen = Worker(ClusterName("worker1"), namespace="default", workload={"metadata": {"name": "own"}})
+    seen = Worker(ClusterName("worker1"), workload={"metadata": {"name": "own"}}, namespace=OWN.namespace)
     jobs = {JOB.gvk: caches[JOB], POD.gvk: pods}
     informers = cast(WorkerInformers, SimpleNamespace(workloads=manager.workloads, jobs=jobs))
     shown = without_unreadable(seen, informers, OWN, TRAIN, {"member"}, workload_only=workload_only)
