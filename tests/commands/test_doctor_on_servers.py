@@ -12,8 +12,8 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, LOCAL_QUEUE, NAMESPACE, WORKLOAD
-from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, QUEUES_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.kube import ClusterConfig
@@ -142,6 +142,37 @@ async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
     assert "no findings" in text
     assert 'did you mean "user-queue"?' in typo
     assert "that cannot be changed" in elsewhere
+
+
+async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> None:
+    """As the doctor says; then a job runs there, and its Workload says where."""
+    async with ground(tmp_path, workers=1) as here:
+        await here.join("worker1")
+        said = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}', QUEUES_ANNOTATION: f'{{"{LOCAL_QUEUE_NAME}": "theirs"}}'}
+        key = ObjectKey("", "worker1")
+        await here.manager.merge_patch(MULTIKUEUE_CLUSTER, key, {"metadata": {"annotations": said}})
+        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1", "--worker")
+        found = (await here.run("doctor")).stdout
+        made = await here.done(*mirror, "worker1")
+        again = await here.done(*mirror, "worker1")
+        refused = await here.refused(*mirror, "worker9")
+        text = await here.done("doctor")
+        await here.submit("train")
+        (copy,) = await until(lambda: _copies(here))
+
+    assert 'namespace "mk-default" does not exist there' in " ".join(found.split())
+    assert "queues mirror QUEUE -n default --context worker1 --worker worker1" in " ".join(found.split())
+    assert "made namespace mk-default" in made
+    assert "made LocalQueue mk-default/theirs, which leads to ClusterQueue cluster-queue" in made
+    assert "LocalQueue mk-default/theirs is there: nothing to do" in again
+    assert 'there is no MultiKueueCluster "worker9"' in refused
+    assert "no findings" in text
+    assert copy["metadata"]["namespace"] == "mk-default"
+    assert copy["spec"]["queueName"] == "theirs"
+
+
+async def _copies(here: Ground) -> list[Json]:
+    return (await here.worker("worker1").list(WORKLOAD)).items
 
 
 async def test_a_cluster_queue_is_never_made(tmp_path: Path) -> None:

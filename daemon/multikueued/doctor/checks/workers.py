@@ -112,7 +112,7 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     Severity.WARNING,
     "jobs of that namespace cannot run there",
     "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {here} "
-    "--context {worker}{names}, which makes it with its LocalQueue",
+    "--context {worker} --worker {worker}, which makes it with its LocalQueue",
 )
 def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
@@ -121,7 +121,6 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
             if worker.namespaces is not None and there not in worker.namespaces:
                 told = f'namespace "{there}" does not exist there'
                 words = {"worker": worker.name, "namespace": there, "here": here}
-                words["names"] = _names_option(worker.name, here, there)
                 yield Spot(f"{worker.name}, Namespace {there}", told, words)
 
 
@@ -144,7 +143,7 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     "worker-local-queue-missing",
     Severity.WARNING,
     "jobs of that queue cannot run there",
-    "make it there: multikueue queues mirror {queue} -n {namespace} --context {worker}{names}",
+    "make it there: multikueue queues mirror {queue} -n {namespace} --context {worker} --worker {worker}",
 )
 def without_local_queue(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue has no twin on a worker; an error if it has none on any worker."""
@@ -163,7 +162,6 @@ def without_local_queue(facts: Facts) -> Iterator[Spot]:
         nowhere = lacking[here] >= set(facts.objects.workers_of(checks[here]))
         told = f'LocalQueue "{there}" does not exist there{", nor on any other worker" if nowhere else ""}'
         words = {"worker": worker_name, "queue": here.name, "namespace": here.namespace}
-        words["names"] = _names_option(worker_name, str(here), str(there))
         severity = Severity.ERROR if nowhere else Severity.WARNING
         yield Spot(f"{worker_name}, LocalQueue {there}", told, words, severity=severity)
 
@@ -260,11 +258,6 @@ def slow(facts: Facts) -> Iterator[Spot]:
 
 def _waiting(facts: Facts) -> list[Json]:
     return [one for one in facts.objects.dispatched if state_of(one, facts.objects) in WAITING_STATES]
-
-
-def _names_option(worker: str, here: str, there: str) -> str:
-    """What tells `queues mirror` that names differ there."""
-    return f" --worker {worker}" if here != there else ""
 
 
 def _queues_for(facts: Facts, worker: str) -> list[tuple[ObjectKey, ObjectKey]]:
