@@ -236,6 +236,10 @@ class ManagerHook(Protocol):
         """A Workload of this ClusterQueue was given to the worker that admitted it."""
         ...
 
+    def rejected(self, cluster: ClusterName, reason: str) -> None:
+        """A dispatcher has said anew why it does not offer a Workload to a worker; one of few machine reasons."""
+        ...
+
     def round_begun(self, cluster_queue: str) -> None:
         """A dispatcher has chosen workers for a Workload of this ClusterQueue, beyond those it had chosen before."""
         ...

@@ -83,6 +83,10 @@ class EffectExecutor:
                 case effects.CountAdmitted():
                     if self.hook is not None:
                         self.hook.admitted(effect.cluster_queue, effect.worker)
+                case effects.CountRejections():
+                    if self.hook is not None:
+                        for worker, reason in effect.reasons:
+                            self.hook.rejected(worker, reason)
                 case _:
                     target = self.target(effect.cluster)
                     if target is None:

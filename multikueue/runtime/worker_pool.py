@@ -33,7 +33,12 @@ WorkerCluster: TypeAlias = Cluster[WorkerInformers]
 
 
 def view(
-    worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, known: Worker, *, namespace: str | None
+    worker: WorkerCluster,
+    key: ObjectKey,
+    owned_by: Owner | None,
+    known: Callable[..., Worker],
+    *,
+    namespace: str | None,
 ) -> Worker:
     """What is known of a worker, and its copies and jobs of a Workload.
 
@@ -41,17 +46,16 @@ def view(
         worker: as it is now.
         key: the Workload.
         owned_by: the job behind it.
-        known: what is known beside the connection.
+        known: makes the value of what is known beside the connection, and of what is known here.
         namespace: in which one its copies are there; None: that of any which say that they are of this Workload.
     """
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
     if informers is None:
-        return attrs.evolve(known, reach=_reach(worker, seen=False), namespace=namespace or "")
+        return known(reach=_reach(worker, seen=False), namespace=namespace or "")
     there = informers.place_of(key, namespace)
     own, shared = informers.jobs_of(key, owned_by, there)
     workload = informers.workload_of(key, there)
-    return attrs.evolve(
-        known,
+    return known(
         reach=_reach(worker, seen=informers.have_read(gvk)),
         kind=informers.kind(gvk),
         refusal=informers.refusal(key, gvk, workload, (*own, *shared)),

@@ -12,6 +12,7 @@ from multikueue.core.workload.effects import (
     AnnounceWorkload,
     ApplyStatus,
     CountAdmitted,
+    CountRejections,
     CreateJob,
     CreateWorkload,
     DeleteJob,
@@ -34,8 +35,8 @@ def _word(seen: Snapshot, effect: Effect) -> str:
     match effect:
         case ApplyStatus(cluster, body, field_manager):
             return _status_word(seen, body, field_manager) if cluster == MANAGER else _copy_status_word(cluster, body)
-        case PatchJobStatus():
-            return "copy job status"
+        case PatchJobStatus() | CountRejections():
+            return "copy job status" if isinstance(effect, PatchJobStatus) else "count rejections"
         case AnnounceWorkload(kind):
             return "tell" if kind == "Normal" else "warn"
         case CountAdmitted(queue, where):

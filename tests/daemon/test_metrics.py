@@ -123,6 +123,7 @@ def test_placements_lags_rounds_and_refusals_are_counted() -> None:
     metrics.status_synced(ClusterName("w1"), 0.3)
     metrics.round_begun("team-a")
     metrics.refused(ClusterName("w1"), "Forbidden")
+    metrics.rejected(ClusterName("w1"), "NoRoom")
 
     found = series(metrics)
     assert found['multikueue_placement_seconds_bucket{cluster="w1",le="10.0"}'] == 1
@@ -130,6 +131,7 @@ def test_placements_lags_rounds_and_refusals_are_counted() -> None:
     assert found['multikueue_status_lag_seconds_sum{cluster="w1"}'] == 0.3
     assert found['multikueue_dispatch_rounds_total{cluster_queue="team-a"}'] == 1
     assert found['multikueue_refusals_total{cluster="w1",reason="Forbidden"}'] == 1
+    assert found['multikueue_dispatch_rejections_total{reason="NoRoom",worker="w1"}'] == 1
 
 
 def test_the_process_and_its_build_are_described() -> None:

@@ -115,6 +115,9 @@ class Fleet:
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         self.admitted_on.append(cluster)
 
+    def rejected(self, cluster: ClusterName, reason: str) -> None:
+        self.refusals.append((cluster, reason))
+
     def round_begun(self, cluster_queue: str) -> None:
         raise AssertionError("executing chooses no workers")
 

@@ -28,6 +28,7 @@ from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
 from tests.runtime.fleet import LONG, Fleet, until
+from tests.runtime.test_telling import Counts
 
 pytestmark = pytest.mark.looptime
 
@@ -285,3 +286,18 @@ def _is_placed(fleet: Fleet, job: str, worker: str) -> object:
         return (await placed(fleet)).get(job) == worker
 
     return holds()
+
+
+async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() -> None:
+    """Once for each text, not with each look."""
+    fleet, hook = Fleet.of("worker1", "worker2"), Counts()
+    await fleet.connect(cpu=1, on_manager=100)
+    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}), hook=hook)
+    async with fleet.kueues(LONG), fleet.running(manager):
+        for name in ("a", "b", "c", "d", "held"):
+            await fleet.submit(name)
+        await anyio.sleep(600)
+    told = [one for one in hook.noted if one[0].startswith("rejected: ")]
+
+    assert set(told) == {("rejected: Claimed", "worker1"), ("rejected: Claimed", "worker2")}
+    assert len(told) <= 4

@@ -255,6 +255,9 @@ class Counts:
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         self.noted.append(("admitted", cluster))
 
+    def rejected(self, cluster: ClusterName, reason: str) -> None:
+        self.noted.append((f"rejected: {reason}", cluster))
+
     def round_begun(self, cluster_queue: str) -> None:
         self.noted.append(("round", cluster_queue))
 

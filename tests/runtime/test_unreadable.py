@@ -1,16 +1,25 @@
-"""A worker with more than may be read of it gets no new jobs, and keeps what it runs."""
+"""A worker with more than may be read of it gets no new jobs, and keeps what it runs; and what hides what."""
 
 from __future__ import annotations
 
-from typing import Final
+from types import SimpleNamespace
+from typing import Final, cast
+from unittest import mock
 
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.kube import AnswerLimits
+from multikueue.core.model.kinds import JOB, POD, WORKLOAD
+from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.workloads import Owner
+from multikueue.core.workload.snapshot import Served, Worker
+from multikueue.kube import AnswerLimits, Informer
+from multikueue.protocols import UnreadableObject
+from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
+from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.sandbox.apiserver import DirectClient, Match, Reset
 from tests.runtime.fleet import Fleet, is_active, until
 
@@ -109,3 +118,106 @@ async def test_it_gets_nothing_new_and_what_it_runs_stays(resource: Resource, re
                 await goes_on(fleet, resource, first)
     lost = [event for event in await fleet.events() if event[1] == "ClusterLost"]
     assert len(lost) <= 1, "worker2 was, for a while"
+
+
+OWN, SIBLING, STRANGER = (ObjectKey("default", name) for name in ("own", "sibling", "stranger"))
+TRAIN: Final = Owner(JOB.gvk, "train")
+
+
+def outlined(key: ObjectKey, owner: str = "", **metadata: object) -> UnreadableObject:
+    """What can be told of an object that cannot be read."""
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": owner, "uid": owner, "controller": True}
+    known = {"name": key.name, "namespace": key.namespace, **({"ownerReferences": [reference]} if owner else {})}
+    return UnreadableObject({"metadata": {**known, **metadata}}, "odd")
+
+
+def known() -> ManagerCluster:
+    """One whose caches know three Workloads, of two jobs, that can be read."""
+    made = Fleet.of().build().cluster
+    for key, owner in ((OWN, "train"), (SIBLING, "train"), (STRANGER, "other")):
+        made.workloads.informer.put(key, outlined(key, owner).object)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "owner", "told"),
+    [
+        (None, TRAIN, ""),
+        (OWN, TRAIN, "own"),
+        (OWN, None, "own"),
+        (SIBLING, TRAIN, "sibling"),
+        (SIBLING, None, ""),
+        (SIBLING, Owner(JOB.gvk, "other"), ""),
+        (STRANGER, TRAIN, ""),
+    ],
+)
+async def test_a_decision_waits_for_each_workload_of_the_job(
+    unreadable: ObjectKey | None, owner: Owner | None, told: str
+) -> None:
+    manager = known()
+    if unreadable is not None:
+        manager.workloads.informer.unreadable.note(outlined(unreadable, "other" if unreadable == STRANGER else "train"))
+    expected = f'Workload "{told}" cannot be read: odd' if told else ""
+    assert unreadable_workload(manager, OWN, owner) == expected
+
+
+@pytest.mark.parametrize(
+    ("grouped", "unreadable", "told"),
+    [
+        (False, None, ""),
+        (False, "train", "train"),
+        (False, "other", ""),
+        (True, "other", "other"),
+        (True, "train", ""),
+        (True, "claims", "claims"),
+    ],
+)
+async def test_a_decision_waits_for_its_job_or_each_of_its_group(
+    grouped: bool, unreadable: str | None, told: str
+) -> None:
+    """A group's are those that its Workload names, and those that name it."""
+    marks = {GROUP_WORKLOAD_ANNOTATION: "true"} if grouped else {}
+    named, manager = outlined(OWN, "other", annotations=marks).object, known()
+    cache = manager.jobs[JOB.gvk]
+    if unreadable is not None:
+        cache.informer.unreadable.note(outlined(ObjectKey("default", unreadable)))
+    with mock.patch.object(MutationCache, "unreadable_of", lambda _cache, key: _claiming(unreadable, key)):
+        found = unreadable_job(manager, OWN, named, TRAIN)
+    assert found == (f'Job "{told}" cannot be read: odd' if told else "")
+    assert unreadable_job(manager, OWN, named, Owner(GVK("x", "v1", "Unknown"), "train")) == ""
+
+
+def _claiming(unreadable: str | None, key: ObjectKey) -> set[ObjectKey]:
+    return {ObjectKey("default", "claims")} if unreadable == "claims" and key == OWN else set()
+
+
+@pytest.mark.parametrize(
+    ("resource", "found", "workload_only", "hides"),
+    [
+        (WORKLOAD, outlined(OWN), False, "all"),
+        (WORKLOAD, outlined(OWN), True, "all"),
+        (WORKLOAD, outlined(SIBLING), False, ""),
+        (JOB, outlined(ObjectKey("default", "train")), False, "jobs"),
+        (JOB, outlined(ObjectKey("default", "train")), True, ""),
+        (JOB, outlined(ObjectKey("default", "member")), False, "jobs"),
+        (JOB, outlined(ObjectKey("default", "another")), False, ""),
+        (JOB, outlined(ObjectKey("another", "train")), False, ""),
+        (POD, outlined(ObjectKey("default", "train")), False, ""),
+        (JOB, outlined(ObjectKey("default", "train"), "a job that made it"), False, ""),
+    ],
+)
+async def test_what_a_worker_hides(
+    resource: Resource, found: UnreadableObject, workload_only: bool, hides: str
+) -> None:
+    """A copy that cannot be read hides the worker's jobs, its Workload copy everything; of others nothing."""
+    manager = known()
+    pods = MutationCache(Informer(manager.client, POD, indexes={"workload": lambda _: []}))
+    caches = {WORKLOAD: manager.workloads, JOB: manager.jobs[JOB.gvk], POD: pods}
+    caches[resource].informer.unreadable.note(found)
+    seen = Worker(ClusterName("worker1"), workload={"metadata": {"name": "own"}}, namespace=OWN.namespace)
+    jobs = {JOB.gvk: caches[JOB], POD.gvk: pods}
+    informers = cast(WorkerInformers, SimpleNamespace(workloads=manager.workloads, jobs=jobs))
+    shown = without_unreadable(seen, informers, OWN, TRAIN, {"member"}, workload_only=workload_only)
+    assert bool(shown.unreadable) == bool(hides)
+    assert (shown.workload is None) == (hides == "all")
+    assert isinstance(shown.kind, Served) == (hides != "jobs")

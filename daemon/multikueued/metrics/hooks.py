@@ -41,6 +41,9 @@ HOME: Final = "manager"
 MAX_PAIRS: Final = 280
 """Pairs of ClusterQueue and worker with series of their own: 14 queues on 20 workers, two counters under two names."""
 
+MAX_REJECTIONS: Final = 200
+"""Pairs of worker and reason: ten reasons of each of 20 workers."""
+
 MAX_TIMED: Final = 20
 """Workers with histograms of their own."""
 
@@ -99,6 +102,8 @@ class Metrics:
         rounds = "How often a dispatcher chose more workers for a Workload."
         self._rounds = new(Counter, "dispatch_rounds", rounds, ("cluster_queue",), MAX_TIMED)
         self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
+        told = "Times that a dispatcher said anew why a worker is not offered a workload."
+        self._rejections = new(Counter, "dispatch_rejections", told, ("worker", "reason"), MAX_REJECTIONS)
         first = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
         self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals)
         self._removed: dict[str, None] = {}
@@ -144,6 +149,10 @@ class Metrics:
         """See `ManagerHook`."""
         self._lag_seconds.of(self._named(cluster)).observe(seconds)
 
+    def rejected(self, cluster: ClusterName, reason: str) -> None:
+        """See `ManagerHook`."""
+        self._rejections.of(self._named(cluster), reason).inc()
+
     def refused(self, cluster: ClusterName, reason: str) -> None:
         """See `ManagerHook`."""
         self._refusals.of(self._named(cluster), reason).inc()
@@ -161,6 +170,7 @@ class Metrics:
             return
         for children in self._by_cluster:
             children.remove_all("cluster", cluster)
+        self._rejections.remove_all("worker", cluster)
         self._removed.pop(cluster, None)
         self._removed[cluster] = None
         if len(self._removed) > MAX_REMOVED:

@@ -56,6 +56,15 @@ class CountAdmitted:
 
 
 @attrs.frozen
+class CountRejections:
+    """The dispatcher has said anew why workers are not offered a Workload, for the metric."""
+
+    reasons: tuple[tuple[ClusterName, str], ...]
+    """Each worker, and a machine reason."""
+    cluster: ClusterName = MANAGER
+
+
+@attrs.frozen
 class CreateWorkload:
     """Create the Workload copy."""
 
@@ -121,6 +130,7 @@ Effect: TypeAlias = (
     | PatchJobStatus
     | AnnounceWorkload
     | CountAdmitted
+    | CountRejections
     | CreateWorkload
     | PatchWorkload
     | DeleteWorkload
@@ -143,6 +153,8 @@ def describe(effect: Effect) -> str:
             return f"event {kind}: {note}"
         case CountAdmitted(worker=worker):
             return f"count it as admitted on {worker}"
+        case CountRejections(reasons):
+            return f"count {len(reasons)} workers as not offered"
         case CreateWorkload(object=body):
             return f"create Workload {ObjectKey.of(body)} {where}"
         case PatchWorkload(key=key):

@@ -211,8 +211,8 @@ class Worker:
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
-    kueue: WorkerKueue = attrs.field(factory=WorkerKueue)
-    room: Room = attrs.field(factory=Room)
+    kueue: WorkerKueue = attrs.field(default=WorkerKueue())
+    room: Room = attrs.field(default=Room())
 
     @property
     def cordon(self) -> str:

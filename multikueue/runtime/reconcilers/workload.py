@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import datetime
+from functools import partial
 
 import attrs
 
@@ -116,7 +117,8 @@ class SnapshotReader:
             source = self._source(name)
             if name in known:
                 cluster = known[name]
-                seen = Worker(
+                seen = partial(
+                    Worker,
                     cluster.name,
                     name in configured and source is not None,  # a removed one is kept while it runs jobs
                     labels_of(source or {}),

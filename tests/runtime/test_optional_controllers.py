@@ -1,0 +1,85 @@
+"""What an inventory does in a manager, by the options; and which workers are in use."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from multikueue.core.inventory.settings import PlacementSettings, SpokeSettings
+from multikueue.core.model.names import ObjectKey
+from multikueue.protocols import ApiClient
+from multikueue.runtime import optional_controllers
+from multikueue.runtime.inventory.selection import PlacementSelection
+from multikueue.runtime.inventory.service import Inventory, PlacementOptions
+from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.part import Process
+from multikueue.runtime.worker_pool import WorkerPool
+from tests.runtime.fleet import Fleet, now
+from tests.runtime.inventory.hub import Chosen, settings
+from tests.runtime.test_event_handlers import workload
+
+pytestmark = pytest.mark.looptime
+
+PROCESS = Process(now, lambda: 0.0, "test")
+CHECKS, FILLED = PlacementOptions(PlacementSettings()), PlacementOptions(inventories=(Inventory("a=b", "gpus"),))
+NOTHING = PlacementOptions()
+GRANTING = cast(ApiClient, object())
+
+
+@pytest.mark.parametrize(
+    ("placement", "spokes", "chosen", "names", "services", "makes"),
+    [
+        (NOTHING, None, False, [], 0, False),
+        (NOTHING, settings(), False, [], 0, False),
+        (NOTHING, None, True, [], 0, False),
+        (NOTHING, settings(), True, ["multikueue_spoke"], 1, True),
+        (CHECKS, None, False, ["multikueue_placement"], 2, False),
+        (CHECKS, settings(), False, ["multikueue_placement", "multikueue_spoke"], 3, True),
+        (FILLED, settings(), False, ["multikueue_inventory"], 2, False),
+    ],
+)
+async def test_what_is_built(
+    placement: PlacementOptions,
+    spokes: SpokeSettings | None,
+    chosen: bool,
+    names: list[str],
+    services: int,
+    makes: bool,
+) -> None:
+    """Workers are made if somebody selects them: who is given, or else the Placements of checks."""
+    manager = Fleet.of().build()
+    options = InventoryOptions(placement, None, spokes, Chosen() if chosen else None, None)
+    part, made = inventory(manager.cluster, manager.workers, options, PROCESS)
+    assert ([one.name for one in part.controllers], len(part.services)) == (names, services)
+    assert (made is not None) == makes
+    if made is not None:
+        assert isinstance(made.selection, Chosen if chosen else PlacementSelection)
+        assert made.permissions is made.client is manager.client
+
+
+async def test_somebody_else_may_write_permissions_and_select() -> None:
+    manager = Fleet.of().build()
+    options = InventoryOptions(CHECKS, None, settings(), Chosen(), GRANTING)
+    _, made = inventory(manager.cluster, manager.workers, options, PROCESS)
+    assert made is not None
+    assert (made.permissions, type(made.selection)) == (GRANTING, Chosen)
+
+
+async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = Fleet.of().build()
+    cluster, copies = manager.cluster, list[ObjectKey]()
+    monkeypatch.setattr(optional_controllers, "workloads_on", lambda _: copies)
+    known = cast(WorkerPool, {"worker1": SimpleNamespace()})
+
+    def occupied(name: str) -> bool:
+        return optional_controllers._occupied(cluster, known, name)
+
+    assert not occupied("worker1")
+    copies.append(ObjectKey("default", "w"))
+    assert (occupied("worker1"), occupied("worker2")) == (True, False)
+    placed = workload("waits")
+    placed["status"]["clusterName"] = "worker2"
+    cluster.workloads.informer.put(ObjectKey("default", "waits"), placed)
+    assert occupied("worker2")
