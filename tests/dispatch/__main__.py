@@ -92,6 +92,8 @@ def main(policies: Sequence[str], seeds: Sequence[int], trace: Path | None, node
             drawn = _load(wanted, seed, trace, nodes)
         except BadTrace as error:
             raise click.ClickException(str(error)) from error
+        if drawn.impossible:
+            click.echo(f"Left out, as no worker could ever hold them: {drawn.impossible} jobs", err=True)
         for name, runs in found.items():
             started = time.process_time()
             measures = simulate(drawn, POLICIES[name], settings, horizon)
@@ -111,7 +113,10 @@ def _load(wanted: Wanted, seed: int, trace: Path | None, nodes: Path | None) -> 
     workers = read_workers(nodes, lambda model: SPEEDS.get(model, 1.0)) if nodes else draw_workers(random, wanted)
     if not trace:
         return draw(wanted, seed, workers)
-    return complete(random, wanted, workers, read_jobs(trace))
+    load = complete(random, wanted, workers, read_jobs(trace))
+    if not load.jobs:
+        raise BadTrace(f"no worker could ever hold any of the {load.impossible} jobs")
+    return load
 
 
 def _row(name: str, seed: str, measures: Measures) -> str:

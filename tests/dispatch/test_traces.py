@@ -36,6 +36,13 @@ def test_jobs_are_ordered_and_begin_at_0(tmp_path: Path) -> None:
     )
 
 
+def test_a_byte_order_mark_and_other_line_ends_are_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + (JOBS + "0,a,1,,0\n").replace("\n", "\r\n").encode())
+
+    assert [job.runtime for job in read_jobs(path)] == [0]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -45,6 +52,7 @@ def test_jobs_are_ordered_and_begin_at_0(tmp_path: Path) -> None:
         (JOBS + "0,a,1.5,,60\n", 'jobs.csv:2: gpus is "1.5": it must be a whole number'),
         (JOBS + "0,a,1,,nan\n", 'jobs.csv:2: runtime_s is "nan"'),
         (JOBS + "0,a,1,,-1\n", 'jobs.csv:2: runtime_s is "-1"'),
+        (JOBS + "0,a,1,,1e300\n", 'jobs.csv:2: runtime_s is "1e300": it must be 2147483648 at most'),
         (JOBS + "0,,1,,60\n", "jobs.csv:2: tenant is missing"),
         (JOBS + "0,a,,,60\n", "jobs.csv:2: neither gpus nor cpus is above 0"),
         (JOBS + "0,a,1,,60,,,,,9\n", "jobs.csv:2: it has 10 columns"),
@@ -84,6 +92,15 @@ def test_swf_is_read_as_it_is(tmp_path: Path) -> None:
     assert (job.name, job.tenant, job.request, job.runtime, job.submit) == ("job-1", "user-7", (0, 16), 600, 0)
     with pytest.raises(BadTrace, match=r"log.swf:1: it has 3 fields, and SWF has 18"):
         read_jobs(written(tmp_path, "log.swf", "1 2 3\n"))
+
+
+def test_the_command_tells_what_no_worker_could_ever_hold(tmp_path: Path) -> None:
+    jobs = written(tmp_path, "jobs.csv", JOBS + "0,a,9,,60\n")
+    nodes = written(tmp_path, "nodes.csv", NODES + "w1,a100,8,96\n")
+
+    result = CliRunner().invoke(main, ["--trace", str(jobs), "--nodes", str(nodes)])
+
+    assert (result.exit_code, "Error: no worker could ever hold any of the 1 jobs" in result.output) == (1, True)
 
 
 def test_the_command_tells_a_bad_line(tmp_path: Path) -> None:

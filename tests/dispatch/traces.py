@@ -18,6 +18,8 @@ FURTHER_JOB_COLUMNS: Final = ("kind", "region", "model", "priority")
 NODE_COLUMNS: Final = ("worker", "model", "gpus", "cpus")
 FURTHER_NODE_COLUMNS: Final = ("region", "cost", "speed")
 SWF_FIELDS: Final = 18
+MOST: Final = 1 << 31
+"""Of any number: 68 years, if they are seconds."""
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ class Line:
         """A number that is at least so large.
 
         Raises:
-            BadTrace: it is none, or smaller, or missing and must not be.
+            BadTrace: it is none, or smaller, or above `MOST`, or missing and must not be.
         """
         text = self.text(column)
         if not text and missing is not None:
@@ -52,6 +54,8 @@ class Line:
             found = math.nan
         if not math.isfinite(found) or found < least:
             raise BadTrace(f'{self.where}: {column} is "{text}": it must be a number, {least:g} at least')
+        if found > MOST:
+            raise BadTrace(f'{self.where}: {column} is "{text}": it must be {MOST} at most')
         return found
 
     def whole(self, column: str, least: int = 0, missing: int | None = 0) -> int:
@@ -151,9 +155,10 @@ def _job(number: int, line: Line) -> Job:
     )
 
 
-def _csv_lines(path: Path, needed: Sequence[str], further: Sequence[str]) -> Iterator[Line]:
+def _csv_lines(path: Path, needed: Sequence[str], further: Sequence[str]) -> list[Line]:
+    found: list[Line] = []
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = csv.reader(file, strict=True)
             header = [column.strip() for column in next(rows, [])]
             _check_header(path, header, needed, further)
@@ -163,11 +168,12 @@ def _csv_lines(path: Path, needed: Sequence[str], further: Sequence[str]) -> Ite
                     continue
                 if len(row) > len(header):
                     raise BadTrace(f"{where}: it has {len(row)} columns, and the first line names {len(header)}")
-                yield Line(where, dict(zip(header, row, strict=False)))
+                found.append(Line(where, dict(zip(header, row, strict=False))))
     except csv.Error as error:
         raise BadTrace(f"{path.name}:{rows.line_num}: {error}") from error
     except UnicodeDecodeError as error:
         raise BadTrace(f"{path.name}: it is not UTF-8: {error}") from error
+    return found
 
 
 def _check_header(path: Path, header: Sequence[str], needed: Sequence[str], further: Sequence[str]) -> None:
@@ -179,8 +185,9 @@ def _check_header(path: Path, header: Sequence[str], needed: Sequence[str], furt
         raise BadTrace(f"{path.name}:1: a column is named twice")
 
 
-def _swf_lines(path: Path) -> Iterator[Line]:
-    with path.open(encoding="utf-8", errors="replace") as file:
+def _swf_lines(path: Path) -> list[Line]:
+    found: list[Line] = []
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, text in enumerate(file, 1):
             fields = text.partition(";")[0].split()
             if not fields:
@@ -189,7 +196,8 @@ def _swf_lines(path: Path) -> Iterator[Line]:
             if len(fields) != SWF_FIELDS:
                 raise BadTrace(f"{where}: it has {len(fields)} fields, and SWF has {SWF_FIELDS}")
             names = {0: "job", 1: "submit", 3: "runtime", 4: "processors", 7: "requested", 11: "user"}
-            yield Line(where, {name: fields[i] for i, name in names.items()})
+            found.append(Line(where, {name: fields[i] for i, name in names.items()}))
+    return found
 
 
 def _swf_job(line: Line) -> Iterator[Job]:

@@ -7,16 +7,20 @@ import json
 import random
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import attrs
 import click
 import coverage
+import pytest
 
-from tests.mutants.changes import Mutant, mutants
-from tests.mutants.trying import Outcome, trace, try_mutant
+from tests.mutants.changes import Mutant, is_python, mutants
+from tests.mutants.replacing import replaced
+from tests.mutants.trying import LIMIT, Outcome, trace, try_mutant, try_replaced, with_collected
 
 FOLDERS: Final = ("multikueue/core/workload", "multikueue/core/machinery", "multikueue/runtime")
 TESTS: Final = ("tests/core", "tests/runtime")
@@ -32,37 +36,82 @@ class Reached:
 
     def by(self, mutant: Mutant) -> Mapping[str, int]:
         """The tests that reach a mutant, its own module's first; all of the module's for what an import runs."""
-        lines = self.data.contexts_by_lineno(str(Path(mutant.path).resolve()))
+        lines = self._lines(mutant)
         reached = {test for line in mutant.lines for test in lines.get(line, ()) if test}
-        imported = any("" in lines.get(line, ()) for line in mutant.lines)
+        imported = self.imported(mutant)
         found = reached or ({test for tests in lines.values() for test in tests if test} if imported else set())
         name = f"test_{Path(mutant.path).stem}.py"
         return {test: place for place, test in enumerate(sorted(found, key=lambda test: (name not in test, test)))}
+
+    def imported(self, mutant: Mutant) -> bool:
+        """Whether an import runs it."""
+        lines = self._lines(mutant)
+        return any("" in lines.get(line, ()) for line in mutant.lines)
+
+    def _lines(self, mutant: Mutant) -> Mapping[int, Sequence[str]]:
+        return self.data.contexts_by_lineno(str(Path(mutant.path).resolve()))
+
+
+@attrs.define(eq=False)
+class Report:
+    """What has come of each mutant."""
+
+    seed: int
+    places: int
+    output: Path | None
+    counts: Counter[str] = attrs.field(factory=Counter)
+    told: list[dict[str, object]] = attrs.field(factory=list)
+    began_at: float = attrs.field(factory=time.monotonic)
+
+    def tell(self, mutant: Mutant, outcome: Outcome, seconds: float) -> None:
+        """One was tried."""
+        self.counts[outcome.word] += 1
+        row = {"mutant": str(mutant), "outcome": outcome.word, "failed": outcome.failed, "diff": _diff(mutant)}
+        self.told.append({**row, "tests": outcome.tests, "seconds": round(seconds, 1)})
+        if outcome.word != "killed":
+            click.echo(f"{outcome.word}: {mutant}\n{_diff(mutant)}")
+        if self.output is not None:
+            found = {"seed": self.seed, "places": self.places, "mutants": self.told}
+            self.output.write_text(json.dumps(found, indent=1) + "\n")
+        if len(self.told) % 20 == 0:
+            passed = time.monotonic() - self.began_at
+            click.echo(f"{len(self.told)} of {self.places}: {dict(self.counts)} after {passed:.0f} s")
 
 
 @click.command()
 @click.option("--sample", type=click.IntRange(1), default=200, show_default=True, help="How many places.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Which of them, and which change.")
 @click.option("--only", multiple=True, help="Files or folders, in place of all.")
+@click.option(
+    "--part", type=click.Choice(["functions", "imports"]), help="Only those that change functions, or others."
+)
+@click.option("--limit", default=LIMIT, show_default=True, help="Seconds for the tests of one; then it is unfinished.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the results there, as JSON.")
-def main(sample: int, seed: int, only: Sequence[str], output: Path | None) -> None:
+def main(sample: int, seed: int, only: Sequence[str], part: str | None, limit: float, output: Path | None) -> None:
     """Change one thing at a time, and run the unit tests that reach it."""
-    dice, started = random.Random(f"mutants/{seed}"), time.monotonic()
-    chosen = choose(only or FOLDERS, sample, dice)
+    chosen = choose(only or FOLDERS, sample, random.Random(f"mutants/{seed}"))
     reached = Reached(_traced())
-    counts: Counter[str] = Counter()
-    told = []
-    for number, mutant in enumerate(chosen, 1):
-        outcome = try_mutant(mutant.path, mutant.code(), reached.by(mutant))
-        counts[outcome.word] += 1
-        told.append({"mutant": str(mutant), "outcome": outcome.word, "failed": outcome.failed, "diff": _diff(mutant)})
-        if outcome.word != "killed":
-            click.echo(f"{outcome.word}: {mutant}\n{_diff(mutant)}")
-        if output is not None:
-            output.write_text(json.dumps({"seed": seed, "places": len(chosen), "mutants": told}, indent=1) + "\n")
-        if number % 20 == 0:
-            click.echo(f"{number} of {len(chosen)}: {dict(counts)} after {time.monotonic() - started:.0f} s")
-    click.echo(f"{len(chosen)} mutants, {', '.join(f'{count} {word}' for word, count in sorted(counts.items()))}")
+    report = Report(seed, len(chosen), output)
+    codes = {mutant: {} if reached.imported(mutant) else replaced(mutant.path, mutant.code()) for mutant in chosen}
+
+    def one(mutant: Mutant, outcome_of: Callable[[Mapping[str, int], float], Outcome]) -> None:
+        began = time.monotonic()
+        outcome = outcome_of(reached.by(mutant), limit)
+        report.tell(mutant, outcome, time.monotonic() - began)
+
+    if part != "functions":
+        for mutant in (mutant for mutant, changed in codes.items() if not changed):
+            one(mutant, partial(try_mutant, mutant.path, mutant.code()))
+
+    def in_functions(session: pytest.Session) -> None:
+        for mutant, changed in codes.items():
+            if changed:
+                one(mutant, partial(try_replaced, session, mutant.path, changed))
+
+    if part != "imports":
+        with_collected(TESTS, in_functions)
+    found = ", ".join(f"{count} {word}" for word, count in sorted(report.counts.items()))
+    click.echo(f"{len(chosen)} mutants, {found}")
 
 
 def choose(paths: Sequence[str], sample: int, dice: random.Random) -> list[Mutant]:
@@ -73,7 +122,9 @@ def choose(paths: Sequence[str], sample: int, dice: random.Random) -> list[Mutan
         for mutant in mutants(file):
             places.setdefault((mutant.path, mutant.position), []).append(mutant)
     ordered = sorted(places.values(), key=lambda found: (found[0].path, found[0].position))
-    return [dice.choice(found) for found in dice.sample(ordered, min(sample, len(ordered)))]
+    places_in_turn = dice.sample(ordered, len(ordered))
+    found = (next(filter(is_python, dice.sample(changes, len(changes))), None) for changes in places_in_turn)
+    return list(islice((mutant for mutant in found if mutant is not None), sample))
 
 
 def _traced() -> coverage.CoverageData:

@@ -64,6 +64,15 @@ class Mutant:
         return changed
 
 
+def is_python(mutant: Mutant) -> bool:
+    """Whether it is more than an error of syntax: `if not name := found()` is one, which any test would notice."""
+    try:
+        compile(mutant.code(), mutant.path, "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
 def mutants(path: Path) -> Iterator[Mutant]:
     """All changes of a module."""
     nodes = list(ast_nodes(get_ast(path.read_text())))

@@ -1,4 +1,7 @@
-"""Tests in a process of their own, with a changed module: it is forked, and what it imports is there already."""
+"""Tests in a process of their own, with a changed module.
+
+It is forked, and what it imports is there already. Where only functions have changed, all tests are there as well.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -20,11 +23,15 @@ import attrs
 import coverage
 import pytest
 
+from tests.mutants.replacing import Name, replace
+
 BESIDE: Final = ("aiohttp.web", "anyio", "cattrs", "hypothesis", "jsonpatch", "looptime", "orjson", "prometheus_client")
 """What takes long to import, and is nobody's mutant."""
-QUIET: Final = ("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=20")
+QUIET: Final = ("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist", "--timeout=60")
 LIMIT: Final = 600
-"""Seconds for all tests of one mutant."""
+"""Seconds for all tests of one mutant, if nothing else is said."""
+UNFINISHED: Final = "not all tests were run"
+"""What is said of a mutant that no test has noticed within that time: it counts neither way."""
 MEMORY: Final = 6 << 30
 
 
@@ -41,6 +48,8 @@ class Outcome:
         """For a report."""
         if not self.failed:
             return "survived" if self.tests else "untested"
+        if self.failed == UNFINISHED:
+            return "unfinished"
         return "timeout" if "Timeout" in self.failed or "SIG" in self.failed else "killed"
 
 
@@ -76,7 +85,7 @@ class Watcher:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
 
-def try_mutant(path: str, code: str, wanted: Mapping[str, int]) -> Outcome:
+def try_mutant(path: str, code: str, wanted: Mapping[str, int], limit: float = LIMIT) -> Outcome:
     """Run tests, in their order, with other code in place of a module; at most to the first that fails."""
     original = SourceFileLoader.get_code
     there = str(Path(path).resolve())
@@ -91,7 +100,44 @@ def try_mutant(path: str, code: str, wanted: Mapping[str, int]) -> Outcome:
             pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted)], plugins=[watcher])
         return watcher.outcome
 
-    return forked(run, LIMIT) if wanted else Outcome()
+    return forked(run, limit) if wanted else Outcome()
+
+
+@attrs.define(eq=False)
+class Collected:
+    """A pytest plugin: nothing is run of what is collected, but something is done with it."""
+
+    use: Callable[[pytest.Session], None]
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Use it."""
+        self.use(session)
+        return True
+
+
+def with_collected(folders: Sequence[str], use: Callable[[pytest.Session], None]) -> None:
+    """Collect all tests in this process."""
+    pytest.main([*QUIET, *folders], plugins=[Collected(use)])
+
+
+def try_replaced(
+    session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Mapping[str, int], limit: float = LIMIT
+) -> Outcome:
+    """Run collected tests, in their order, with other code in the functions of a module; as `try_mutant`."""
+
+    def run() -> Outcome:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        watcher = Watcher(wanted)
+        watcher.pytest_collection_modifyitems(session.items)
+        session.config.pluginmanager.register(watcher)
+        replace(path, codes)
+        for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+            session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if watcher.outcome.failed:
+                break
+        return watcher.outcome
+
+    return forked(run, limit) if wanted else Outcome()
 
 
 def trace(folders: list[str], sources: list[str], data_file: str) -> Outcome:
@@ -101,7 +147,7 @@ def trace(folders: list[str], sources: list[str], data_file: str) -> Outcome:
         traced = coverage.Coverage(data_file, source=sources, config_file=False)
         traced.start()
         watcher = Watcher(told=traced.switch_context)
-        pytest.main([*QUIET, "--timeout=60", *folders], plugins=[watcher])
+        pytest.main([*QUIET, *folders], plugins=[watcher])
         traced.stop()
         traced.save()
         return watcher.outcome
@@ -118,14 +164,16 @@ def forked(run: Callable[[], Outcome], seconds: float) -> Outcome:
     if not child:
         _be_child(run, writing)
     os.close(writing)
-    deadline = time.monotonic() + seconds
+    deadline, late = time.monotonic() + seconds, False
     while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
-        if time.monotonic() > deadline:
+        if late := time.monotonic() > deadline:
             os.killpg(child, signal.SIGKILL)
         time.sleep(0.05)
     with os.fdopen(reading, "rb") as pipe:
         told: dict[str, Any] = json.loads(pipe.read() or b"{}")
-    return Outcome(**told) if told else Outcome(f"SIG: ended by itself with status {ended[1]}", 1)
+    if told:
+        return Outcome(**told)
+    return Outcome(UNFINISHED if late else f"SIG: ended by itself with status {ended[1]}", 1)
 
 
 def _be_child(run: Callable[[], Outcome], writing: int) -> None:

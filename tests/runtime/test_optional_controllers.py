@@ -15,6 +15,7 @@ from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
 from multikueue.runtime.part import Process
+from multikueue.runtime.worker_pool import WorkerPool
 from tests.runtime.fleet import Fleet, now
 from tests.runtime.inventory.hub import Chosen, settings
 from tests.runtime.test_event_handlers import workload
@@ -70,7 +71,7 @@ async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatc
     manager = Fleet.of().build()
     cluster, copies = manager.cluster, list[ObjectKey]()
     monkeypatch.setattr(optional_controllers, "workloads_on", lambda _: copies)
-    known = cast("optional_controllers.WorkerPool", {"worker1": SimpleNamespace()})
+    known = cast(WorkerPool, {"worker1": SimpleNamespace()})
 
     def occupied(name: str) -> bool:
         return optional_controllers._occupied(cluster, known, name)

@@ -210,11 +210,11 @@ async def test_what_a_worker_hides(
     resource: Resource, found: UnreadableObject, workload_only: bool, hides: str
 ) -> None:
     """A copy that cannot be read hides the worker's jobs, its Workload copy everything; of others nothing."""
-    manager, indexes = known(), {"workload": lambda _: []}
-    pods = MutationCache(Informer(manager.client, POD, indexes=indexes))
+    manager = known()
+    pods = MutationCache(Informer(manager.client, POD, indexes={"workload": lambda _: []}))
     caches = {WORKLOAD: manager.workloads, JOB: manager.jobs[JOB.gvk], POD: pods}
     caches[resource].informer.unreadable.note(found)
-    seen = Worker(ClusterName("worker1"), workload={"metadata": {"name": "own"}})
+    seen = Worker(ClusterName("worker1"), workload={"metadata": {"name": "own"}}, namespace=OWN.namespace)
     jobs = {JOB.gvk: caches[JOB], POD.gvk: pods}
     informers = cast(WorkerInformers, SimpleNamespace(workloads=manager.workloads, jobs=jobs))
     shown = without_unreadable(seen, informers, OWN, TRAIN, {"member"}, workload_only=workload_only)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
@@ -13,7 +15,14 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
-from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, CountAdmitted, Effect
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    CountAdmitted,
+    CountRejections,
+    Effect,
+)
 
 if TYPE_CHECKING:
     from multikueue.core.workload.situation import Situation
@@ -205,3 +214,17 @@ def placed(workload: Json, remote: Json) -> Json | None:
 
 def _assignments(workload: Json) -> list[Json]:
     return dig(workload, "status", "admission", "podSetAssignments") or []
+
+
+def give_up(situation: Situation, given_up: GiveUp) -> Effect:
+    """Give the quota back: nobody has taken it in time."""
+    if given_up.requeue_after is None:
+        return reject(situation, given_up.message)
+    return retry(situation, given_up.message, given_up.requeue_after)
+
+
+def rejections(nomination: Nomination) -> Iterator[Effect]:
+    """Count why workers are not offered it: that another is better is no reason against one."""
+    found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
+    if found:
+        yield CountRejections(found)

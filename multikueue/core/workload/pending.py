@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from datetime import timedelta
 from functools import partial
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
@@ -15,15 +15,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
-from multikueue.core.workload.check_updates import admit, nominate, record, reject, retry, say
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    CountRejections,
-    CreateWorkload,
-    Effect,
-    PatchWorkload,
-    Plan,
-)
+from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
+from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
@@ -69,7 +62,7 @@ def dispatch(situation: Situation) -> Plan:
     if not situation.facts.is_active:
         return Plan(stale)  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
-        return Plan((_give_up(situation, nomination.give_up), *stale))
+        return Plan((give_up(situation, nomination.give_up), *stale))
     told = tuple(_tell_held_up(situation, runs, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
@@ -83,13 +76,6 @@ def dispatch(situation: Situation) -> Plan:
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
-
-
-def _give_up(situation: Situation, given_up: GiveUp) -> Effect:
-    """Give the quota back: nobody has taken it in time."""
-    if given_up.requeue_after is None:
-        return reject(situation, given_up.message)
-    return retry(situation, given_up.message, given_up.requeue_after)
 
 
 def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
@@ -258,9 +244,7 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
-        found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
-        if found:
-            yield CountRejections(found)
+        yield from rejections(nomination)
 
 
 def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:

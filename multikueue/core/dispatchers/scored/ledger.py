@@ -23,6 +23,9 @@ from multikueue.core.model.names import ObjectKey
 RESERVED_AFTER: Final = timedelta(minutes=1)
 """How long a Workload is held until it may get a reservation."""
 
+RESERVATIONS: Final = 1
+"""How many there are at a time: what they keep free waits for its owner."""
+
 
 @attrs.define
 class _Held:
@@ -50,11 +53,11 @@ class Line:
 class Ledger:
     """Entries and queues. Driven by one task; it reads no clock."""
 
-    def __init__(self, reservations: int | None = None) -> None:
+    def __init__(self, reservations: int = RESERVATIONS) -> None:
         """An empty one.
 
         Args:
-            reservations: how many there may be, one per place; None: at every place.
+            reservations: how many there may be, one a place.
         """
         self._limit = reservations
         self._entries: dict[ObjectKey, Entry] = {}
@@ -65,6 +68,7 @@ class Ledger:
         self._lines: dict[Place, Line] = {}
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
+        self._bases: dict[Place, FlavorAmounts] = {}
         self._blocked: dict[Place, bool] = {}
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
@@ -172,12 +176,14 @@ class Ledger:
         counts for a while only.
         """
         found: dict[ObjectKey, None] = {}
-        reserved = self._reserved(now)
         for place, facts in self._queues.items():
-            line, others = self._lines.get(place), facts.others_wait(now)
-            if self._blocked.get(place) != others or (line is not None and line.reserved != reserved.get(place)):
-                self._blocked[place] = others
+            if self._blocked.get(place) != facts.others_wait(now):
+                self._blocked[place] = facts.others_wait(now)
+                self._version += 1
                 self._forget(place)
+        reserved = self._reserved(now)
+        for place in [place for place, line in self._lines.items() if line.reserved != reserved.get(place)]:
+            self._forget(place)
         for place in sorted(self._dirty):
             before, here = self._woken.get(place, {}), self._candidates(place, now)
             found.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
@@ -214,6 +220,7 @@ class Ledger:
 
     def _forget(self, place: Place) -> None:
         self._lines.pop(place, None)
+        self._bases.pop(place, None)
         self._dirty.add(place)
 
     def _line(self, place: Place, now: datetime) -> Line:
@@ -229,6 +236,7 @@ class Ledger:
     def _walk(self, place: Place, reserved: ObjectKey | None, now: datetime) -> Line:
         """Let all that are held for a place pass in their order, and take what they need."""
         left = base = self._base(place, now)
+        self._bases[place] = base
         before, fits = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None]()
         queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
         for kind in self._kinds.get(place, {}):
@@ -278,20 +286,26 @@ class Ledger:
         return self._place(entry, place, self._queues[place].ceiling) or {}
 
     def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
-        """One reservation a place and a Workload, the eldest first; each gets the best place that is left to it."""
+        """One reservation a place and a Workload, the eldest first; each gets the place that is left to it where least
+        is missing, and of these the best."""
         if self._reservations[:2] != (self._version, now):
             self._reservations = (self._version, now, self._reserve(now))
         return self._reservations[2]
 
     def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
-        limit = len(self._queues) if self._limit is None else min(self._limit, len(self._queues))
+        limit = min(self._limit, len(self._queues))
+        for place in self._queues.keys() - self._bases.keys():
+            self._bases[place] = self._base(place, now)
         found: dict[Place, ObjectKey] = {}
         for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), limit):
             if now - reserved < RESERVED_AFTER:
                 break
             entry = self._entries[key]
-            free = (place for place in entry.places if place in self._queues and place not in found)
-            best = next((place for place in free if self._taken_by(entry, place)), None)
-            if best is not None:
-                found[best] = key
+            short = {
+                place: sum(max(0, amount - self._bases[place].get(one, 0)) for one, amount in taken.items())
+                for place in entry.places
+                if place in self._queues and place not in found and (taken := self._taken_by(entry, place))
+            }
+            if short:
+                found[min(short, key=short.__getitem__)] = key
         return found

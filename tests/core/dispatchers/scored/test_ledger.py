@@ -127,11 +127,9 @@ def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
 
 
 def test_a_reservation_that_moves_away_wakes() -> None:
-    """The eldest takes the place of the second one, which keeps the small one from the other place until it is gone."""
-    eldest, second = entry("eldest", 12, age=100, places=(W2,)), entry("second", 12, age=90, places=(W2, W1))
-    made = ledger(eldest, second, entry("small", 2, age=5, places=(W1,)), w1=8, w2=8)
+    made = ledger(entry("second", 12, age=90), entry("small", 2, age=5), w1=8, w2=0)
     assert (made.woken(NOW), net(made, "small")) == ((), -4)
-    made.drop(key("eldest"))
+    made.put(entry("eldest", 12, age=100, places=(W2,)))
 
     assert made.woken(NOW) == (key("small"),)
 
