@@ -13,9 +13,7 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import islice
 from typing import Final
 
-import attrs
-
-from multikueue.core.dispatchers.scored.entries import Age, Entry, Kind, Rank
+from multikueue.core.dispatchers.scored.entries import Entry, Held, Kind, Line, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ObjectKey
@@ -25,29 +23,6 @@ RESERVED_AFTER: Final = timedelta(minutes=1)
 
 RESERVATIONS: Final = 1
 """How many there are at a time: what they keep free waits for its owner."""
-
-
-@attrs.define
-class _Held:
-    """The held Workloads of one kind."""
-
-    ranked: list[Rank] = attrs.field(factory=list)
-    aged: list[Age] = attrs.field(factory=list)
-
-
-@attrs.frozen
-class Line:
-    """Those that fit at one place, in order."""
-
-    base: FlavorAmounts
-    """Free without what our offers take."""
-    before: dict[ObjectKey, FlavorAmounts]
-    """What is free when its turn comes, of each that fits, and of the one that has the reservation."""
-    fits: dict[ObjectKey, None]
-    rest: FlavorAmounts
-    """What is free for all others."""
-    reserved: ObjectKey | None
-    """Who has the reservation."""
 
 
 class Ledger:
@@ -63,7 +38,7 @@ class Ledger:
         self._entries: dict[ObjectKey, Entry] = {}
         self._queues: dict[Place, QueueFacts] = {}
         self._offers: dict[Place, dict[ObjectKey, Entry]] = {}
-        self._held: dict[Kind, _Held] = {}
+        self._held: dict[Kind, Held] = {}
         self._kinds: dict[Place, dict[Kind, None]] = {}
         self._lines: dict[Place, Line] = {}
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
@@ -90,7 +65,7 @@ class Ledger:
         if entry.offered:
             return
         kind = entry.kind
-        held = self._held.setdefault(kind, _Held())
+        held = self._held.setdefault(kind, Held())
         bisect.insort(held.ranked, entry.rank)
         bisect.insort(held.aged, entry.age)
         for place in entry.places:
