@@ -20,7 +20,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
-from multikueue.core.workload import pending, places
+from multikueue.core.workload import pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
@@ -244,11 +244,6 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
     return mock.patch.object(Situation, "proof", proof)
 
 
-def slices_that_never_ran_hold_a_place() -> AbstractContextManager[Any]:
-    """A slice that has ended decides in which namespace the next one is made, though no job of it is there."""
-    return mock.patch.object(places, "may_run", return_value=True)
-
-
 def places_are_not_written() -> AbstractContextManager[Any]:
     """Copies are made in the namespace that a worker says, and looked for in the manager's."""
     return mock.patch.object(planning, "with_places_written", lambda _seen, decided: decided)
@@ -276,7 +271,6 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 lost_answers_count_as_not_sent,
                 earlier_attempts_are_forgotten,
                 unmarked_copies_win,
-                slices_that_never_ran_hold_a_place,
                 places_are_not_written,
             )
         },

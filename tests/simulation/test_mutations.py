@@ -24,7 +24,6 @@ FIRST = {
     "removed_clusters_are_forgotten": 0,
     "stale_copies_are_believed": 11,
     "unmarked_copies_win": 40,
-    "slices_that_never_ran_hold_a_place": 22,
     "places_are_not_written": 4,
     "an_erased_worker_is_a_lost_job": 14,
     "external_nominations_are_ignored": 4,

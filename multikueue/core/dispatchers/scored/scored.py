@@ -56,7 +56,7 @@ class Scored:
         if given_up is not None:
             return Nomination(candidates.kept, give_up=given_up)
         said = State.parse(candidates.message)
-        candidates = _begun(candidates, said)
+        candidates = _begun(workload, candidates, profile, said, now)
         state = _state(workload, candidates, said, now)
         state = attrs.evolve(state, refused=_refused(candidates, state, now))
         seen = view(workload, candidates, profile, state, now)
@@ -169,12 +169,16 @@ def _too_early(said: State | None, names: tuple[str, ...], why: Mapping[ClusterN
     return said is None and not names and any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
 
 
-def _begun(candidates: Candidates, said: State | None) -> Candidates:
+def _begun(workload: Json, candidates: Candidates, profile: Profile, said: State | None, now: datetime) -> Candidates:
     """With the offers that were begun and could not be written: their copies are there. Else another worker might be
-    chosen, and what the first one has admitted would be in vain."""
-    taken_back = said.asked if said is not None else ()
-    begun = [worker.name for worker in candidates.workers if worker.has_copy and worker.name not in taken_back]
-    if candidates.nominated or not begun:
+    chosen, and what the first one has admitted would be in vain. A copy where the Workload cannot go is none."""
+    found = [worker.name for worker in candidates.workers if worker.has_copy and worker.available]
+    if candidates.nominated or not found:
+        return candidates
+    state = said or State(now)
+    able = view(workload, candidates, profile, state, now).tiers
+    begun = [name for name in found if name in able and name not in state.asked]
+    if not begun:
         return candidates
     workers = tuple(attrs.evolve(one, nominated=one.name in begun) for one in candidates.workers)
     return attrs.evolve(candidates, workers=workers, nominated=tuple(begun))

@@ -24,7 +24,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE
+from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, TAINTS
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -36,6 +36,9 @@ from tests.core.building import CHECK, NOW, condition, workload
 
 GPU = ("a100", "gpu")
 GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
+
+
+TAINTED = {TAINTS: "spot=true:NoDispatch"}
 
 
 def queue(free: int = 8, **more: Any) -> QueueFacts:
@@ -118,6 +121,18 @@ def test_an_offer_that_was_begun_and_not_written_is_kept_unless_it_was_taken_bac
     waiting.message = "The workload is held since 2026-11-21T12:00:00.000Z, round 1, asked before: [w2]"
     waiting.names = ()
     assert waiting.ask().names == ("w1",)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"available": False}, {"obstacle": Reason(Why.CORDONED)}, {"annotations": TAINTED}]
+)
+def test_a_copy_where_it_cannot_go_any_more_is_no_offer(changes: dict[str, Any]) -> None:
+    """It is there until the worker can be reached. What is said of the hold is written once."""
+    waiting = pending({"w1": queue(8), "w2": queue(0)})
+    waiting.change("w1", has_copy=True, **changes)
+    for _ in range(5):
+        assert waiting.ask(1).names == ()
+    assert waiting.writes == 1
 
 
 def test_after_a_while_the_next_one_with_room_is_asked_and_the_first_again_for_longer() -> None:
