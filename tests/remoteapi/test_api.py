@@ -78,6 +78,34 @@ async def test_a_job_is_listed_got_explained_and_printed(tmp_path: Path) -> None
     assert missing == (404, 'remotejobs.remote.multikueue.dev "job.other" not found')
 
 
+async def test_every_field_of_a_job_is_documented(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.run_job()
+        async with here.asking(JOBS, user=READER, watch="true") as response:
+            await next_event(response)
+        one = await read(here, f"{JOBS}/job.train")
+        document = await read(here, f"/openapi/v3{BASE}")
+
+    schema = document["components"]["schemas"]["dev.multikueue.remote.v1alpha1.RemoteJob"]
+    assert one["status"]["placements"], "or nothing is compared"
+    assert undocumented(one, schema) == []
+
+
+def undocumented(value: Any, schema: Json, path: str = "") -> list[str]:
+    """Fields that `kubectl explain` does not know; what has no properties of its own may have any."""
+    if isinstance(value, list):
+        return [found for item in value for found in undocumented(item, schema["items"], f"{path}[]")]
+    if not isinstance(value, dict) or "properties" not in schema:
+        return []
+    known = schema["properties"]
+    return [
+        found
+        for name, item in value.items()
+        for found in (undocumented(item, known[name], f"{path}.{name}") if name in known else [f"{path}.{name}"])
+    ]
+
+
 async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
     async with stage(tmp_path) as here:
         await ready(here)
