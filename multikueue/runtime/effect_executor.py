@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import REFUSED, WORKLOAD, worker_reference
-from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
@@ -197,20 +199,24 @@ class EffectExecutor:
         told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and (lasted >= TELL_AFTER or not taken):
-            self._emit(workload, "Warning", note, cluster)
+            left = conflicts.refusal(resource, of, own=())
+            self._emit(workload, "Warning", note, cluster, left.left if left is not None else None)
             if self.hook is not None:
                 self.hook.refused(ClusterName(cluster), error.reason or type(error).__name__)
-            left = conflicts.refusal(resource, of, own=())
             wait = {"asked_again_in": round(left.left.total_seconds())} if left is not None else {}
             if conflicts.is_news(resource, of, key):
                 log.warning("refused", cluster=cluster, workload=str(of), object=f"{resource} {key}", error=why, **wait)
             told.told = left is not None
         return told
 
-    def _emit(self, workload: Json, type: str, note: str, refused_by: str = "") -> None:
+    def _emit(
+        self, workload: Json, type: str, note: str, refused_by: str = "", asked_again_in: timedelta | None = None
+    ) -> None:
         """Emit an event into the job's namespace, without the addresses that a server's words may have."""
         action, related = (REFUSED, worker_reference(refused_by)) if refused_by else ("MultiKueue", None)
-        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related)
+        due = None if asked_again_in is None else self.events.clock() + asked_again_in
+        noted = {} if due is None else {ASKED_AGAIN_ANNOTATION: timestamp(due)}
+        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted)
 
 
 def _has_no_effect(error: ApiError) -> bool:

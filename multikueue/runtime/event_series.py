@@ -8,6 +8,7 @@ an eviction the newest line says "admitted" again. Two messages that take turns 
 from __future__ import annotations
 
 import collections
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 import attrs
@@ -56,10 +57,24 @@ class Series:
         """It was said once more."""
         self.count, self.said_at, self.last = self.count + 1, now, time
 
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """What programs read of it: that of the last time counts."""
+        if annotations:
+            self.event["metadata"] = {**self.event["metadata"], "annotations": dict(annotations)}
+
+    @property
+    def whole(self) -> Json:
+        """The Event, with its repeats so far."""
+        return {**self.event, **self.patch, "metadata": self.event["metadata"]}
+
     @property
     def patch(self) -> Json:
         """What to write of the repeats; empty if there were none."""
-        return {"series": {"count": self.count, "lastObservedTime": self.last}} if self.count > 1 else {}
+        if self.count == 1:
+            return {}
+        annotations = self.event["metadata"].get("annotations")
+        noted: Json = {"metadata": {"annotations": annotations}} if annotations else {}
+        return {"series": {"count": self.count, "lastObservedTime": self.last}, **noted}
 
     def due(self, now: float, interval: float = INTERVAL) -> bool:
         """Whether repeats are to be written now."""

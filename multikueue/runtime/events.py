@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import anyio
@@ -81,7 +82,14 @@ class EventRecorder:
         return f"<EventRecorder {self.reporting_controller}: {counts}>"
 
     def emit(
-        self, regarding: Json, type: str, reason: str, action: str, note: str, related: Json | None = None
+        self,
+        regarding: Json,
+        type: str,
+        reason: str,
+        action: str,
+        note: str,
+        related: Json | None = None,
+        annotations: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Have an event sent.
 
@@ -92,11 +100,13 @@ class EventRecorder:
             action: what was done, in CamelCase.
             note: a sentence for people; cut to 1,024 bytes.
             related: a reference to another object that it is about.
+            annotations: what programs read of it. Of a series, that of the last time.
         """
         message, now = (uid(regarding), type, reason, note), loop_time()
         series = self._said.repeated(message, now, micro_time(self.clock()))
         if series is not None:
             self._repeated += 1
+            series.annotate(annotations)
             if series.due(now):
                 self._enqueue(series)
             return
@@ -105,6 +115,7 @@ class EventRecorder:
         if related is not None:
             event["related"] = related
         series = Series(message, event, now)
+        series.annotate(annotations)
         earlier = self._said.begin(series)
         if earlier is not None and earlier.due(now, interval=0.0):
             self._enqueue(earlier)  # nobody else writes its last count
@@ -211,7 +222,7 @@ class EventRecorder:
             except NotFound:
                 series.written = 0  # API servers keep Events for an hour
         with suppress(AlreadyExists):  # an earlier try succeeded, and its answer was lost
-            await self.client.create(EVENT, {**series.event, **series.patch})
+            await self.client.create(EVENT, series.whole)
 
     def _drop(self, series: Series, why: str) -> None:
         self._dropped += 1

@@ -208,15 +208,12 @@ class Manager:
     def _clusters(self, process: Process, work: WorkQueues, handlers: ManagerHandlers) -> Part:
         """Connects to the workers that are configured."""
         settings, cluster = self.settings, self.cluster
-        files = KubeconfigFiles(
-            cluster.kubeconfig_paths,
-            handlers.kubeconfig_changed,
-            settings.kubeconfig_prefix,
-            settings.kubeconfig_interval,
-        )
+        prefix, interval = settings.kubeconfig_prefix, settings.kubeconfig_interval
+        files = KubeconfigFiles(cluster.kubeconfig_paths, handlers.kubeconfig_changed, prefix, interval)
         events = EventRecorder(self.client, "multikueue-cluster", self.instance, self.clock)
+        namespace, lost_after = settings.namespace, settings.plan.worker_lost_timeout
         clusters = ClusterReconciler(
-            cluster, self.workers, files, self._profiles, events, settings.namespace, self.clock, self.led_until
+            cluster, self.workers, files, self._profiles, events, namespace, self.clock, self.led_until, lost_after
         )
         checks = AdmissionCheckReconciler(cluster, self.clock, self.dispatcher)
         controllers = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.apiserver import DirectClient
@@ -56,6 +57,8 @@ async def test_a_lost_worker_has_the_deadline_that_the_daemon_tells() -> None:
     step = found.next[0]
     assert step.text.startswith("the job goes to another worker, unless this one is back before: unreachable since")
     assert "; moves at 2026-01-01T00:" in step.text
+    assert step.at is not None
+    assert timestamp(step.at) in step.text, "the same for programs"
 
 
 async def test_a_job_that_moved_says_where_it_was_and_why() -> None:

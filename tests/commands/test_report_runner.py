@@ -21,7 +21,9 @@ from multikueued.commands.exits import NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import ReportTarget
 from multikueued.commands.panel import status_panel
 from multikueued.commands.report_runner import EVERY, Printed, text_of
+from multikueued.commands.report_text import jobs_table, status_lines
 from multikueued.remote.command import printer
+from multikueued.reports.jobs import job_report
 from multikueued.reports.status import StatusReport, status_report
 from tests.reports.objects import fleet, worker
 
@@ -64,7 +66,9 @@ async def test_watch_reads_a_tenth_of_the_time() -> None:
     assert [round(look - looks[0]) for look in looks] == [0, 30, 60]
 
 
-async def test_at_a_terminal_a_manager_that_is_away_is_told_and_asked_again() -> None:
+async def test_at_a_terminal_a_manager_that_is_away_is_told_and_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
     printed = printing(iter([Unreachable("manager: cannot connect"), "back"]))
     away = Console(width=80, record=True, file=None)
     with away.capture() as first:
@@ -74,7 +78,7 @@ async def test_at_a_terminal_a_manager_that_is_away_is_told_and_asked_again() ->
 
     assert "the manager at https://manager:6443 cannot be reached" in first.get()
     assert "asked again every 2 s" in first.get()
-    assert second.get().startswith("back ")
+    assert second.get() == "back 80\n"
 
 
 def test_the_formats() -> None:
@@ -88,8 +92,17 @@ def test_the_formats() -> None:
 
 def some_status() -> StatusReport:
     runs = workload(stored(job("a")), cluster="worker1", checks={"multikueue": "Ready"})
-    lost = worker("worker2", "cannot connect: " + "x" * 100, reason="ClientConnectionFailed")
+    lost = worker("worker2", "cannot connect: " + "no route " * 15, reason="ClientConnectionFailed")
     return status_report(fleet(runs, workers=(worker("worker1"), lost)), NOW, "kueue-system")
+
+
+def test_status_and_jobs_fit_a_terminal() -> None:
+    jobs = [job_report(workload(stored(job("a" * 60)), nominated=("worker1",)), fleet())]
+    printed = {
+        "status": status_lines(some_status(), 80, wide=False),
+        "jobs": jobs_table(jobs, NOW, 80, wide=False, everywhere=False, users=False),
+    }
+    assert [line for lines in printed.values() for line in lines if len(click.unstyle(line)) > 80] == []
 
 
 @pytest.mark.parametrize("width", [80, 120])

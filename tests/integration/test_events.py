@@ -29,7 +29,8 @@ async def test_repeats_are_counted_and_the_newest_message_is_the_last(planes: Pl
             tasks.start_soon(events.run)
 
             async def say(note: str, sent: int) -> None:
-                events.emit(TOLD, type="Normal", reason="MultiKueue", action="MultiKueue", note=note)
+                noted = {"example.com/sent": str(sent)}
+                events.emit(TOLD, "Normal", "MultiKueue", "MultiKueue", note, annotations=noted)
                 await poll_until(lambda: _sent(events, sent), seconds=20, otherwise=f"not sent: {events}")
                 await anyio.sleep(2 * ONE_TIME)  # what is said next is said later
 
@@ -44,6 +45,7 @@ async def test_repeats_are_counted_and_the_newest_message_is_the_last(planes: Pl
     )
     told = [(event["message"], (event.get("series") or {}).get("count")) for event in listed["items"]]
     assert told == [("admitted", None), ("evicted", None), ("admitted", 2)]
+    assert listed["items"][-1]["metadata"]["annotations"] == {"example.com/sent": "4"}, "that of the last time"
     assert listed["items"][-1]["series"]["lastObservedTime"] > listed["items"][-1]["eventTime"]
     assert events.statistics().dropped == 0
 

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
@@ -105,6 +106,21 @@ def test_a_refusal_is_told_as_the_check_tells_it() -> None:
     assert [one.id for one in explanation.findings] == ["webhook"]
 
 
+def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> None:
+    due = NOW + timedelta(minutes=5)
+    made = workload(TRAIN, nominated=BOTH)
+    said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1", due)
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
+    late = explain(
+        Seen(made, TRAIN, fleet(made), (attrs.evolve(said, asked_again=NOW - timedelta(seconds=1)),), NOW, "")
+    )
+
+    assert [one.next_attempt for one in explanation.workers] == [due, None]
+    (step,) = [step for step in explanation.next if step.at is not None]
+    assert (step.text, step.at) == ("worker1 is asked again; at once with multikueue retry job/train", due)
+    assert [one.next_attempt for one in late.workers] == [None, None], "what is over says nothing"
+
+
 def test_words_that_no_rule_knows_are_no_finding() -> None:
     explanation = offered("worker1: not nominated yet · worker2: the moon is in the wrong house")
 
@@ -116,7 +132,8 @@ def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     moves = timestamp(NOW + timedelta(minutes=15))
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     told = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
-    lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed")
+    facts = ConnectionFacts(1, None, "cannot connect", moves_at=NOW + timedelta(minutes=15))
+    lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed", facts=facts)
     explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
 
     assert explanation.job.state is JobState.LOST
@@ -124,6 +141,7 @@ def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     assert explanation.next[0].text.endswith(
         f"unless this one is back before: unreachable since {timestamp(NOW)}; moves at {moves}"
     )
+    assert explanation.next[0].at == NOW + timedelta(minutes=15), "for programs: from facts, not from words"
     assert [one.id for one in explanation.findings] == ["worker-down"]
 
 

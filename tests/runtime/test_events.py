@@ -64,7 +64,9 @@ class EventServer:
     ) -> Json:
         """With the rules of a real API server."""
         assert resource == EVENT
-        assert set(patch) == {"series"}, "all else cannot be changed"
+        assert {*patch, *patch.get("metadata", ())} <= {"series", "metadata", "annotations"}, (
+            "all else cannot be changed"
+        )
         assert patch["series"]["count"] >= 2
         await anyio.sleep(self.latency)
         if not self.may_patch:
@@ -72,7 +74,7 @@ class EventServer:
         found = next((event for event in self.events if ObjectKey.of(event) == key), None)
         if found is None:
             raise NotFound("it has expired", status=404)
-        found.update(patch)
+        found.update({**patch, "metadata": {**found["metadata"], **patch.get("metadata", {})}})
         self.patches += 1
         return found
 
@@ -114,6 +116,20 @@ async def running(events: EventRecorder) -> AsyncIterator[None]:
 async def run_for(events: EventRecorder, seconds: float) -> None:
     with anyio.move_on_after(seconds):
         await events.run()
+
+
+async def test_what_programs_read_of_a_series_is_that_of_the_last_time() -> None:
+    server = EventServer()
+    events = recorder(server)
+    async with running(events):
+        for due in ("first", "second"):
+            events.emit(WORKLOAD, "Warning", "MultiKueue", "Refused", "no", annotations={"due": due})
+            await anyio.sleep(1)
+
+    (event,) = server.events
+    assert event["metadata"]["annotations"] == {"due": "second"}
+    assert event["series"]["count"] == 2
+    assert event["metadata"]["namespace"] == "team", "and the rest stays"
 
 
 async def test_an_event_is_what_kubectl_describe_shows() -> None:

@@ -75,6 +75,12 @@ def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, 
     return found
 
 
+def asked_again(events: Sequence[EventReport], now: datetime) -> dict[str, datetime]:
+    """When workers that have refused are asked again, as far as events say it; the newest counts."""
+    newest = {event.refused_by: event.asked_again for event in events if event.refused_by}
+    return {worker: due for worker, due in newest.items() if due is not None and due >= now}
+
+
 @attrs.frozen
 class ClusterAnswer:
     """What a MultiKueueCluster says."""
@@ -86,6 +92,8 @@ class ClusterAnswer:
     """Why it is not connected; empty while it is."""
     attempts: int
     next_attempt: datetime | None
+    moves_at: datetime | None
+    """When its jobs go to other workers; None: no time runs, or another controller than ours watches it."""
     unusable: Mapping[str, str]
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
@@ -107,6 +115,7 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
         error="" if connected else error or "nobody has tried to connect to it: does the daemon run?",
         attempts=0 if connected else facts.failures,
         next_attempt=None if connected else facts.next_attempt,
+        moves_at=None if connected else facts.moves_at,
         unusable=facts.unusable if connected else {},
     )
 

@@ -9,8 +9,9 @@ import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import REFUSED
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 
@@ -32,6 +33,8 @@ class EventReport:
     """Who says it."""
     refused_by: str = ""
     """The worker that refuses something, where the event says that."""
+    asked_again: datetime | None = None
+    """When that worker is asked again by itself, where the event says that."""
 
 
 def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventReport, ...]:
@@ -70,6 +73,7 @@ def _report(event: Json) -> EventReport:
         count=int(series.get("count") or event.get("deprecatedCount") or 1),
         source=str(event.get("reportingController") or dig(event, "deprecatedSource", "component") or ""),
         refused_by=str(dig(event, "related", "name") or "") if refused else "",
+        asked_again=_first_of(annotations_of(event).get(ASKED_AGAIN_ANNOTATION)) if refused else None,
     )
 
 

@@ -75,10 +75,11 @@ def _how(workload: Json, job: JobReport) -> str:
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
+    said = cluster_state(objects.clusters_by_name.get(job.worker, {}))
     told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
     if told is not None:
-        return Step(f"the job goes to another worker, unless this one is back before: {told}")
-    since = cluster_state(objects.clusters_by_name.get(job.worker, {})).since
+        return Step(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
+    since = said.since
     text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
     return Step(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
 
@@ -88,8 +89,9 @@ def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Ste
         return
     for answer in answers:
         if answer.next_attempt is not None:
-            yield Step(f"{answer.worker} is asked again", answer.next_attempt)
-    refusing = [one.worker for one in answers if one.state == "Refused"]
+            at_once = f"; at once with multikueue retry {job.job}" if answer.state == "Refused" else ""
+            yield Step(f"{answer.worker} is asked again{at_once}", answer.next_attempt)
+    refusing = [one.worker for one in answers if one.state == "Refused" and one.next_attempt is None]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"

@@ -14,7 +14,7 @@ from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.answers import cluster_state, refusals
+from multikueued.reports.answers import asked_again, cluster_state, refusals
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -38,7 +38,7 @@ class WorkerAnswer:
     source: str
     """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
-    """When a worker that is not connected is asked again."""
+    """When a worker that is not connected, or refuses the job, is asked again; None: that is not known."""
     is_ours: bool = False
     """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
 
@@ -71,7 +71,11 @@ def ask_workers(
     names = dict.fromkeys([*objects.workers_of(check), *job.offered_to, *([job.worker] if job.worker else [])])
     parts = Message.read(check_message(workload, objects)).by_worker(names)
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
-    return tuple(_answer(name, workload, job, objects, parts, refused) for name in names)
+    answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
+    due = asked_again(events, now)
+    return tuple(
+        attrs.evolve(one, next_attempt=due.get(one.worker)) if one.state == "Refused" else one for one in answers
+    )
 
 
 def _answer(

@@ -157,11 +157,20 @@ class Connection:
         """
         return Connection(False, None, failures, now + timedelta(seconds=retry_in), UNREADABLE, error)
 
-    def facts(self, unusable: Mapping[str, str] | None = None) -> ConnectionFacts:
-        """What the MultiKueueCluster says of it for programs; see `active_condition`."""
+    def facts(
+        self, unusable: Mapping[str, str] | None = None, *, lost_after: timedelta | None = None
+    ) -> ConnectionFacts:
+        """What the MultiKueueCluster says of it for programs; see `active_condition`.
+
+        Args:
+            unusable: the kinds that cannot be used there, and why.
+            lost_after: for how long a lost worker keeps its jobs; None: that is not said.
+        """
         if self.connected:
             return ConnectionFacts(unusable=unusable or {})
-        return ConnectionFacts(self.failures if self.next_attempt else 0, self.next_attempt, self.error)
+        moves = None if self.lost_since is None or lost_after is None else self.lost_since + lost_after
+        failures = self.failures if self.next_attempt else 0
+        return ConnectionFacts(failures, self.next_attempt, self.error, moves_at=moves)
 
     def active_condition(
         self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None, misnamed: str = ""

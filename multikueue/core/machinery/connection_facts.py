@@ -38,6 +38,8 @@ class ConnectionFacts:
     """Why it is not connected; empty while it is."""
     unusable: Mapping[str, str] = MappingProxyType({})
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
+    moves_at: datetime | None = None
+    """When its jobs go to other workers, unless it is back before; None while no time runs."""
 
 
 def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
@@ -49,10 +51,11 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
         facts: what is known.
         now: the manager's wall clock.
     """
-    due = facts.next_attempt
+    due, moves = facts.next_attempt, facts.moves_at
     written: Json = {
         "failures": facts.failures,
         "nextAttempt": timestamp(due) if due is not None else None,
+        "movesAt": timestamp(moves) if moves is not None else None,
         "error": facts.error[: 2 * _MAX_TEXT],
         "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]},
         "active": _digest(active),
@@ -72,13 +75,18 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         return None
     if not isinstance(found, dict) or found.get("active") != _digest(condition(cluster, "Active")):
         return None
-    failures, due, unusable = found.get("failures"), found.get("nextAttempt"), found.get("unusable")
+    failures, unusable = found.get("failures"), found.get("unusable")
     return ConnectionFacts(
         failures if isinstance(failures, int) else 0,
-        parse_timestamp(due) if isinstance(due, str) else None,
+        _time(found.get("nextAttempt")),
         str(found.get("error") or ""),
         {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
+        _time(found.get("movesAt")),
     )
+
+
+def _time(value: Any) -> datetime | None:
+    return parse_timestamp(value) if isinstance(value, str) else None
 
 
 def _digest(active: Json | None) -> str:

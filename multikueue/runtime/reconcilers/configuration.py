@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import anyio
@@ -122,6 +122,8 @@ class ClusterReconciler:
     clock: Callable[[], datetime]
     led_until: datetime | None = None
     """When the leader before this process was at work last; None if that is not known."""
+    lost_after: timedelta | None = None
+    """For how long a lost worker keeps its jobs; None: nobody is told."""
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
     _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
@@ -220,7 +222,7 @@ class ClusterReconciler:
             return
         connection, now = worker.connection, self.clock()
         unusable = worker.usable.unusable if worker.usable is not None else {}
-        facts = connection.facts(unusable)
+        facts = connection.facts(unusable, lost_after=self.lost_after)
         names = WorkerNames.of(annotations_of(cluster))
         wanted = active_status(cluster, connection, now, unusable, names.flaw)
         active = wanted or condition(cluster, "Active")

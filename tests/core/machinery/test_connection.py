@@ -199,11 +199,12 @@ def test_events_are_for_what_happens_and_not_for_every_attempt() -> None:
     "facts",
     [
         LOST.facts(),
+        LOST.facts(lost_after=timedelta(minutes=15)),
         LOST.failed("no key", NOW, reason="BadKubeConfig").facts(),
         LOST.succeeded().facts(),
         LOST.succeeded().facts({"Job.v1.batch": "not (found), RayJob.v1.ray.io (no)"}),
     ],
-    ids=["lost", "refused", "connected", "degraded"],
+    ids=["lost", "moving", "refused", "connected", "degraded"],
 )
 def test_programs_read_facts_and_not_the_message(facts: ConnectionFacts) -> None:
     """Whatever a worker's words are made of: they were taken apart by regexes."""
@@ -211,6 +212,14 @@ def test_programs_read_facts_and_not_the_message(facts: ConnectionFacts) -> None
     told = facts_status(cluster(active), active, facts, NOW)
     assert connection_facts(cluster(active, told)) == facts
     assert facts_status(cluster(active, told), active, facts, LATER) is None, "it says the same already"
+
+
+def test_when_the_jobs_of_a_lost_worker_move_is_a_fact() -> None:
+    assert LOST.facts(lost_after=timedelta(minutes=3)).moves_at == NOW + timedelta(minutes=3)
+    assert LOST.facts().moves_at is None
+    assert LOST.succeeded().facts(lost_after=timedelta(minutes=3)).moves_at is None
+    unread = Connection().unread("too much", NOW, failures=1, retry_in=5)
+    assert unread.facts(lost_after=timedelta(minutes=3)).moves_at is None, "no time runs while it answers"
 
 
 def test_facts_beside_an_active_of_another_controller_are_out_of_date() -> None:
