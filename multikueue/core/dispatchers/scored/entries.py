@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import Place, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Place, ResourceRequest
 from multikueue.core.model.names import ObjectKey
 
 Age: TypeAlias = tuple[datetime, str, ObjectKey]
@@ -65,3 +65,18 @@ class Entry:
     def kind(self) -> Kind:
         """With which others it is counted."""
         return Kind(self.queue, self.request.shape, tuple(sorted(self.places)))
+
+
+@attrs.frozen
+class Line:
+    """Those that fit at one place, in order."""
+
+    base: FlavorAmounts
+    """Free without what our offers take."""
+    before: dict[ObjectKey, FlavorAmounts]
+    """What is free when its turn comes, of each that fits, and of the one that has the reservation."""
+    fits: dict[ObjectKey, None]
+    rest: FlavorAmounts
+    """What is free for all others."""
+    reserved: ObjectKey | None
+    """Who has the reservation."""

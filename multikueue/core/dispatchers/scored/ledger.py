@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.entries import Age, Entry, Kind, Rank
+from multikueue.core.dispatchers.scored.entries import Age, Entry, Kind, Line, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ObjectKey
@@ -33,21 +33,6 @@ class _Held:
 
     ranked: list[Rank] = attrs.field(factory=list)
     aged: list[Age] = attrs.field(factory=list)
-
-
-@attrs.frozen
-class Line:
-    """Those that fit at one place, in order."""
-
-    base: FlavorAmounts
-    """Free without what our offers take."""
-    before: dict[ObjectKey, FlavorAmounts]
-    """What is free when its turn comes, of each that fits, and of the one that has the reservation."""
-    fits: dict[ObjectKey, None]
-    rest: FlavorAmounts
-    """What is free for all others."""
-    reserved: ObjectKey | None
-    """Who has the reservation."""
 
 
 class Ledger:
