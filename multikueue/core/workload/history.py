@@ -17,6 +17,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
@@ -33,7 +34,7 @@ from multikueue.core.model.workloads import (
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Placement, Unusable, Worker
+from multikueue.core.workload.snapshot import Lost, Placement, Unusable, Worker
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""
@@ -91,7 +92,16 @@ def new_placements(situation: Situation) -> str | None:
     at = situation.snapshot.worker(ended.worker)
     if at is not None and (at.refusal is not None or isinstance(at.kind, Unusable)):
         entry["cause"] = REFUSED
+    if at is not None and _failed_it(at, evicted):
+        entry["fault"] = FAULT
     return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
+
+
+def _failed_it(worker: Worker, evicted: Json) -> bool:
+    """Whether a placement ended by the worker's fault: its Kueue says so, or it was lost and our check sent it back."""
+    sent_back = evicted.get("reason") == "AdmissionCheck"
+    lost = isinstance(worker.reach, Lost) and sent_back
+    return lost or (worker.in_sight and worker.workload is not None and is_fault(worker.workload))
 
 
 def note_last_worker(situation: Situation) -> Iterator[Effect]:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.copies import workload_copy
@@ -28,7 +29,7 @@ from multikueue.core.workload.history import (
 )
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
-from tests.core.building import NOW, RESERVED_AT, condition, decide, snapshot, worker, workload
+from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
 RAN = Placement(ClusterName("w1"), SINCE)
@@ -59,6 +60,34 @@ def test_the_end_of_a_placement_is_noted_in_whichever_state_it_is_seen(facts: Js
     (entry,) = noted(snapshot(evicted(**facts), worker("w1"), placement=RAN))
     until = timestamp(NOW) if facts.get("over") else UNTIL
     assert entry == {"worker": "w1", "since": SINCE, "until": until, "why": "Preempted to accommodate another"}
+
+
+@pytest.mark.parametrize(
+    ("there", "here", "fault"),
+    [
+        ("PodsReadyTimeout", "AdmissionCheck", True),
+        ("AdmissionCheck", "AdmissionCheck", True),
+        ("Preempted", "AdmissionCheck", False),
+        (None, "AdmissionCheck", False),
+        ("lost", "AdmissionCheck", True),
+        ("lost", "Preempted", False),
+    ],
+)
+def test_a_placement_that_ended_by_the_workers_fault_says_so(there: str | None, here: str, fault: bool) -> None:
+    """Its Kueue evicted the copy, or it was lost and our check sent the Workload back."""
+    local = evicted()
+    local["status"]["conditions"][-1]["reason"] = here
+    copy = copy_of(local, admitted=True)
+    if there not in (None, "lost"):
+        copy["status"]["conditions"].append(condition("Evicted", there))
+    where = worker("w1", reach=Lost(NOW)) if there == "lost" else worker("w1", copy)
+    (entry,) = noted(snapshot(local, where, placement=RAN))
+    assert entry.get("fault") == (FAULT if fault else None)
+
+
+@pytest.mark.parametrize("reason", [{}, [], 3, None])
+def test_a_reason_that_is_no_text_is_no_fault(reason: Any) -> None:
+    assert not is_fault({"status": {"conditions": [condition("Evicted") | {"reason": reason}]}})
 
 
 def test_it_is_noted_once() -> None:

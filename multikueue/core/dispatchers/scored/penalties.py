@@ -30,7 +30,7 @@ _FAULTY: Final = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
 def is_fault(copy: Json) -> bool:
     """Whether a worker evicted its copy because something is wrong there. A lost worker is at fault, too."""
     evicted = condition(copy, "Evicted") or {}
-    return is_true(copy, "Evicted") and evicted.get("reason") in _FAULTY
+    return is_true(copy, "Evicted") and str(evicted.get("reason")) in _FAULTY
 
 
 def failed_on(placements: Sequence[Json], workers: Iterable[str]) -> frozenset[str]:
