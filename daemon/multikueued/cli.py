@@ -36,7 +36,9 @@ _RBAC: Final = {
     "api-server": Subcommand(
         "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
     ),
-    "logs-server": Subcommand("multikueued.rbac.command:logs_server", "The former name of api-server."),
+    "logs-server": Subcommand(
+        "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
+    ),
     "logs-worker": Subcommand(
         "multikueued.rbac.command:logs_worker",
         "Print what multikueue api-server needs on a worker: to read copies, their pods and logs.",
@@ -99,7 +101,7 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
     "logs-server": Subcommand(
         "multikueued.logserver.command:logs_server",
-        "The former name of api-server.",
+        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
     ),
     "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
     "queues": LazyGroup(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pkgutil
 from collections.abc import Mapping
 from typing import Any
@@ -38,7 +39,8 @@ class LazyGroup(click.Group):
         found = self.subcommands.get(cmd_name)
         if not isinstance(found, Subcommand):
             return found
-        command: click.Command = pkgutil.resolve_name(found.place)
+        command: click.Command = copy.copy(pkgutil.resolve_name(found.place))
+        command.name = cmd_name  # a command may have a former name
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -95,7 +95,7 @@ async def test_a_log_that_ends_early_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("manager", "job", "code", "told"),
     [
-        (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue logs-server"),
+        (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue api-server"),
         (Manager(error=NotFound("there is no Workload of job/train")), "job/train", 3, "there is no Workload"),
         (Manager(), "train", 2, "write TYPE/NAME, as job/train-1"),
     ],

@@ -94,7 +94,7 @@ _LOGS_NAME = click.option(
 @_account("multikueue/multikueue-logs", "The server's. Its namespace must exist, and has its Secrets.")
 @click.option("--secret", "secrets", multiple=True, help="A Secret with the kubeconfig of a worker. Repeat it.")
 def logs_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
-    """Print what multikueue logs-server needs on the manager cluster."""
+    """Print what multikueue api-server needs on the manager cluster."""
     _print(logs_server_objects(load_settings(config_file).settings, name, service_account, secrets))
 
 
@@ -103,7 +103,7 @@ def logs_server(config_file: Path | None, name: str, service_account: Account, s
 @_LOGS_NAME
 @_account("kueue-system/multikueue-logs", "Whose token is in the server's kubeconfig. Its namespace must exist.")
 def logs_worker(config_file: Path | None, name: str, service_account: Account) -> None:
-    """Print what multikueue logs-server needs on a worker: to read copies, their pods and logs."""
+    """Print what multikueue api-server needs on a worker: to read copies, their pods and logs."""
     _print(logs_worker_objects(load_settings(config_file).settings, name, service_account))
 
 

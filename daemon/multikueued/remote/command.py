@@ -96,7 +96,7 @@ async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
 @click.option("--since", default="", callback=_seconds, help="Only what is not older, as 90s or 2h.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of what there is.")
 @click.option("--raw", is_flag=True, help="At a terminal, too, print each line as it is, with what moves the cursor.")
-@click.option("--through-api", is_flag=True, help="Ask multikueue logs-server through the manager, and nothing else.")
+@click.option("--through-api", is_flag=True, help="Ask multikueue api-server through the manager, and nothing else.")
 def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bool, **options: Any) -> None:
     """Print the logs of JOB's pods on the worker that has it.
 
@@ -104,7 +104,7 @@ def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bo
     on another worker when JOB moves there. The worker is read with the credentials that the manager holds: you must be
     allowed to get the Secret with its kubeconfig, and its account to get pods/log (multikueue rbac worker --logs).
 
-    If you may not, and the manager serves the API of multikueue logs-server, that is asked: it needs the permission to
+    If you may not, and the manager serves the API of multikueue api-server, that is asked: it needs the permission to
     get remotejobs/log (remote.multikueue.dev) and no other, and JOB as TYPE/NAME.
     """
     wanted = LogSelection(
@@ -140,7 +140,7 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
                 refused = error if isinstance(error, Forbidden) else error.__cause__
                 if shown.any or not isinstance(refused, Forbidden) or not await is_served(manager, asked.job):
                     raise
-                wanted.tell("you may not ask the worker itself: asking multikueue logs-server")
+                wanted.tell("you may not ask the worker itself: asking multikueue api-server")
                 await _ask_api(asked, wanted, follow)
 
 

@@ -1,4 +1,4 @@
-"""Logs through the manager's own API, as `multikueue logs-server` serves it: without any credentials of a worker."""
+"""Logs through the manager's own API, as `multikueue api-server` serves it: without any credentials of a worker."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
     key = ObjectKey(asked.target.namespace, _api_name(asked.job))
     if await manager.discover(REMOTE_JOB.gvk) is None:
         told = f"the manager at {asked.target.config.server} does not serve {REMOTE_JOB}"
-        raise CommandError(f"{told}: ask an operator to run multikueue logs-server there", NOT_REACHABLE)
+        raise CommandError(f"{told}: ask an operator to run multikueue api-server there", NOT_REACHABLE)
     query = LogQuery(wanted.container, follow, wanted.since_seconds, tail=wanted.tail, all_pods=wanted.all_pods)
     ends: list[str] = []
 
@@ -84,6 +84,6 @@ def _api_name(job: str) -> str:
     wanted = JobName.parse(job)
     if not wanted.type or not wanted.name:
         raise CommandError(
-            f'"{job}" has no TYPE, which multikueue logs-server needs: write TYPE/NAME, as job/train-1', USAGE
+            f'"{job}" has no TYPE, which multikueue api-server needs: write TYPE/NAME, as job/train-1', USAGE
         )
     return f"{wanted.type}{':' if '.' in wanted.type else '.'}{wanted.name}"

@@ -1,4 +1,4 @@
-"""`multikueue worker grant-logs`: an account on the worker for `multikueue logs-server`, and its kubeconfig.
+"""`multikueue worker grant-logs`: an account on the worker for `multikueue api-server`, and its kubeconfig.
 
 The account reads copies, pods and logs there, and nothing else. It is not the daemon's, and neither is the Secret.
 """

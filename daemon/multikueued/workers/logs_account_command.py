@@ -22,10 +22,10 @@ from multikueued.workers.places import Manager
 @click.option("--account", default="multikueue-logs", show_default=True, help="The service account there.")
 @click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
-@click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue logs-server.")
+@click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue api-server.")
 @click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
 def grant_logs_command(clusters: Clusters, **options: Any) -> None:
-    """Let multikueue logs-server read logs of the worker cluster NAME.
+    """Let multikueue api-server read logs of the worker cluster NAME.
 
     It makes a service account there that reads copies, their pods and logs, with a token that does not expire, and
     on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
