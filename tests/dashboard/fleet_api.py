@@ -53,6 +53,7 @@ class FleetApi:
     jobs: dict[tuple[str, str], Json] = attrs.field(factory=dict)
     readable: tuple[str, ...] = ("team-a",)
     sees_fleet: bool = True
+    reads_all: bool = False
     words: str = "admitted by the worker"
     """What others have written."""
     away: bool = False
@@ -89,6 +90,10 @@ class FleetApi:
                 return self._json({"status": {**FLEET, "workers": workers}})
             case ["remotenamespaces"]:
                 return self._json({"items": [{"metadata": {"name": name}} for name in self.readable]})
+            case ["remotejobs"]:
+                if not self.reads_all:
+                    raise Forbidden("you may not read all namespaces", status=403)
+                return await self._of_jobs(request, "", [])
             case ["namespaces", namespace, "remotejobs", *rest]:
                 if namespace not in self.readable:
                     raise Forbidden(f"you may not read {namespace}", status=403)
@@ -96,7 +101,7 @@ class FleetApi:
         raise NotFound("there is no such path", status=404)
 
     async def _of_jobs(self, request: web.Request, namespace: str, rest: list[str]) -> web.StreamResponse:
-        found = [one for key, one in sorted(self.jobs.items()) if key[0] == namespace]
+        found = [one for key, one in sorted(self.jobs.items()) if namespace in ("", key[0])]
         match rest:
             case [] if request.query.get("watch"):
                 if self.forgotten:
@@ -131,7 +136,7 @@ class FleetApi:
         await response.prepare(request)
         async with self._watched() as events:
             async for event in events:
-                if event["object"]["metadata"]["namespace"] == namespace:
+                if namespace in ("", event["object"]["metadata"]["namespace"]):
                     await response.write(orjson.dumps(event) + b"\n")
         return response
 

@@ -128,6 +128,34 @@ async def test_the_api_goes_away_and_comes_back(api: FleetApi) -> None:
         await page.wait_for_function("document.getElementById('notice').textContent === ''")
 
 
+async def test_whoever_may_read_all_follows_all_by_one_watch(api: FleetApi) -> None:
+    api.readable, api.reads_all = tuple(f"team-{number}" for number in range(9)), True
+    async with opened(api, "#/jobs") as page:
+        await page.get_by_text("12 / 12 jobs").wait_for()
+        api.put(job("new", "team-8"))
+        await page.get_by_role("link", name="job.new").wait_for()
+    assert len([one for one in api.asked if "watch=true" in one]) == 1
+
+
+async def test_of_many_namespaces_some_are_listed_again_instead_of_watched(api: FleetApi) -> None:
+    """A browser opens six connections to a place: the other tabs need some of them."""
+    api.readable = tuple(f"team-{number}" for number in range(9))
+    api.put(job("far", "team-8"))
+    async with opened(api, "#/jobs") as page:
+        await page.get_by_role("link", name="job.far").wait_for()
+        other = await page.context.new_page()
+        await other.goto(page.url)
+        await other.locator("h1").wait_for()
+    assert len([one for one in api.asked if "watch=true" in one]) == 2
+
+
+async def test_a_new_token_is_taken_in_an_open_tab(api: FleetApi) -> None:
+    async with opened(api) as page:
+        await page.evaluate("location.hash = '#token=other'")
+        await page.get_by_text("The token is not valid").wait_for()
+        assert "other" not in page.url
+
+
 async def test_a_wrong_token_shows_nothing(api: FleetApi) -> None:
     async with opened(api) as page:
         await page.evaluate("sessionStorage.setItem('multikueue-token', 'wrong')")

@@ -232,6 +232,54 @@ async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
     assert "refused" in told[0]["status"]["reason"]
 
 
+async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) -> None:
+    """Whoever may patch a Workload writes times that are none in UTC."""
+    async with stage(tmp_path) as here:
+        await ready(here)
+        local, _ = await here.fleet.run_job()
+        noted = json.dumps(
+            [{"worker": "worker1", "since": "0001-01-01T00:00:00+23:59", "until": "9999-12-31T23:59:59-23:59"}]
+        )
+        annotations = {"metadata": {"annotations": {"multikueue.dev/placements": noted}}}
+        await here.admin.merge_patch(WORKLOAD, ObjectKey.of(local), annotations)
+        async with here.another() as second:
+            await until(lambda: _serves(second))
+            one = await read(second, f"{JOBS}/job.train")
+        fleet = await read(here, f"{BASE}/fleet")
+
+    assert one["status"]["cluster"] == "worker1"
+    assert fleet["kind"] == "Fleet"
+
+
+async def test_a_reader_who_is_gone_frees_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
+    async with stage(tmp_path) as here:
+        await ready(here)
+        await here.fleet.person.submit(offered=False)
+        for _ in range(3):
+            async with here.asking(JOBS, user=READER, watch="true") as response:
+                await next_event(response)
+
+            async def is_free() -> bool:
+                return (await here.ask(JOBS, user=READER, watch="true", timeoutSeconds="1"))[0] == 200
+
+            await until(is_free)
+
+
+async def test_bookmarks_are_for_those_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """kubectl prints every event of its watch."""
+    monkeypatch.setattr("multikueued.remoteapi.job_watch.BOOKMARK", 0.1)
+    async with stage(tmp_path) as here:
+        await ready(here)
+        version = (await read(here, JOBS))["metadata"]["resourceVersion"]
+        asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
+        without = await here.ask(JOBS, user=READER, **asked)
+        with_them = await here.ask(JOBS, user=READER, allowWatchBookmarks="true", **asked)
+
+    assert (without[0], without[1].strip()) == (200, "")
+    assert json.loads(with_them[1].splitlines()[0])["type"] == "BOOKMARK"
+
+
 async def test_a_watch_ends_once_its_user_may_not_read_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 
 from multikueue.core.model.conditions import is_true
@@ -102,6 +103,21 @@ async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None
             assert await fleet.running_on() == before
             await until(lambda: _has_ended(fleet))
         assert fleet.requests("worker1", "create", JOB) == 1
+
+
+@pytest.mark.parametrize("noted", ["{", '{"worker1": "MK"}', '{"worker1": 3}'])
+async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str) -> None:
+    """Else it would be looked for in the namespace of the same name, not be found, and run twice."""
+    async with renamed() as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        before, workload = await fleet.running_on(), await fleet.workload()
+        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: noted}}}
+        await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(workload), patch)
+        await anyio.sleep(30)
+        assert await fleet.running_on() == before
+        entry = check(await fleet.workload(), CHECK) or {}
+        assert (entry.get("state"), fleet.requests("worker1", "create", JOB)) == ("Ready", 1)
 
 
 async def _has_ended(fleet: Fleet) -> bool:

@@ -70,8 +70,13 @@ class PassedOn:
         response.content_type = "text/plain" if request.path.endswith("/log") else "application/json"
         async with self.client.stream(REMOTE_JOB, request.rel_url.raw_path_qs, idle=IDLE) as pieces:
             await response.prepare(request)
-            async for piece in pieces:
-                await response.write(piece)
+            try:
+                async for piece in pieces:
+                    await response.write(piece)
+            except (ApiError, OSError):  # it has begun: that it breaks off is all that can be said
+                if request.transport is not None:
+                    request.transport.abort()
+                return response
         await response.write_eof()
         return response
 
@@ -106,7 +111,9 @@ class LocalPort:
             if (media_type := _TYPES.get(file.suffix)) is not None:
                 name = "" if file.name == "index.html" else file.name
                 application.router.add_get(f"/{name}", _file(file.read_bytes(), media_type), allow_head=False)
-        async with listening(application, ADDRESS, port, settings="--port", limits=Limits(connections=32)) as self.port:
+        async with listening(
+            application, ADDRESS, port, settings="--port", limits=Limits(connections=32), streams=True
+        ) as self.port:
             yield
 
     @web.middleware
@@ -132,7 +139,7 @@ class LocalPort:
             return _refused(error.status or 503, str(error))
 
     def _refused_api(self, request: web.Request) -> web.Response | None:
-        given = request.headers.get(TOKEN_HEADER, "").encode()
+        given = request.headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self.token.encode()):
             return _refused(401, "the token is not the one that was printed")
         if not all(map(_allowed, request.rel_url.raw_path.split("/")[1:])):

@@ -19,7 +19,7 @@ KEPT: Final = 60.0
 """Seconds for which it is known in which namespaces a user may list jobs."""
 USERS: Final = 256
 NAMESPACES: Final = 200
-"""Namespaces that one user is asked about; the others are not listed."""
+"""Namespaces that one user is asked about, who may not read all; the others are not listed, but may be named."""
 
 
 @attrs.define(eq=False)
@@ -57,8 +57,13 @@ class FrontProxyRights:
                     unanswered.append(error)
 
         async with anyio.create_task_group() as tasks:
-            for namespace in known[:NAMESPACES]:
-                tasks.start_soon(ask, namespace)
+            tasks.start_soon(ask, "")  # one answer for all, of those who may everywhere
+        if found == [""]:
+            found = list(known)
+        else:
+            async with anyio.create_task_group() as tasks:
+                for namespace in known[:NAMESPACES]:
+                    tasks.start_soon(ask, namespace)
         if unanswered:
             raise unanswered[0]
         if len(self._known) >= USERS:

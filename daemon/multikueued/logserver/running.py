@@ -15,6 +15,7 @@ import structlog
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.manager import utc_now
 from multikueued.logserver.access import AccessReviews, Slots
 from multikueued.logserver.certificate import OwnCertificate
@@ -33,6 +34,8 @@ LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=1
 CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LIMITS)
 """For the manager."""
 
+WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
+"""For its informers, which read the Workloads of all namespaces."""
 WATCHES: Final = 256
 """Watches at a time; half of them of one namespace, or of all namespaces."""
 WATCHES_PER_USER: Final = 16
@@ -88,7 +91,10 @@ async def serve(options: Options) -> None:
 async def running(options: Options) -> AsyncIterator[int]:
     """Serve while the context lasts; it yields the port. Raises as `serve`."""
     tls = FrontTls()
-    async with KubeClient(options.manager, name="manager", options=CLIENT) as client:
+    async with (
+        KubeClient(options.manager, name="manager", options=CLIENT) as client,
+        KubeClient(options.manager, name="manager", options=WHOLE) as whole,
+    ):
         certificate = await _certificate(options, client, tls)
         server = LogsServer(
             tls,
@@ -99,7 +105,7 @@ async def running(options: Options) -> AsyncIterator[int]:
             options.marks,
             options.bounds,
         )
-        view = ManagerView.over(client, utc_now, findings=options.marks.namespace)
+        view = ManagerView.over(whole, utc_now, findings=options.marks.namespace)
         server.jobs = JobHandlers(
             view,
             client,

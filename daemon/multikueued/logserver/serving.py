@@ -169,8 +169,15 @@ async def serving_logs(server: LogsServer, address: str, port: int) -> AsyncIter
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    limits = Limits(connections=2 * server.slots.most + 64)
+    watches = server.jobs.watches.most if server.jobs is not None else 0
+    limits = Limits(connections=2 * server.slots.most + watches + 64)
     async with listening(
-        server.application(), address, port, settings=SETTINGS, tls=lambda: server.tls.context, limits=limits
+        server.application(),
+        address,
+        port,
+        settings=SETTINGS,
+        tls=lambda: server.tls.context,
+        limits=limits,
+        streams=True,
     ) as served:
         yield served

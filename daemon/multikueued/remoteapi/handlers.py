@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import anyio
 import attrs
@@ -24,7 +24,7 @@ from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
 from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.pods import PodList, in_order, pod_report
-from multikueued.remoteapi.job_query import as_table, continue_token, continued, number_in, wanted_jobs
+from multikueued.remoteapi.job_query import as_table, continue_token, continued, is_watch, number_in, wanted_jobs
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
@@ -34,6 +34,8 @@ from multikueued.reports.explanation import Seen, explain
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
 ASKED_AGAIN: Final = 60.0
 """Seconds after which it is asked again whether a user may watch."""
+FLEET_KEPT: Final = 5.0
+"""Seconds for which an answer about the fleet is given again: it is made of all Workloads."""
 LONGEST: Final = 3600.0
 """Seconds of a watch."""
 
@@ -78,6 +80,8 @@ class JobHandlers:
     locate: Callable[[Json], JobLocator]
     """By the Workload: says where a job is, and reaches its worker."""
     daemon_namespace: str
+    _fleet: tuple[float, Any] | None = attrs.field(default=None, init=False)
+    """The last answer, and until when it is given again."""
 
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""
@@ -99,10 +103,12 @@ class JobHandlers:
         """A handler whose refusals are answered as API servers do."""
 
         async def answer(request: web.Request) -> web.StreamResponse:
-            began, code, why = anyio.current_time(), 499, "the request was given up"
+            began, code, why, user = anyio.current_time(), 499, "the request was given up", ""
             try:
-                if not self.view.synced:
-                    raise RefusedError(503, self.view.why_not_synced or "the manager has not been read yet", 2)
+                user = self.rights.user(request)
+                why = self.view.why_not_synced
+                if why or not self.view.synced:
+                    raise RefusedError(503, why or "the manager has not been read yet", 2)
                 response = await handler(request)
                 code, why = response.status, ""
                 return response
@@ -114,21 +120,15 @@ class JobHandlers:
                 code, why = 500, "this server has failed: ask an operator"
                 return _refusal(RefusedError(code, why), request)
             finally:
-                self._audit(request, code, why, anyio.current_time() - began)
+                if user:  # strangers have no lines: anybody can send their requests
+                    seconds, watch = round(anyio.current_time() - began, 3), is_watch(request)
+                    log.info("api read", user=user, path=request.path, watch=watch, code=code, seconds=seconds, why=why)
 
         return answer
 
-    def _audit(self, request: web.Request, code: int, why: str, seconds: float) -> None:
-        try:
-            user = self.rights.user(request)
-        except RefusedError:
-            return  # strangers have no lines: anybody can send their requests
-        watch = "watch" in request.query
-        log.info("api read", user=user, path=request.path, watch=watch, code=code, seconds=round(seconds, 3), why=why)
-
     async def all_jobs(self, request: web.Request) -> web.StreamResponse:
         """List or watch jobs, of one namespace or of all."""
-        watch = request.query.get("watch", "false").lower() in ("true", "1")
+        watch = is_watch(request)
         namespace = request.match_info.get("namespace", "")
         wanted = wanted_jobs(request, namespace)
         await self.rights.check(request, "watch" if watch else "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
@@ -156,7 +156,10 @@ class JobHandlers:
     async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
         began = request.query.get("resourceVersion", "")
         initial = request.query.get("sendInitialEvents") == "true"
+        if len(began) > _DIGITS:
+            raise RefusedError(400, "resourceVersion: this is none")
         version = int(began) if began.isdecimal() and began != "0" and not initial else None
+        bookmarks = request.query.get("allowWatchBookmarks") == "true"
         if version is not None and version < self.view.begin:
             raise RefusedError(410, f"the version {version} is too old: list again")
         in_table, seconds = as_table(request), min(LONGEST, number_in(request, "timeoutSeconds") or LONGEST)
@@ -170,8 +173,10 @@ class JobHandlers:
                     tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
                     async for kind, job in job_events(self.view, version, wanted, initial=initial):
                         shown = table([job], job["metadata"]["resourceVersion"]) if in_table and kind in _JOBS else job
+                        # White space is a sign of life that is no event: not all clients ask for bookmarks.
+                        told = kind in (*_JOBS, "ERROR") or bookmarks or initial
                         try:
-                            await response.write(orjson.dumps({"type": kind, "object": shown}) + b"\n")
+                            await response.write(orjson.dumps({"type": kind, "object": shown}) * told + b"\n")
                         except ConnectionError:  # the reader is gone
                             break
                     tasks.cancel_scope.cancel()
@@ -183,7 +188,7 @@ class JobHandlers:
             try:
                 await self.rights.check(request, "watch", REMOTE_JOB.plural, ObjectKey(namespace, ""))
             except RefusedError as error:
-                if error.code == 403:
+                if error.code in (401, 403):
                     watch.cancel()
 
     async def job(self, request: web.Request) -> web.StreamResponse:
@@ -203,7 +208,8 @@ class JobHandlers:
         """The pods of a job on the worker that has it."""
         key, _ = await self._one(request, "pods")
         workload = self.view.workload_of(key)
-        assert workload is not None, "a job is made of one"
+        if workload is None:
+            raise _not_found(key)
         with self.lists.of_user(self.rights.user(request)):
             try:
                 found = await _pods(self.locate(workload))
@@ -215,7 +221,8 @@ class JobHandlers:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         key, _ = await self._one(request, "explain")
         workload = self.view.workload_of(key)
-        assert workload is not None, "a job is made of one"
+        if workload is None:
+            raise _not_found(key)
         events, why = await self._events_of(request, key)
         unread = (why,) if why else ()
         seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
@@ -226,7 +233,7 @@ class JobHandlers:
         await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
         found = self.view.jobs.get(key)
         if found is None:
-            raise RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
+            raise _not_found(key)
         return key, found
 
     async def _events_of(self, request: web.Request, key: ObjectKey) -> tuple[tuple[EventReport, ...], str]:
@@ -240,13 +247,17 @@ class JobHandlers:
     async def fleet(self, request: web.Request) -> web.StreamResponse:
         """The workers, the queues and the moves."""
         await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
-        return _json(fleet(self.view.objects, self.view.now()))
+        with self.lists.of_user(self.rights.user(request)):
+            if self._fleet is None or anyio.current_time() >= self._fleet[0]:
+                self._fleet = anyio.current_time() + FLEET_KEPT, _json(fleet(self.view.objects, self.view.now())).body
+            return web.Response(body=self._fleet[1], content_type="application/json")
 
     async def namespaces(self, request: web.Request) -> web.StreamResponse:
         """The namespaces with jobs that who asks may list."""
         await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
         known = sorted({key.namespace for key in self.view.jobs})
-        items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, known)]
+        with self.lists.of_user(self.rights.user(request)):
+            items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, known)]
         metadata = {"resourceVersion": str(self.view.version)}
         return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
 
@@ -271,7 +282,12 @@ async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
     return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
 
 
+_DIGITS: Final = 20
 _JOBS: Final = ("ADDED", "MODIFIED", "DELETED")
+
+
+def _not_found(key: ObjectKey) -> RefusedError:
+    return RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
 
 
 def _refusal(error: RefusedError, request: web.Request) -> web.Response:

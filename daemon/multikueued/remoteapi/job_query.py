@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Callable
 from typing import Final
@@ -68,5 +67,10 @@ def continued(token: str) -> tuple[int, tuple[str, str]]:
     try:
         version, namespace, name = json.loads(base64.urlsafe_b64decode(token.encode()))
         return int(version), (str(namespace), str(name))
-    except (ValueError, TypeError, binascii.Error) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RefusedError(400, "continue: this is no token of ours") from error
+
+
+def is_watch(request: web.Request) -> bool:
+    """Whether changes are asked for."""
+    return request.query.get("watch", "false").lower() in ("true", "1")

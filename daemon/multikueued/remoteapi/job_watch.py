@@ -36,6 +36,7 @@ async def job_events(
             yield "ADDED", job
         if initial:
             yield "BOOKMARK", _bookmark(view, {"annotations": {INITIAL_EVENTS_END: "true"}})
+    told = anyio.current_time()
     while True:
         changed = view.changed
         while place < view.dropped + len(view.changes):
@@ -46,10 +47,12 @@ async def job_events(
             place += 1
             if (version is None or change.version >= version) and wanted(change.job):
                 yield change.type, change.job
-        with anyio.move_on_after(BOOKMARK) as silence:
-            await changed.wait()
-        if silence.cancelled_caught:
+                told = anyio.current_time()
+        if anyio.current_time() >= told + BOOKMARK:
             yield "BOOKMARK", _bookmark(view, {})
+            told = anyio.current_time()
+        with anyio.move_on_at(told + BOOKMARK):
+            await changed.wait()
 
 
 def _bookmark(view: ManagerView, more: Json) -> Json:

@@ -13,6 +13,7 @@ import anyio
 import anyio.abc
 import anyio.lowlevel
 import attrs
+import structlog
 
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import (
@@ -25,34 +26,38 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.objects import resource_version
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher
 from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.remoteapi.objects import api_name, one_for_each_job, remote_job
+from multikueued.remoteapi.slim_objects import (
+    Change,
+    at,
+    checks_of,
+    number,
+    slim,
+    version_of,
+    without_status,
+    without_version,
+)
 from multikueued.reports.objects import ManagerObjects
 
 WINDOW: Final = 8192
 """Changes that a watch can begin behind; before them it lists again."""
 FINDINGS_AGAIN: Final = 30.0
 """Seconds between two looks at what the daemon publishes."""
+STALE: Final = 120.0
+"""Seconds of failures after which what was read is not shown any more."""
 BREATH: Final = 50
 """Jobs that are made anew before others run."""
 
 
-@attrs.frozen
-class Change:
-    """A job that is there, has changed, or is gone."""
-
-    version: int
-    """The manager's resourceVersion of the event that changed it."""
-    type: str
-    """`ADDED`, `MODIFIED` or `DELETED`."""
-    job: Json
+log = structlog.get_logger(__name__)
 
 
 @attrs.define(eq=False)
@@ -80,6 +85,8 @@ class ManagerView:
     _by_job: dict[ObjectKey, set[ObjectKey]] = attrs.field(factory=dict, init=False)
     """The Workloads of each job."""
     _latest: int = attrs.field(default=0, init=False)
+    _settled: int = attrs.field(default=0, init=False)
+    """Up to here all jobs are made."""
 
     @classmethod
     def over(
@@ -96,13 +103,13 @@ class ManagerView:
         informer = partial(Informer, client)
         found = {
             "workloads": informer(
-                WORKLOAD, namespace=namespace, transform=_slim, flaw=workload_flaw, keeps_unreadable=True
+                WORKLOAD, namespace=namespace, transform=slim, flaw=workload_flaw, keeps_unreadable=True
             ),
             "checks": informer(ADMISSION_CHECK),
             "configs": informer(MULTIKUEUE_CONFIG),
             "clusters": informer(MULTIKUEUE_CLUSTER),
             "cluster_queues": informer(CLUSTER_QUEUE),
-            "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=_without_status),
+            "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=without_status),
         }
         view = cls(client, found, now, findings)
         found["workloads"].subscribe(view._workload_changed)
@@ -116,10 +123,15 @@ class ManagerView:
             if self.findings_namespace:
                 tasks.start_soon(self._read_findings)
             await start_informers([*self.informers.values()], tasks)
-            self.begin = self._latest = max(map(_version_of, self.informers.values()))
+            self.begin = self._latest = max(map(version_of, self.informers.values()))
             self._due.clear()
-            for key, workload in one_for_each_job(self._dispatched()).items():
-                self.jobs[key] = remote_job(workload, self.context, resource_version(workload), self.now())
+            context = self.context
+            for number, (key, workload) in enumerate(one_for_each_job(self._dispatched()).items(), 1):
+                if (job := self._job(workload, context, resource_version(workload))) is not None:
+                    self.jobs[key] = job
+                if number % BREATH == 0:
+                    await anyio.lowlevel.checkpoint()
+            self._settled = self._latest
             self.synced = True
             task_status.started()
             while True:
@@ -136,14 +148,15 @@ class ManagerView:
 
     @property
     def why_not_synced(self) -> str:
-        """Which kind the manager does not give, and why; empty: none yet."""
-        failing = (one for one in self.informers.values() if one.status.last_error and not one.status.synced)
-        return next((f"{one.resource} cannot be read on the manager" for one in failing), "")
+        """Which kind the manager does not give, or has not for a while; empty: none."""
+        now = anyio.current_time()
+        failing = (one for one in self.informers.values() if not one.status.synced or _is_old(one.status, now))
+        return next((f"{one.resource} cannot be read on the manager" for one in failing if one.status.last_error), "")
 
     @property
     def version(self) -> int:
-        """The newest version that lists have."""
-        return self._latest
+        """The version that lists have: all jobs are as the manager was then."""
+        return self._settled
 
     @property
     def context(self) -> ManagerObjects:
@@ -187,8 +200,10 @@ class ManagerView:
 
     def _other_changed(self, name: str, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._seen(name, new)
-        if name == "cluster_queues" and _checks_of(old) == _checks_of(new):
+        if name == "cluster_queues" and checks_of(old) == checks_of(new):
             return  # its figures change with each job
+        if name == "local_queues" and old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return  # so do a LocalQueue's
         for job in list(self._by_job) if name != "clusters" else self._jobs_at(key.name):
             self._make(job)
 
@@ -199,7 +214,7 @@ class ManagerView:
 
     def _seen(self, name: str, new: Json | None) -> None:
         version = resource_version(new) if new is not None else self.informers[name].resource_version
-        self._latest = max(self._latest, _number(version))
+        self._latest = max(self._latest, number(version))
 
     def _make(self, job: ObjectKey) -> None:
         self._due[job] = None
@@ -211,6 +226,8 @@ class ManagerView:
             for job in list(self._due)[:BREATH]:
                 del self._due[job]
                 self._made(job, context)
+            if not self._due:
+                self._settled = self._latest
             self.changed.set()
             self.changed = anyio.Event()
             await anyio.lowlevel.checkpoint()
@@ -220,12 +237,22 @@ class ManagerView:
         if workload is None or not (context.check_of(workload) or context.queue_check(workload)):
             if known is not None:
                 del self.jobs[job]
-                self._note("DELETED", _at(known, self._latest))
+                self._note("DELETED", at(known, self._latest))
             return
-        new = remote_job(workload, context, str(self._latest), self.now())
-        if known is None or _without_version(known) != _without_version(new):
+        new = self._job(workload, context, str(self._latest))
+        if new is None:
+            return
+        if known is None or without_version(known) != without_version(new):
             self.jobs[job] = new
             self._note("ADDED" if known is None else "MODIFIED", new)
+
+    def _job(self, workload: Json, context: ManagerObjects, version: str) -> Json | None:
+        """A job; None if it cannot be made: whoever wrote its Workload must not stop what others read."""
+        try:
+            return remote_job(workload, context, version, self.now())
+        except Exception as error:  # a bug: the traceback goes to the log only
+            log.error("a job cannot be shown", workload=str(ObjectKey.of(workload)), exc_info=error)
+            return None
 
     def _note(self, kind: str, job: Json) -> None:
         if len(self.changes) == WINDOW:
@@ -236,38 +263,5 @@ class ManagerView:
 _LISTS: Final = ("checks", "configs", "clusters", "cluster_queues", "local_queues")
 
 
-def _slim(workload: Json) -> Json:
-    """A Workload without its pods' templates: reports need none of them, and they are most of its size."""
-    slim = drop_managed_fields(workload)
-    pod_sets = dig(slim, "spec", "podSets")
-    if not isinstance(pod_sets, list):
-        return slim
-    kept = [{field: one[field] for field in ("name", "count") if field in one} for one in pod_sets]
-    return {**slim, "spec": {**slim["spec"], "podSets": kept}}
-
-
-def _without_status(obj: Json) -> Json | None:
-    return {field: value for field, value in obj.items() if field != "status"}
-
-
-def _checks_of(queue: Json | None) -> tuple[object, ...]:
-    spec = dig(queue, "spec") or {}
-    return (queue is None, spec.get("admissionChecks"), spec.get("admissionChecksStrategy"), spec.get("stopPolicy"))
-
-
-def _without_version(job: Json) -> Json:
-    metadata = {field: value for field, value in job["metadata"].items() if field != "resourceVersion"}
-    return {**job, "metadata": metadata}
-
-
-def _version_of(informer: Informer) -> int:
-    return _number(informer.resource_version)
-
-
-def _number(version: str) -> int:
-    """A resourceVersion as it is ordered; API servers write numbers (KEP-5504)."""
-    return int(version) if version.isdecimal() else 0
-
-
-def _at(job: Json, version: int) -> Json:
-    return {**job, "metadata": {**job["metadata"], "resourceVersion": str(version)}}
+def _is_old(status: InformerStatus, now: float) -> bool:
+    return status.failing_since is not None and now - status.failing_since > STALE

@@ -70,7 +70,9 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
         now: the wall clock; no time that passes is in the object.
     """
     job = job_report(workload, objects)
-    answers = ask_workers(workload, job, objects, (), now)
+    # Of these alone a change makes the job anew.
+    about = {job.worker, *job.offered_to}
+    answers = [one for one in ask_workers(workload, job, objects, (), now) if one.worker in about]
     metadata = {
         "name": api_name(workload),
         "namespace": job.namespace,

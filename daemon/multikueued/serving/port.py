@@ -29,6 +29,7 @@ async def listening(
     settings: str,
     tls: Tls = None,
     limits: Limits | None = None,
+    streams: bool = False,
 ) -> AsyncIterator[int]:
     """Serve an application while the context lasts; it yields the port.
 
@@ -39,6 +40,7 @@ async def listening(
         settings: the group of settings that has the address, for the error.
         tls: for HTTPS; what new connections get, where it changes.
         limits: of the connections.
+        streams: whether a handler is cancelled once its client is gone: it may have nothing to write for long.
 
     Raises:
         SettingsError: the address cannot be listened on.
@@ -46,7 +48,10 @@ async def listening(
     gate = ConnectionLimit(limits or Limits(), tls)
     application.middlewares.append(gate.middleware)
     # A compressed body is refused as malformed: API servers send none, and a small one may be anything unpacked.
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_CLOSE_TIMEOUT / 2, auto_decompress=False)
+    closing = _CLOSE_TIMEOUT / 2
+    runner = web.AppRunner(
+        application, access_log=None, shutdown_timeout=closing, auto_decompress=False, handler_cancellation=streams
+    )
     with ExitStack() as stack:
         try:
             listeners = [stack.enter_context(listener) for listener in await bind(address, port)]

@@ -16,14 +16,14 @@ def timestamp(moment: datetime) -> str:
 
 
 def parse_timestamp(text: str | None) -> datetime | None:
-    """Read an RFC 3339 time; None if it is absent or not one."""
+    """Read an RFC 3339 time; None if it is absent or not one, or none in UTC: year 1 of a zone east of it."""
     if not text:
         return None
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def conditions(obj: Json) -> list[Json]:

@@ -73,7 +73,21 @@ class WorkerNames:
 def namespaces_on_workers(workload: Json) -> dict[str, str]:
     """By worker, the namespace there that was chosen for a Workload's copies, if its name is not the Workload's own."""
     noted = annotations_of(workload).get(NAMESPACE_ON_ANNOTATION)
-    return {} if noted is None else dict(_recorded(noted))
+    return dict(_recorded(noted) or ()) if noted is not None else {}
+
+
+def unreadable_places(workload: Json) -> str:
+    """That a Workload does not say readably in which namespaces its copies are, for messages; empty: it does.
+
+    Its copies would be looked for where they are not, and it might run twice.
+    """
+    noted = annotations_of(workload).get(NAMESPACE_ON_ANNOTATION)
+    readable = noted is None or _recorded(noted) is not None
+    return (
+        ""
+        if readable
+        else f"its annotation {NAMESPACE_ON_ANNOTATION} cannot be read: restore it, or nothing is decided"
+    )
 
 
 def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> str:
@@ -106,12 +120,13 @@ def origin_key(copy: Json) -> ObjectKey:
 
 
 @functools.lru_cache(maxsize=1_024)
-def _recorded(noted: str) -> tuple[tuple[str, str], ...]:
+def _recorded(noted: str) -> tuple[tuple[str, str], ...] | None:
+    """None: it cannot be read."""
     try:
         found = json.loads(noted)
     except (ValueError, RecursionError):
-        return ()
-    return tuple(found.items()) if _is_of_texts(found) and all(map(_NAME.fullmatch, found.values())) else ()
+        return None
+    return tuple(found.items()) if _is_of_texts(found) and all(map(_NAME.fullmatch, found.values())) else None
 
 
 @functools.lru_cache(maxsize=256)

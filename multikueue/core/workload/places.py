@@ -16,7 +16,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.worker_names import WorkerNames, may_run, namespace_on, namespaces_on_workers
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
@@ -101,7 +101,9 @@ def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
     places.update(missing)
     places = {name: there for name, there in places.items() if there != snapshot.key.namespace}
     noted = json.dumps(places, sort_keys=True) if places else None
-    metadata = {"uid": uid(workload), "annotations": {NAMESPACE_ON_ANNOTATION: noted}}
+    # The whole of it is written: what another process has written meanwhile must not go.
+    metadata: Json = {"uid": uid(workload), "resourceVersion": resource_version(workload)}
+    metadata["annotations"] = {NAMESPACE_ON_ANNOTATION: noted}
     write = PatchWorkload(MANAGER, snapshot.key, {"metadata": metadata})
     return attrs.evolve(decided, effects=(*kept, write))
 

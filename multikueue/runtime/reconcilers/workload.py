@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
-from multikueue.core.model.worker_names import namespace_on
+from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -59,7 +59,7 @@ class SnapshotReader:
         """Everything known about one Workload."""
         workload = self.manager.workloads.informer.unreadable.outlines.get(key) or self.manager.workloads.get(key)
         owned_by = owner(workload) if workload is not None else self._former_owner(key)
-        if unreadable := unreadable_workload(self.manager, key, owned_by):
+        if unreadable := unreadable_workload(self.manager, key, owned_by) or unreadable_places(workload or {}):
             return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:

@@ -33,7 +33,10 @@ def test_times_are_written_in_utc() -> None:
     assert timestamp(datetime(2026, 1, 1, 1, 0, tzinfo=timezone(timedelta(hours=2)))) == "2025-12-31T23:00:00Z"
 
 
-@pytest.mark.parametrize("text", [None, "", "soon", "2026-13-01T00:00:00Z"])
+NONE_IN_UTC = ("0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59")
+
+
+@pytest.mark.parametrize("text", [None, "", "soon", "2026-13-01T00:00:00Z", *NONE_IN_UTC])
 def test_a_time_that_is_none_is_none(text: str | None) -> None:
     """A damaged object is no crash."""
     assert parse_timestamp(text) is None

@@ -18,15 +18,16 @@ export class ApiError extends Error {
   }
 }
 
+/** What breaks off, before an answer or in the middle of it, is no answer; what we gave up ourselves is no error. */
+function broken(error) {
+  throw error.name === "AbortError" ? error : new ApiError(0, "");
+}
+
+const read = async (path, signal) => (await ask(path, signal)).json().catch(broken);
+
 async function ask(path, signal) {
   const headers = { "X-Multikueue-Token": sessionStorage.getItem(KEPT) || "" };
-  let answer;
-  try {
-    answer = await fetch(ROOT + path, { headers, signal, cache: "no-store", redirect: "error" });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ApiError(0, "");
-  }
+  const answer = await fetch(ROOT + path, { headers, signal, cache: "no-store", redirect: "error" }).catch(broken);
   if (answer.ok) return answer;
   const status = await answer.json().catch(() => ({}));
   throw new ApiError(answer.status, String(status.message || answer.statusText));
@@ -36,23 +37,23 @@ const path = (namespace, name, part) =>
   `${namespace ? `/namespaces/${encodeURIComponent(namespace)}` : ""}/remotejobs` +
   (name ? `/${encodeURIComponent(name)}` : "") + (part ? `/${part}` : "");
 
-export const fleet = async (signal) => (await ask("/fleet", signal)).json();
+export const fleet = (signal) => read("/fleet", signal);
 
 export const namespaces = async (signal) =>
-  (await (await ask("/remotenamespaces", signal)).json()).items.map((one) => one.metadata.name).sort();
+  (await read("/remotenamespaces", signal)).items.map((one) => one.metadata.name).sort();
 
-export const job = async (namespace, name, part, signal) => (await ask(path(namespace, name, part), signal)).json();
+export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 
 /** All jobs of a namespace, page by page; `onPage` is called with each. Returns the version that a watch begins at. */
-export async function listJobs(namespace, onPage, signal) {
+export async function listJobs(namespace, onPage, signal, limit = 500) {
   let next = "", version = "";
   do {
-    const query = `?limit=500${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
-    const list = await (await ask(path(namespace) + query, signal)).json();
+    const query = `?limit=${limit}${next ? `&continue=${encodeURIComponent(next)}` : ""}`;
+    const list = await read(path(namespace) + query, signal);
     onPage(list.items);
     next = list.metadata.continue || "";
     version = list.metadata.resourceVersion;
-  } while (next);
+  } while (next && limit > 1);
   return version;
 }
 
@@ -60,7 +61,8 @@ export async function listJobs(namespace, onPage, signal) {
 export async function watchJobs(namespace, version, onEvent, signal) {
   const query = `?watch=true&allowWatchBookmarks=true&resourceVersion=${encodeURIComponent(version)}`;
   for await (const line of lines(await ask(path(namespace) + query, signal))) {
-    const event = JSON.parse(line);
+    let event;
+    try { event = JSON.parse(line); } catch (error) { broken(error); }
     if (event.type === "ERROR") throw new ApiError(event.object.code, String(event.object.message));
     onEvent(event);
   }
@@ -75,7 +77,7 @@ async function* lines(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(broken);
     if (done) break;
     const parts = (rest + value).split("\n");
     rest = parts.pop();

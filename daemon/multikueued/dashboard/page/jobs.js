@@ -7,6 +7,8 @@ import { t } from "./texts.js";
 
 const PAGE = 500;
 const AGAIN = 3_000;
+const LOOK = 15_000;
+const WATCHED = 2;
 
 export async function showJobs(content, namespace, signal) {
   const view = new View(namespace);
@@ -16,9 +18,30 @@ export async function showJobs(content, namespace, signal) {
     return namespace ? [namespace] : [];
   });
   view.offer(known);
-  const wanted = namespace ? [namespace] : known;
-  if (!wanted.length) return view.draw();
-  await Promise.all(wanted.map((one) => follow(view, one, signal)));
+  if (namespace) return follow(view, namespace, signal);
+  if (!known.length) return view.draw();
+  if (await mayReadAll(signal)) return follow(view, "", signal);
+  await Promise.all([...known.slice(0, WATCHED).map((one) => follow(view, one, signal)), look(view, known.slice(WATCHED), signal)]);
+}
+
+const mayReadAll = (signal) => api.listJobs("", () => {}, signal, 1).then(() => true, (error) => {
+  if (signal.aborted || error.code !== 403) throw error;
+  return false;
+});
+
+/** Lists now and then what is not watched: a browser opens six connections, and other tabs need some. */
+async function look(view, namespaces, signal) {
+  while (namespaces.length) {
+    for (const one of namespaces) await list(view, one, signal).catch((error) => { if (signal.aborted) throw error; notice(told(error)); });
+    await pause(LOOK, signal);
+  }
+}
+
+async function list(view, namespace, signal) {
+  const seen = new Set();
+  const version = await api.listJobs(namespace, (items) => items.forEach((one) => { seen.add(view.put(one)); }), signal);
+  view.keep(namespace, seen);
+  return version;
 }
 
 /** List, then watch; after a pause again, from the list where the version is too old. */
@@ -26,11 +49,7 @@ async function follow(view, namespace, signal) {
   let version = "";
   while (!signal.aborted) {
     try {
-      if (!version) {
-        const seen = new Set();
-        version = await api.listJobs(namespace, (items) => items.forEach((one) => { seen.add(view.put(one)); }), signal);
-        view.keep(namespace, seen);
-      }
+      if (!version) version = await list(view, namespace, signal);
       notice("");
       await api.watchJobs(namespace, version, (event) => { version = view.take(event) || version; }, signal);
     } catch (error) {
@@ -76,7 +95,7 @@ class View {
 
   /** Forget what a list no longer has. */
   keep(namespace, seen) {
-    for (const [key, job] of this.jobs) if (job.metadata.namespace === namespace && !seen.has(key)) this.jobs.delete(key);
+    for (const [key, job] of this.jobs) if ((!namespace || job.metadata.namespace === namespace) && !seen.has(key)) this.jobs.delete(key);
     this.redraw();
   }
 

@@ -12,6 +12,7 @@ const content = document.getElementById("content");
 let leave = new AbortController();
 
 function route(event) {
+  takeToken();
   leave.abort();
   leave = new AbortController();
   if (location.hash === "#content") return content.focus();
@@ -37,5 +38,4 @@ function frame(view) {
 
 document.getElementById("language").addEventListener("click", () => { change(); route(); });
 addEventListener("hashchange", route);
-takeToken();
 route();

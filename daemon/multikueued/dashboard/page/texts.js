@@ -9,7 +9,7 @@ if (!(language in CATALOGUES)) language = "en";
 
 /** The text of a key; `{}` in it is `value`. `otherwise` stands for a key that no catalogue has. */
 export const t = (key, value = "", otherwise = key) =>
-  (CATALOGUES[language][key] ?? en[key] ?? otherwise).replace("{}", String(value));
+  (CATALOGUES[language][key] ?? en[key] ?? otherwise).replace("{}", () => String(value));
 
 export const current = () => language;
 
