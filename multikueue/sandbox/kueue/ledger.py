@@ -164,12 +164,10 @@ def holds_quota(workload: Json) -> bool:
 
 def as_candidate(workload: Json) -> Candidate:
     """Read a Workload that waits."""
-    eviction = condition(workload, "Evicted") or {}
-    again = eviction.get("status") == "True" and eviction.get("reason") in (ADMISSION_CHECK, PODS_READY_TIMEOUT)
     return Candidate(
         key=ObjectKey.of(workload),
         priority=int(dig(workload, "spec", "priority") or 0),
-        since=eviction["lastTransitionTime"] if again else workload["metadata"].get("creationTimestamp") or "",
+        since=queues_from(workload),
         requests=tuple(request(pod_set) for pod_set in dig(workload, "spec", "podSets") or []),
         checks=frozenset(entry["name"] for entry in checks(workload)),
         told=(condition(workload, "QuotaReserved") or {}).get("reason") == WAITS,
@@ -185,4 +183,13 @@ def as_holder(workload: Json) -> Holder:
         since=(condition(workload, "QuotaReserved") or {}).get("lastTransitionTime") or "",
         usage=used_by(workload),
         evicted=is_evicted(workload),
+        queued=queues_from(workload),
     )
+
+
+def queues_from(workload: Json) -> str:
+    """RFC 3339 time that decides its place among its equals: who could not start goes to the end."""
+    eviction = condition(workload, "Evicted") or {}
+    if eviction.get("status") == "True" and eviction.get("reason") in (ADMISSION_CHECK, PODS_READY_TIMEOUT):
+        return str(eviction["lastTransitionTime"])
+    return workload["metadata"].get("creationTimestamp") or ""

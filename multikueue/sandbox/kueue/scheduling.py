@@ -61,6 +61,8 @@ class Holder:
     usage: Usage
     evicted: bool = False
     """Whether it is giving its quota back."""
+    queued: str = ""
+    """RFC 3339 time it queued from: it goes back there if it is evicted."""
 
 
 @attrs.frozen
@@ -271,7 +273,7 @@ class _Scheduler:
             if holder.key not in self.leaving
             and (
                 holder.priority < candidate.priority
-                or (newer and holder.priority == candidate.priority and holder.since > candidate.since)
+                or (newer and holder.priority == candidate.priority and holder.queued > candidate.since)
             )
         ]
         newest_first = sorted(eligible, key=lambda holder: (holder.since, str(holder.key)), reverse=True)

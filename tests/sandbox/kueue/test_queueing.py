@@ -146,6 +146,21 @@ async def test_the_weaker_is_preempted_and_comes_back() -> None:
         assert condition(back, "Evicted") == ("False", "QuotaReserved", f"Previously: {message}")
 
 
+async def test_who_queued_first_keeps_what_it_got_after_a_wait() -> None:
+    """It took turns with the newer one for ever, and virtual time stood still."""
+    queue = cluster_queue(cpu="1", preemption={"withinClusterQueue": "LowerOrNewerEqualPriority"})
+    async with world(flavor(), queue, local_queue(), queues=False) as cluster:
+        for name in ("first", "second", "third"):
+            await cluster.create(lasting(name, "10s"))
+            await cluster.settle(2)
+        await cluster.job_when(runs, "second")
+        await cluster.settle(2)
+        assert runs(await cluster.job("second"))
+        assert not is_true(await cluster.workload("second"), "Preempted")
+        await cluster.job_when(runs, "third")
+        assert is_true(await cluster.job("second"), "Complete")
+
+
 async def test_a_missing_queue_is_named_and_waited_for() -> None:
     async with world(flavor(), cluster_queue(), queues=False) as cluster:
         await cluster.create(lasting())

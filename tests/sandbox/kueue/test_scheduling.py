@@ -20,9 +20,15 @@ def wants(name: str, cpu: int = 1, *, priority: int = 0, since: str = "2026-01-0
 
 
 def has(
-    name: str, cpu: int = 1, *, priority: int = 0, since: str = "2026-01-01T00:00:00Z", evicted: bool = False
+    name: str,
+    cpu: int = 1,
+    *,
+    priority: int = 0,
+    since: str = "2026-01-01T00:00:00Z",
+    evicted: bool = False,
+    queued: str = "2026-01-01T00:00:00Z",
 ) -> Holder:
-    return Holder(ObjectKey("default", name), priority, since, {("default", "cpu"): cpu * 1000}, evicted)
+    return Holder(ObjectKey("default", name), priority, since, {("default", "cpu"): cpu * 1000}, evicted, queued)
 
 
 def run(*pending: Candidate, cpu: int = 2, holders: tuple[Holder, ...] = (), rules: Rules | None = None) -> Pass:
@@ -96,11 +102,18 @@ def test_one_that_is_not_needed_after_all_is_spared() -> None:
 
 
 def test_equals_do_not_make_room_unless_newer_ones_have_to() -> None:
-    holders = (has("equal", 2, since="2026-01-05T00:00:00Z"),)
+    holders = (has("equal", 2, since="2026-01-05T00:00:00Z", queued="2026-01-05T00:00:00Z"),)
     candidate = wants("older", 2, since="2026-01-01T00:00:00Z")
     assert victims(run(candidate, holders=holders, rules=ROOM)) == []
     newer = Rules(preemption="LowerOrNewerEqualPriority")
     assert victims(run(candidate, holders=holders, rules=newer)) == [["equal"]]
+
+
+def test_who_queued_first_is_not_newer_because_it_got_its_quota_late() -> None:
+    """It would be first again, and so for ever."""
+    holder = has("older", 2, queued="2026-01-01T00:00:00Z", since="2026-01-05T00:00:00Z")
+    candidate = wants("newer", 2, since="2026-01-02T00:00:00Z")
+    assert victims(run(candidate, holders=(holder,), rules=Rules(preemption="LowerOrNewerEqualPriority"))) == []
 
 
 def test_nobody_is_evicted_in_vain() -> None:
