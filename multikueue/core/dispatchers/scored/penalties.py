@@ -1,8 +1,8 @@
 """Workers at fault: what a job remembers of one, and what a worker itself carries.
 
 A job's placements (`multikueue.dev/placements` on its Workload) say which ended by the worker's fault. Failures of
-different jobs are noted on the MultiKueueCluster, in the annotation `multikueue.dev/failures`: that outlives the
-Workloads, and a restart.
+different jobs are read from the annotation `multikueue.dev/failures` of the MultiKueueCluster, which outlives the
+Workloads, and a restart. We do not write it yet: that needs a right to patch MultiKueueClusters.
 """
 
 from __future__ import annotations
