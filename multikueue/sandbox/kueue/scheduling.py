@@ -267,15 +267,12 @@ class _Scheduler:
 
     def _preemptable(self, candidate: Candidate) -> list[Holder]:
         newer = self.rules.preemption == "LowerOrNewerEqualPriority"
-        eligible = [
-            holder
-            for holder in self.holders
-            if holder.key not in self.leaving
-            and (
-                holder.priority < candidate.priority
-                or (newer and holder.priority == candidate.priority and holder.queued > candidate.since)
-            )
-        ]
+
+        def yields(holder: Holder) -> bool:
+            equal = newer and holder.priority == candidate.priority and holder.queued > candidate.since
+            return holder.key not in self.leaving and (holder.priority < candidate.priority or equal)
+
+        eligible = filter(yields, self.holders)
         newest_first = sorted(eligible, key=lambda holder: (holder.since, str(holder.key)), reverse=True)
         return sorted(newest_first, key=lambda holder: holder.priority)
 
