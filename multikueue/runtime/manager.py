@@ -199,10 +199,11 @@ class Manager:
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
-        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms)
-        reconciler = WorkloadReconciler(
-            reader, self._executor, self.settings.plan, self.dispatcher, self.clock, self.hook
+        plan = self.settings.plan
+        reader = SnapshotReader(
+            self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan.mark_key
         )
+        reconciler = WorkloadReconciler(reader, self._executor, plan, self.dispatcher, self.clock, self.hook)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 
     def _clusters(self, process: Process, work: WorkQueues, handlers: ManagerHandlers) -> Part:

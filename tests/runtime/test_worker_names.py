@@ -105,8 +105,8 @@ async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
-@pytest.mark.parametrize("noted", ["{", '{"worker1": "MK"}', '{"worker1": 3}'])
-async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str) -> None:
+@pytest.mark.parametrize("noted", [None, "{", '{"worker1": "MK"}', '{"worker1": 3}'])
+async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str | None) -> None:
     """Else it would be looked for in the namespace of the same name, not be found, and run twice."""
     async with renamed() as fleet, fleet.running():
         await fleet.submit()

@@ -12,9 +12,10 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
-from multikueue.core.model.worker_names import namespace_on, unreadable_places
+from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -37,7 +38,7 @@ from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
 from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
 from multikueue.runtime.worker_rooms import WorkerRooms
-from multikueue.runtime.workload_indexes import check_names
+from multikueue.runtime.workload_indexes import ORIGIN, check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -54,6 +55,8 @@ class SnapshotReader:
     memory: WorkloadMemory
     rooms: WorkerRooms | None = None
     """Where a dispatcher looks at figures."""
+    mark_key: bytes = attrs.field(default=b"", repr=False)
+    """By which copies are marked."""
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
@@ -127,7 +130,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     removed=source is None,
                 )
-                place = namespace_on(workload, name, siblings) if workload is not None else None
+                place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
@@ -142,6 +145,17 @@ class SnapshotReader:
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
+
+    def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
+        """The namespace on a worker in which a Workload's copies are: as it says or, where it says nothing, of one with
+        our mark of this attempt. Somebody may have removed what it said, and its job runs."""
+        said = namespace_on(workload, cluster.name, siblings)
+        if cluster.known is None or cluster.name in namespaces_on_workers(workload):
+            return said
+        marks, of_attempt = Marks(self.mark_key), attempt(workload)
+        copies = cluster.known.workloads.informer.by(ORIGIN, str(key))
+        ours = (one for one in copies if marks.proof(one, workload, cluster.name, of_attempt) is Proof.EXACT)
+        return next((ObjectKey.of(one).namespace for one in ours), said)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now."""
