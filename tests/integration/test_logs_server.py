@@ -1,4 +1,4 @@
-"""`multikueue logs-server` behind a real kube-apiserver with its aggregation layer on, asked by kubectl and by us.
+"""`multikueue api-server` behind a real kube-apiserver with its aggregation layer on, asked by kubectl and by us.
 
 The worker is a sandbox: a real API server has logs from kubelets alone.
 """
@@ -232,7 +232,7 @@ async def through_the_command(here: Setting) -> None:
     command = [sys.executable, "-m", "multikueued", "logs", "job/train"]
     done = await anyio.run_process(command, env=here.environ("tenant"), check=False)
     assert (done.returncode, done.stdout.decode().splitlines()) == (0, _LINES), done.stderr.decode()
-    assert "asking multikueue logs-server" in done.stderr.decode()
+    assert "asking multikueue api-server" in done.stderr.decode()
     refused = await anyio.run_process([*command, "--through-api"], env=here.environ("nobody"), check=False)
     assert refused.returncode == 4
     assert f"you may not get remotejobs/log.{GROUP}" in refused.stderr.decode()
