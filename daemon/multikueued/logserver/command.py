@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any, Final, Literal, TypeVar
 
 import anyio
@@ -12,12 +11,12 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
+from multikueued.commands.duration import Duration
 from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, manager_config
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.run.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, MarkSettings, Settings
-from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -51,19 +50,6 @@ class Size(click.ParamType[int]):
         if size < 1:
             self.fail(f"{value!r} is not a size: write it like 256Mi", param, ctx)
         return size
-
-
-class Duration(click.ParamType[timedelta]):
-    """A time, written as in the settings: `90s`, `1h`."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Read it."""
-        try:
-            return value if isinstance(value, timedelta) else parse_duration(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 _WHERE: Final = (
@@ -150,7 +136,7 @@ def _options(command: F) -> F:
 def logs_server(
     workers: tuple[tuple[str, str], ...],
     max_bytes: int,
-    max_time: timedelta,
+    max_time: float,
     log_format: Literal["json", "console"],
     log_level: Literal["debug", "info", "warning", "error"],
     **options: Any,
@@ -175,7 +161,7 @@ def logs_server(
         port=options["port"],
         streams=options["max_streams"],
         streams_per_user=options["max_streams_per_user"],
-        bounds=Bounds(max_bytes, max_time.total_seconds()),
+        bounds=Bounds(max_bytes, max_time),
     )
     configure_logging(LoggingSettings(log_format, log_level), sys.stderr)
     anyio.run(serve, chosen)

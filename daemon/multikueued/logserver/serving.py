@@ -17,13 +17,13 @@ from aiohttp import web
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.manager import utc_now
 from multikueued.logserver.access import AccessReviews, RefusedError, Slots
-from multikueued.logserver.answers import LOG_PATH, documents, status
+from multikueued.logserver.answers import LOG_PATH, documents
 from multikueued.logserver.frontproxy import User
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, job_name, read
 from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
 from multikueued.logserver.tls import FrontTls, peer_of
-from multikueued.remoteapi.handlers import JobHandlers
+from multikueued.remoteapi.handlers import JobHandlers, refusal
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 
@@ -152,11 +152,7 @@ class LogsServer:
 
 
 def _refusal(error: RefusedError, name: str = "") -> web.Response:
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-    body = status(error.code, str(error), name, error.retry_after)
-    response = web.Response(
-        status=error.code, body=orjson.dumps(body), content_type="application/json", headers=headers
-    )
+    response = refusal(error, name)
     if error.code in (401, 503):
         response.force_close()
     return response

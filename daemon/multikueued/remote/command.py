@@ -21,7 +21,7 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager, WorkerPods, sought_job
-from multikueued.remote.pods import PodList, in_order, pod_report, pods_table
+from multikueued.remote.pods import PodList, pod_list, pods_table
 from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
 from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.settings.config import Settings
@@ -82,8 +82,7 @@ async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
     async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
         with worker_for_people(sought.worker):
             found = await WorkerPods(client, sought).now()
-    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+    return pod_list(sought, found)
 
 
 @click.command("logs")

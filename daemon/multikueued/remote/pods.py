@@ -13,6 +13,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
 from multikueued.commands.exits import NOT_FOUND, CommandError
 from multikueued.commands.tables import age, table
+from multikueued.remote.owned import Owned
+from multikueued.remote.placed_job import PlacedJob
 
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
@@ -50,6 +52,12 @@ class PodList:
     pods: tuple[PodReport, ...]
     not_read: tuple[str, ...] = ()
     """Kinds that may stand between the job and its pods, and that the daemon's account may not list."""
+
+
+def pod_list(sought: PlacedJob, found: Owned) -> PodList:
+    """Report the pods of a job that a worker has."""
+    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
+    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
 
 
 def pod_report(pod: Json) -> PodReport:

@@ -23,7 +23,7 @@ from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
 from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
-from multikueued.remote.pods import PodList, in_order, pod_report
+from multikueued.remote.pods import PodList, pod_list
 from multikueued.remoteapi.job_query import as_table, continue_token, continued, is_watch, number_in, wanted_jobs
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
@@ -114,11 +114,11 @@ class JobHandlers:
                 return response
             except RefusedError as error:
                 code, why = error.code, str(error)
-                return _refusal(error, request)
+                return refusal(error, request.match_info.get("name", ""))
             except Exception as error:  # a bug: the traceback goes to the log only
                 log.error("internal error", exc_info=error)
                 code, why = 500, "this server has failed: ask an operator"
-                return _refusal(RefusedError(code, why), request)
+                return refusal(RefusedError(code, why), request.match_info.get("name", ""))
             finally:
                 if user:  # strangers have no lines: anybody can send their requests
                     seconds, watch = round(anyio.current_time() - began, 3), is_watch(request)
@@ -193,23 +193,19 @@ class JobHandlers:
 
     async def job(self, request: web.Request) -> web.StreamResponse:
         """One job."""
-        one = (await self._one(request))[1]
+        one = self.view.jobs[await self._key(request)]
         return _json(table([one], one["metadata"]["resourceVersion"]) if as_table(request) else one)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The events of a job and its Workload, in the order of time."""
-        key, _ = await self._one(request, "events")
-        found, why = await self._events_of(request, key)
+        found, why = await self._events_of(request, await self._workload(request, "events"))
         if why:
             raise RefusedError(503, why, 5)
         return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
         """The pods of a job on the worker that has it."""
-        key, _ = await self._one(request, "pods")
-        workload = self.view.workload_of(key)
-        if workload is None:
-            raise _not_found(key)
+        workload = await self._workload(request, "pods")
         with self.lists.of_user(self.rights.user(request)):
             try:
                 found = await _pods(self.locate(workload))
@@ -219,28 +215,32 @@ class JobHandlers:
 
     async def explained(self, request: web.Request) -> web.StreamResponse:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
-        key, _ = await self._one(request, "explain")
-        workload = self.view.workload_of(key)
-        if workload is None:
-            raise _not_found(key)
-        events, why = await self._events_of(request, key)
+        workload = await self._workload(request, "explain")
+        events, why = await self._events_of(request, workload)
         unread = (why,) if why else ()
         seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
         return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
 
-    async def _one(self, request: web.Request, part: str = "") -> tuple[ObjectKey, Json]:
+    async def _key(self, request: web.Request, part: str = "") -> ObjectKey:
+        """The job that is asked for: there is one, and who asks may."""
         key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
         await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
-        found = self.view.jobs.get(key)
+        if key not in self.view.jobs:
+            raise _not_found(key)
+        return key
+
+    async def _workload(self, request: web.Request, part: str) -> Json:
+        """The Workload of the job that is asked for: it may be gone while the job is still shown."""
+        key = await self._key(request, part)
+        found = self.view.workload_of(key)
         if found is None:
             raise _not_found(key)
-        return key, found
+        return found
 
-    async def _events_of(self, request: web.Request, key: ObjectKey) -> tuple[tuple[EventReport, ...], str]:
-        workload = self.view.workload_of(key)
+    async def _events_of(self, request: web.Request, workload: Json) -> tuple[tuple[EventReport, ...], str]:
         with self.lists.of_user(self.rights.user(request)):
             try:
-                return await events_of(self.reader, [workload] if workload is not None else []), ""
+                return await events_of(self.reader, [workload]), ""
             except ApiError:
                 return (), f"events cannot be read: this server may not list {EVENT}, or got no answer"
 
@@ -278,8 +278,7 @@ async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
             found = await WorkerPods(client, sought).now()
         except ApiError as error:
             raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error
-    reports = tuple(pod_report(pod) for pod in in_order(found.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, tuple(map(str, found.not_read)))
+    return pod_list(sought, found)
 
 
 _DIGITS: Final = 20
@@ -290,9 +289,10 @@ def _not_found(key: ObjectKey) -> RefusedError:
     return RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
 
 
-def _refusal(error: RefusedError, request: web.Request) -> web.Response:
+def refusal(error: RefusedError, name: str) -> web.Response:
+    """A refusal as API servers answer it."""
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-    body = status(error.code, str(error), request.match_info.get("name", ""), error.retry_after)
+    body = status(error.code, str(error), name, error.retry_after)
     return _json(body, error.code, headers)
 
 

@@ -131,7 +131,7 @@ class ManagerView:
                     self.jobs[key] = job
                 if number % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
-            self._settled = self._latest
+            self._settled = self.begin
             self.synced = True
             task_status.started()
             while True:

@@ -13,28 +13,13 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
+from multikueued.commands.duration import Duration
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
-from multikueued.settings.values import parse_duration
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager, connection, manager_cluster
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
-
-class Duration(click.ParamType[float]):
-    """Seconds, written as in the settings: `90s`, `15m`."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Read it."""
-        if isinstance(value, float):
-            return value
-        try:
-            return parse_duration(str(value)).total_seconds()
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @attrs.frozen
