@@ -23,7 +23,7 @@ from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.profile_config import profile_config
 from multikueue.kube.requests import LogQuery
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ApiClient, Reader
 from multikueue.runtime.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
@@ -33,7 +33,7 @@ from multikueued.settings.profiles import OCM_ACCOUNT
 class ClusterClient(ApiClient, Protocol):
     """What the command line and the logs server ask of a cluster, the manager or a worker: a `KubeClient`."""
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
         ...
 

@@ -30,7 +30,7 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.requester import Requester, open_requester
 from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
-from multikueue.kube.served_kinds import Served, published_schema, served
+from multikueue.kube.served_kinds import ServedKind, published_schema, served
 from multikueue.kube.truncated_json import mended_event
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
@@ -90,7 +90,7 @@ class KubeClient:
             raise NotSent(f"{self.name}: the client is not open: use it as an async context manager")
         return self._opened
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         """How the server serves a kind; None if it does not. Every authenticated identity may ask.
 
         Raises:

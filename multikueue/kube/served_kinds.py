@@ -14,7 +14,7 @@ _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
-class Served:
+class ServedKind:
     """How a server serves one kind."""
 
     plural: str
@@ -22,7 +22,7 @@ class Served:
     subresources: frozenset[str]
 
 
-def served(listed: Json, gvk: GVK) -> Served | None:
+def served(listed: Json, gvk: GVK) -> ServedKind | None:
     """Find a kind in the `APIResourceList` of its group and version; None if it is not there."""
     resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
     for entry in resources:
@@ -30,7 +30,7 @@ def served(listed: Json, gvk: GVK) -> Served | None:
         if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
             inside = (str(other.get("name", "")).partition("/") for other in resources)
             subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
-            return Served(name, bool(entry.get("namespaced")), subresources)
+            return ServedKind(name, bool(entry.get("namespaced")), subresources)
     return None
 
 

@@ -17,13 +17,13 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 
 
 class Discoverer(Protocol):
     """Asks an API server about its kinds."""
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
         ...
 
@@ -96,7 +96,7 @@ async def newly_served(kinds: Iterable[JobKind], server: Discoverer) -> tuple[Jo
 
 async def _found(
     kind: JobKind, server: Discoverer, patient: bool, silent: list[DeadlineExceeded]
-) -> Served | DiscoveryFinding | None:
+) -> ServedKind | DiscoveryFinding | None:
     name = kind.resource.gvk.dotted
     try:
         return await server.discover(kind.resource.gvk)
@@ -108,7 +108,7 @@ async def _found(
         return DiscoveryFinding(kind.source, f"it cannot be told whether the manager serves {name}: {error}")
 
 
-def _completed(kind: JobKind, found: Served) -> JobKind:
+def _completed(kind: JobKind, found: ServedKind) -> JobKind:
     """The row with the plural and subresources that the manager serves."""
     if kind.declaration is None:
         return kind
@@ -126,7 +126,7 @@ def _may_pass(error: ApiError, patient: bool) -> bool:
     return gone or (patient and error.retryable)
 
 
-async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: bool) -> list[DiscoveryFinding]:
+async def _doubts(kind: JobKind, found: ServedKind, server: Discoverer, patient: bool) -> list[DiscoveryFinding]:
     """Where the manager's definition of the kind contradicts the declaration."""
     said = kind.declaration
     if said is None:
@@ -142,7 +142,7 @@ async def _doubts(kind: JobKind, found: Served, server: Discoverer, patient: boo
     return [*doubts, *_unknown(kind, said, definition)]
 
 
-def _contradicted(kind: JobKind, said: Declaration, found: Served) -> Iterator[DiscoveryFinding]:
+def _contradicted(kind: JobKind, said: Declaration, found: ServedKind) -> Iterator[DiscoveryFinding]:
     if said.plural is not None and said.plural != found.plural:
         message = f"the manager calls the kind {found.plural}, not {said.plural}: its word is taken"
         yield DiscoveryFinding(f"{kind.source}.plural", message)

@@ -32,7 +32,7 @@ from multikueue.runtime.effect_executor import EffectExecutor, Target
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
-from multikueue.runtime.inventory.selection import SelectedClusters
+from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
@@ -122,7 +122,7 @@ class Manager:
     `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     before: InitialList = attrs.field(factory=InitialList, kw_only=True)
     """The Workloads as they were read just before `run`; without, they are read then."""
-    selection: SelectedClusters | None = attrs.field(default=None, kw_only=True)
+    selection: PlacementSelector | None = attrs.field(default=None, kw_only=True)
     """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
     permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
     """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""

@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.protocols import ApiClient, PlacementHook
 from multikueue.runtime.inventory.caches import HubCaches
-from multikueue.runtime.inventory.selection import PlacementSelection, SelectedClusters
+from multikueue.runtime.inventory.selection import PlacementSelection, PlacementSelector
 from multikueue.runtime.inventory.service import PlacementController, PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -25,7 +25,7 @@ class InventoryOptions:
     hook: PlacementHook | None
     spokes: SpokeSettings | None
     """Of the MultiKueueClusters that are made for selected ManagedClusters. None: none are."""
-    selection: SelectedClusters | None
+    selection: PlacementSelector | None
     """Which ManagedClusters are. None: those that placement checks select."""
     permissions: ApiClient | None
     """Who writes ClusterPermissions. None: the client of the manager."""

@@ -15,7 +15,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resou
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.requests import LogQuery
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -72,10 +72,10 @@ def refusing(fleet: Fleet, refusals: Refusals) -> Connect:
 class Person(DirectClient):
     """An operator's client of the manager, without HTTP."""
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
         rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
-        return Served(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
+        return ServedKind(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Commands that only look ask for none."""

@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW
 from multikueued.doctor.collect import Examination, examine
@@ -42,10 +42,10 @@ class Reviewing(Refusing):
         self._check("get", resource)
         return await self.inner.get(resource, key)
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         person: Any = self.inner
         await person.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
-        found: Served | None = await person.discover(gvk)
+        found: ServedKind | None = await person.discover(gvk)
         absent = found is not None and isinstance(self.refusals.get(("list", found.plural)), NotFound)
         return None if absent else found
 

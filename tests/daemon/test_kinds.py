@@ -11,7 +11,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueued.run.kinds import PATIENCE, RETRY, known_kinds
 
 pytestmark = pytest.mark.looptime
@@ -27,13 +27,13 @@ class Manager:
     attempts: float
     asked: int = 0
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         if gvk == JOB.gvk:
-            return Served("jobs", True, frozenset(("status",)))
+            return ServedKind("jobs", True, frozenset(("status",)))
         self.asked += 1
         if self.asked <= self.attempts:
             raise self.error
-        return Served("busses", True, frozenset())
+        return ServedKind("busses", True, frozenset())
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         raise NotFound("there is no definition", status=404)

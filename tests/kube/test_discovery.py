@@ -10,7 +10,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.kube.served_kinds import Served, published_schema, served
+from multikueue.kube.served_kinds import ServedKind, published_schema, served
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
 from tests.kube.scripted import serving
@@ -28,8 +28,8 @@ LISTED: Json = {
 
 
 def test_a_kind_is_found_with_its_subresources() -> None:
-    assert served(LISTED, WIDGET) == Served("widgets", True, frozenset(("status", "scale")))
-    assert served(LISTED, GVK("example.com", "v1", "Shop")) == Served("shops", False, frozenset())
+    assert served(LISTED, WIDGET) == ServedKind("widgets", True, frozenset(("status", "scale")))
+    assert served(LISTED, GVK("example.com", "v1", "Shop")) == ServedKind("shops", False, frozenset())
 
 
 @pytest.mark.parametrize("listed", [{}, {"resources": None}, {"resources": ["x"]}, {"resources": [{"kind": "Widget"}]}])
@@ -56,8 +56,8 @@ async def test_a_server_is_asked_by_group_and_version() -> None:
         async with KubeClient(config, name="plain") as client:
             job = await client.discover(GVK("batch", "v1", "Job"))
 
-            assert job == Served("jobs", True, frozenset(("status",)))
-            assert await client.discover(GVK("", "v1", "Namespace")) == Served(
+            assert job == ServedKind("jobs", True, frozenset(("status",)))
+            assert await client.discover(GVK("", "v1", "Namespace")) == ServedKind(
                 "namespaces", False, frozenset(("status", "finalize"))
             )
             assert await client.discover(GVK("batch", "v2", "Job")) is None

@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import Forbidden
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
 from multikueued.remote.owned import Ownership, owned_pods
 from tests.remote.objects import job_copy, owned_by, pod
@@ -35,9 +35,9 @@ class Lists:
             raise Forbidden("you may not")
         return ObjectList(list(self.objects.get(resource.plural, ())), "1")
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         known = {"ReplicaSet": "replicasets", "Widget": "widgets"}
-        return Served(known[gvk.kind], True, frozenset()) if gvk.kind in known else None
+        return ServedKind(known[gvk.kind], True, frozenset()) if gvk.kind in known else None
 
 
 def a_job(name: str, owner: Json) -> Json:

@@ -15,7 +15,7 @@ from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery, pod_log
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.commands.exits import CommandError
 from multikueued.commands.options import ReportTarget
@@ -37,9 +37,9 @@ class Manager:
     error: Exception | None = None
     asked: list[str] = attrs.field(factory=list)
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         assert gvk == REMOTE_JOB.gvk
-        return Served("remotejobs", True, frozenset({"log"})) if self.serves else None
+        return ServedKind("remotejobs", True, frozenset({"log"})) if self.serves else None
 
     async def pod_log(
         self,

@@ -19,7 +19,7 @@ from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))
@@ -81,7 +81,7 @@ def test_missing_local_queue_on_the_workers() -> None:
 
 def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of_it() -> None:
     made = saying(workload(TRAIN, nominated=BOTH), "Offered to worker1, worker2")
-    empty = Published(WorkerFacts("worker1", queues=WorkerQueues({}, {})), NOW, (), NOW)
+    empty = Published(WorkerFacts("worker1", queues=QueuesOnWorker({}, {})), NOW, (), NOW)
     unread = Published(WorkerFacts("worker2"), NOW)
     documents = {"worker1": written(empty), "worker2": written(unread)}
     objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", documents))

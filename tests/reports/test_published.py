@@ -16,7 +16,7 @@ from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChec
 from multikueued.rbac.objects import Account
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 
 KEY = ObjectKey("default", "user-queue")
 
@@ -39,7 +39,7 @@ def cluster_queue(name: str, cpu: str, used: str) -> Json:
     }
 
 
-QUEUES = WorkerQueues(
+QUEUES = QueuesOnWorker(
     {KEY: "a", ObjectKey("team", "user-queue"): "b", ObjectKey("team", "other"): "b"},
     {
         "a": cluster_queue("a", "4", "1500m"),

@@ -13,11 +13,11 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
-from multikueue.kube.served_kinds import Served
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.discovery import DiscoveryFinding, newly_served, resolve
 
 GVK_WIDGET = GVK("example.com", "v1", "Widget")
-SERVED = Served("widgetz", True, frozenset(("status",)))
+SERVED = ServedKind("widgetz", True, frozenset(("status",)))
 SPEC: Json = {"type": "object", "properties": {"managedBy": {"type": "string"}, "size": {"type": "integer"}}}
 DEFINITION: Json = {
     "metadata": {"name": "widgetz.example.com"},
@@ -36,11 +36,11 @@ DEFINITION: Json = {
 class Server:
     """An API server with one kind."""
 
-    kinds: dict[GVK, Served] = attrs.field(factory=lambda: {GVK_WIDGET: SERVED})
+    kinds: dict[GVK, ServedKind] = attrs.field(factory=lambda: {GVK_WIDGET: SERVED})
     definition: Json | ApiError = attrs.field(factory=lambda: copy.deepcopy(DEFINITION))
     error: ApiError | None = None
 
-    async def discover(self, gvk: GVK) -> Served | None:
+    async def discover(self, gvk: GVK) -> ServedKind | None:
         if self.error is not None:
             raise self.error
         return self.kinds.get(gvk)
@@ -87,7 +87,9 @@ async def test_a_declaration_that_says_otherwise_is_told_and_not_believed() -> N
 
 async def test_a_kind_the_manager_does_not_serve_is_not_watched_and_asked_about_again() -> None:
     """Its CRD may be installed after us; the other kinds go on."""
-    found = await resolve([widget(), *BUILTIN], Server({GVK("batch", "v1", "Job"): Served("jobs", True, frozenset())}))
+    found = await resolve(
+        [widget(), *BUILTIN], Server({GVK("batch", "v1", "Job"): ServedKind("jobs", True, frozenset())})
+    )
 
     assert [str(kind.resource) for kind in found.kinds] == ["widgets.example.com", "jobs.batch"]
     assert found.findings == ()
@@ -163,12 +165,12 @@ async def test_one_kind_in_trouble_holds_up_the_others_for_a_while_only() -> Non
 async def test_one_kind_that_is_never_answered_holds_up_the_others_for_a_while_only() -> None:
     """Whoever serves its group may hang. If no kind is answered it is the server itself that hangs."""
     silent = Server(error=DeadlineExceeded("no answer within 30 s"))
-    answered = Server({GVK("batch", "v1", "Job"): Served("jobs", True, frozenset())})
+    answered = Server({GVK("batch", "v1", "Job"): ServedKind("jobs", True, frozenset())})
     with pytest.raises(DeadlineExceeded):
         await resolve([widget()], silent, patient=False)
 
     class Half(Server):
-        async def discover(self, gvk: GVK) -> Served | None:
+        async def discover(self, gvk: GVK) -> ServedKind | None:
             return await (silent if gvk == GVK_WIDGET else answered).discover(gvk)
 
     for kinds in ([widget(), *BUILTIN], [*BUILTIN, widget()]):

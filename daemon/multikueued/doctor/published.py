@@ -21,7 +21,7 @@ from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.settings.leader import FindingsSettings
 from multikueued.tokens.bound import bound_by
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 
 NAME: Final = str(FindingsSettings().config_map_name)
 """The ConfigMap's name, unless the daemon's settings name another."""
@@ -131,7 +131,7 @@ def _credentials(told: Any) -> KubeconfigFacts | None:
     return KubeconfigFacts(str(told["secret"]), "", times[0], times[1], bound_by(dict(told.get("bound") or {})))
 
 
-def _local(queues: WorkerQueues) -> Json:
+def _local(queues: QueuesOnWorker) -> Json:
     found: dict[str, dict[str, str]] = {}
     for key, leads in sorted(queues.local.items()):
         found.setdefault(key.namespace, {})[key.name] = leads
@@ -193,7 +193,7 @@ def _texts(values: Iterable[Any], count: int) -> list[str]:
     return found
 
 
-def _queues(document: Json) -> WorkerQueues | None:
+def _queues(document: Json) -> QueuesOnWorker | None:
     local, cluster = document.get("localQueues"), document.get("clusterQueues")
     if local is None:
         return None
@@ -202,7 +202,7 @@ def _queues(document: Json) -> WorkerQueues | None:
         for namespace, queues in local.items()
         for queue, leads in queues.items()
     }
-    return WorkerQueues(keys, {str(queue): _queue(str(queue), one) for queue, one in (cluster or {}).items()})
+    return QueuesOnWorker(keys, {str(queue): _queue(str(queue), one) for queue, one in (cluster or {}).items()})
 
 
 def _queue(name: str, told: Json) -> Json:
@@ -210,10 +210,10 @@ def _queue(name: str, told: Json) -> Json:
     return {"metadata": {"name": name}, "spec": dict(told["spec"]), "status": dict(told.get("status") or {})}
 
 
-def slim(queues: WorkerQueues) -> WorkerQueues:
+def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
     """The ClusterQueues that LocalQueues lead to, with no more than what is looked at: quota and what is used of it."""
     reached = set(queues.local.values())
-    return WorkerQueues(queues.local, {name: _slim(one) for name, one in queues.cluster.items() if name in reached})
+    return QueuesOnWorker(queues.local, {name: _slim(one) for name, one in queues.cluster.items() if name in reached})
 
 
 def _slim(queue: Json) -> Json:

@@ -32,7 +32,7 @@ from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChec
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import bound_in
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 from multikueued.workers.objects import location
 
 
@@ -212,7 +212,7 @@ class FindingsPublisher:
                 self._blind(known, _MANY)
                 return
             leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-            queues = slim(WorkerQueues(leads, {name_of(queue): queue for queue in cluster}))
+            queues = slim(QueuesOnWorker(leads, {name_of(queue): queue for queue in cluster}))
             facts = attrs.evolve(known.published.facts, queues=queues)
             known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
 

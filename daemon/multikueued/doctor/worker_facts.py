@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import GVK
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueued.tokens.bound import Bound
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 
 
 @attrs.frozen
@@ -84,7 +84,7 @@ class WorkerFacts:
     lacking: frozenset[GVK] = frozenset()
     """Kinds that it does not serve."""
     namespaces: frozenset[str] | None = None
-    queues: WorkerQueues | None = None
+    queues: QueuesOnWorker | None = None
     kueue: WorkerKueue | None = None
     takes_anybody: bool | None = None
     """Whether no policy there asks its namespaces whose copies they take."""

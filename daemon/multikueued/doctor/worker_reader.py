@@ -23,7 +23,7 @@ from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""
@@ -149,7 +149,7 @@ class Visit:
         cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
         if local is not None and cluster is not None:
             leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-            self.facts = attrs.evolve(self.facts, queues=WorkerQueues(leads, {name_of(one): one for one in cluster}))
+            self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker(leads, {name_of(one): one for one in cluster}))
 
     async def _taking(self, sight: Sight) -> None:
         if name := self.settings.manager_name:

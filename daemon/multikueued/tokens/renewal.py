@@ -94,7 +94,7 @@ class Attempts:
 
 
 @attrs.frozen
-class Worker:
+class RenewedWorker:
     """A worker with a bound token."""
 
     cluster: Json
@@ -154,7 +154,7 @@ class Renewer:
             attempts.under_way = True
             tasks.start_soon(self._attempt, one, attempts)
 
-    def bound(self) -> Iterable[Worker]:
+    def bound(self) -> Iterable[RenewedWorker]:
         """The workers whose token is bound; of several with one Secret the first."""
         seen = set[ObjectKey]()
         for cluster in self.clusters():
@@ -163,9 +163,9 @@ class Renewer:
             bound = bound_in(secret) if secret is not None else None
             if secret is not None and bound is not None:
                 seen.add(key)
-                yield Worker(cluster, secret, bound)
+                yield RenewedWorker(cluster, secret, bound)
 
-    async def _attempt(self, one: Worker, attempts: Attempts) -> None:
+    async def _attempt(self, one: RenewedWorker, attempts: Attempts) -> None:
         try:
             async with self._limiter:
                 with anyio.fail_after(DEADLINE):
@@ -179,7 +179,7 @@ class Renewer:
         finally:
             attempts.under_way = False
 
-    async def _renew(self, one: Worker) -> None:
+    async def _renew(self, one: RenewedWorker) -> None:
         """
         Raises:
             MultiKueueError: it is not renewed; `_NotWritten` where the manager refuses.
@@ -195,7 +195,7 @@ class Renewer:
         log.info("token renewed", cluster=one.name, until=bound.until)
         self.emit(one.cluster, "Normal", "TokenRenewed", "Renew", f"its token was renewed, and ends at {bound.until}")
 
-    def _tell_failure(self, one: Worker, attempts: Attempts, error: Exception) -> None:
+    def _tell_failure(self, one: RenewedWorker, attempts: Attempts, error: Exception) -> None:
         """A warning when the reason changes; a change of the Secret by somebody else is none."""
         cause = error.__cause__ if isinstance(error, _NotWritten) and error.__cause__ is not None else error
         if isinstance(cause, Conflict):
@@ -210,7 +210,7 @@ class Renewer:
         told = f"its token ends at {one.bound.until} and was not renewed{f': {advice}' if advice else ''}"
         self.emit(one.cluster, "Warning", "TokenNotRenewed", "Renew", f"{told} ({type(cause).__name__})")
 
-    def _tell_off(self, one: Worker, attempts: Attempts) -> None:
+    def _tell_off(self, one: RenewedWorker, attempts: Attempts) -> None:
         if attempts.told:
             return
         attempts.told = "off"

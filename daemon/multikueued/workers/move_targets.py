@@ -25,7 +25,7 @@ UNLIMITED: Final = float("inf")
 
 
 @attrs.frozen
-class WorkerQueues:
+class QueuesOnWorker:
     """The queues of a worker."""
 
     local: Mapping[ObjectKey, str]
@@ -33,7 +33,7 @@ class WorkerQueues:
     cluster: Mapping[str, Json]
 
 
-def quota_mismatch(workload: Json, queues: WorkerQueues, names: WorkerNames) -> str:
+def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> str:
     """Why a worker could never admit a Workload, by what the manager reserved for it; empty: it could.
 
     It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`. `names` is how
@@ -85,7 +85,7 @@ class MoveTargets:
     stack: AsyncExitStack
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""
-    _queues: dict[str, WorkerQueues] = attrs.field(factory=dict, init=False)
+    _queues: dict[str, QueuesOnWorker] = attrs.field(factory=dict, init=False)
     _names: dict[str, WorkerNames] = attrs.field(factory=dict, init=False)
 
     async def why_not(self, worker: str, workload: Json, kind: JobKind) -> str:
@@ -119,9 +119,9 @@ class MoveTargets:
         except (NoAccess, KubeconfigError) as error:
             return str(error)
 
-    async def _read_queues(self, worker: str, client: KubeClient) -> WorkerQueues:
+    async def _read_queues(self, worker: str, client: KubeClient) -> QueuesOnWorker:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
-        found = WorkerQueues(
+        found = QueuesOnWorker(
             {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local},
             {name_of(one): one for one in cluster},
         )

@@ -35,7 +35,7 @@ log = get_logger(__name__)
 
 
 @attrs.frozen
-class PluginCredential:
+class PrintedCredential:
     """What a plugin printed, and until when it is used. Times are on the loop's clock."""
 
     credential: Credential | None = None
@@ -46,7 +46,7 @@ class PluginCredential:
     """Whether a server has answered with 401 to it."""
 
 
-def held(credential: Credential, now: float, left: float, max_age: float, fraction: float) -> PluginCredential:
+def held(credential: Credential, now: float, left: float, max_age: float, fraction: float) -> PrintedCredential:
     """When to renew a credential, and until when to use it.
 
     Args:
@@ -57,9 +57,9 @@ def held(credential: Credential, now: float, left: float, max_age: float, fracti
         fraction: between 0 and 1, drawn: how many tenths of the margin earlier, so that not all are renewed at once.
     """
     if left == float("inf"):
-        return PluginCredential(credential, now + max_age, float("inf"))
+        return PrintedCredential(credential, now + max_age, float("inf"))
     margin = min(max(EARLY, left / 10) * (1 + fraction / 10), left / 2)
-    return PluginCredential(credential, now + left - margin, now + left)
+    return PrintedCredential(credential, now + left - margin, now + left)
 
 
 @attrs.define(eq=False)
@@ -104,7 +104,7 @@ class Authenticator:
     plugin: ExecPlugin
     shared: Authenticators
     asked_at: float = attrs.field(factory=anyio.current_time, init=False)
-    _held: PluginCredential = attrs.field(factory=PluginCredential, init=False)
+    _held: PrintedCredential = attrs.field(factory=PrintedCredential, init=False)
     _renewal: Flight[None] | None = attrs.field(default=None, init=False)
     """The last run."""
     _running: bool = attrs.field(default=False, init=False)

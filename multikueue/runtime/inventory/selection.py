@@ -15,7 +15,7 @@ from multikueue.core.model.objects import dig, is_terminating, uid
 from multikueue.runtime.inventory.caches import HubCaches, OcmCaches, when_readable
 
 
-class SelectedClusters(Protocol):
+class PlacementSelector(Protocol):
     """What the spokes' reconciler needs to know of Placements."""
 
     @property
@@ -46,13 +46,13 @@ class PlacementSelection:
 
     @property
     def known(self) -> bool:
-        """See `SelectedClusters`."""
+        """See `PlacementSelector`."""
         if any(is_addons(check) for check in self._checks()):
             return False
         return all(source is not None for source in self._sources())
 
     def selects(self, cluster: str) -> bool:
-        """See `SelectedClusters`."""
+        """See `PlacementSelector`."""
         return any(
             cluster in read_decision(source.placement, source.decisions).names
             for source in self._sources()
@@ -60,7 +60,7 @@ class PlacementSelection:
         )
 
     def listen(self, on_cluster: Callable[[str], None], on_any: Callable[[], None]) -> None:
-        """See `SelectedClusters`."""
+        """See `PlacementSelector`."""
 
         def decided(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
             named = [set(_listed(one)) for one in (old, new) if one is not None]

@@ -25,7 +25,7 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.informer import Informer
 from multikueue.protocols import Reader
 from multikueue.runtime.inventory.caches import HubCaches
-from multikueue.runtime.inventory.selection import SelectedClusters
+from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
@@ -47,7 +47,7 @@ class SpokeReader:
     secrets: Informer
     """Of Kueue's namespace."""
     informers: SpokeInformers
-    selection: SelectedClusters
+    selection: PlacementSelector
     settings: SpokeSettings
     _used_at: dict[str, float] = attrs.field(factory=dict, init=False)
     """By spoke, when it was selected or in use last."""

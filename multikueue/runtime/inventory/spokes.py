@@ -27,7 +27,7 @@ from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.executor import Executor
-from multikueue.runtime.inventory.selection import SelectedClusters
+from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
 from multikueue.runtime.inventory.spoke_reader import REREAD, SpokeReader
 from multikueue.runtime.part import Process
@@ -115,7 +115,7 @@ class Spokes:
     hub: HubCaches
     secrets: Informer
     """Of Kueue's namespace. Both are run by somebody else, and later."""
-    selection: SelectedClusters
+    selection: PlacementSelector
     settings: SpokeSettings
     process: Process
     informers: SpokeInformers = attrs.field(init=False)

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_S
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.workers.jobs import never_ends, title, why_not_moved
-from multikueued.workers.move_targets import WorkerQueues, quota_mismatch
+from multikueued.workers.move_targets import QueuesOnWorker, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
 KEY = ObjectKey("team", "lq")
@@ -40,7 +40,7 @@ def queue(*flavors: Json, **spec: Any) -> Json:
 
 
 def fits(cluster_queue: Json, seen: Json | None = None) -> str:
-    return quota_mismatch(seen or workload(), WorkerQueues({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames())
+    return quota_mismatch(seen or workload(), QueuesOnWorker({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames())
 
 
 class TestFitting:
@@ -70,12 +70,12 @@ class TestFitting:
         assert fits(covered, seen) == "insufficient quota for pods (7 > 5)"
 
     def test_queues_that_are_missing_are_named(self) -> None:
-        names, bare = WorkerNames(), WorkerQueues({KEY: "cq"}, {})
-        assert quota_mismatch(workload(), WorkerQueues({}, {}), names) == 'LocalQueue "team/lq" does not exist'
+        names, bare = WorkerNames(), QueuesOnWorker({KEY: "cq"}, {})
+        assert quota_mismatch(workload(), QueuesOnWorker({}, {}), names) == 'LocalQueue "team/lq" does not exist'
         assert quota_mismatch(workload(), bare, names) == 'ClusterQueue "cq" does not exist'
 
     def test_a_worker_with_other_names_is_asked_by_those(self) -> None:
-        names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), WorkerQueues({KEY: "cq"}, {})
+        names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), QueuesOnWorker({KEY: "cq"}, {})
         assert quota_mismatch(workload(), bare, names) == 'LocalQueue "mk-team/theirs" does not exist'
         assert "none there" in quota_mismatch(workload(), bare, WorkerNames({}))
 

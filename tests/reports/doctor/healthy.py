@@ -28,7 +28,7 @@ from multikueued.doctor.facts import (
     WorkerFacts,
 )
 from multikueued.settings.config import Settings, WebhookSettings
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 from tests.reports.objects import NOW, fleet, worker
 
 JOB_KIND = next(kind for kind in AVAILABLE if kind.resource.plural == "jobs")
@@ -60,11 +60,11 @@ def definition(kind: JobKind = RAY_KIND, *fields: str) -> Json:
     return {"spec": {"versions": [{"name": kind.resource.gvk.version, "schema": schema}]}}
 
 
-def queues(*, cpu: str = "4", local: dict[ObjectKey, str] | None = None, **spec: Any) -> WorkerQueues:
+def queues(*, cpu: str = "4", local: dict[ObjectKey, str] | None = None, **spec: Any) -> QueuesOnWorker:
     """A worker's queues."""
     queue = cluster_queue({"cpu": cpu})
     leads = {QUEUE: CLUSTER_QUEUE_NAME} if local is None else local
-    return WorkerQueues(leads, {CLUSTER_QUEUE_NAME: {**queue, "spec": {**queue["spec"], **spec}}})
+    return QueuesOnWorker(leads, {CLUSTER_QUEUE_NAME: {**queue, "spec": {**queue["spec"], **spec}}})
 
 
 def worker_facts(name: str = "worker1", **changed: Any) -> WorkerFacts:

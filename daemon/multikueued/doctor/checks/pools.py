@@ -13,7 +13,7 @@ from multikueue.core.model.quantities import thousandths, written
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.run.dispatcher import dispatcher_name
-from multikueued.workers.move_targets import WorkerQueues
+from multikueued.workers.move_targets import QueuesOnWorker
 
 on_worker = partial(check, side="worker")
 
@@ -96,7 +96,7 @@ def _holds(facts: Facts, check_name: str) -> bool:
 
 
 def _pools(
-    facts: Facts, worker: str, queues: WorkerQueues | None, check_name: str = ""
+    facts: Facts, worker: str, queues: QueuesOnWorker | None, check_name: str = ""
 ) -> dict[str, dict[ObjectKey, str]]:
     """The ClusterQueues of a worker that several here lead to: its LocalQueues of each, with the ClusterQueue here."""
     found: dict[str, dict[ObjectKey, str]] = defaultdict(dict)
@@ -111,7 +111,7 @@ def _pools(
     return {pool: ours for pool, ours in found.items() if len(set(ours.values())) > 1}
 
 
-def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: WorkerQueues) -> Iterator[str]:
+def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> Iterator[str]:
     """What spoils a pool."""
     queue = queues.cluster.get(pool) or {}
     spec: Json = queue.get("spec") or {}
