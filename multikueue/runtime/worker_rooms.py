@@ -10,7 +10,6 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
@@ -26,7 +25,6 @@ from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
@@ -231,22 +229,6 @@ class WorkerRooms:
     def _penalized_until(self, worker: ClusterName) -> datetime | None:
         cluster = self.manager.clusters.get(ObjectKey("", worker))
         return Failures.parse(annotations_of(cluster or {}).get(FAILURES_ANNOTATION)).until
-
-
-def followed_rooms(
-    dispatcher: Dispatcher,
-    manager: ManagerCluster,
-    workers: WorkerPool,
-    enqueue: Callable[[ObjectKey], object],
-    clock: Callable[[], datetime],
-) -> WorkerRooms | None:
-    """Rooms that follow the workers' queues, if the dispatcher looks at them; before anything runs."""
-    if not isinstance(dispatcher, Scored):
-        return None
-    rooms = WorkerRooms(manager, workers, enqueue, clock)
-    workers.follow_figures(rooms.changed)
-    manager.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
-    return rooms
 
 
 def _known(queues: QueueInformers) -> Known:
