@@ -26,6 +26,7 @@ from multikueued.reports.remedies import Finding, filled, found_by
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
+from multikueued.reports.worker_reasons import with_reasons
 
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
@@ -79,7 +80,8 @@ class Explanation:
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
     job = job_report(seen.workload, seen.objects)
-    answers = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    asked = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    answers = with_reasons(asked, seen.workload, seen.job, seen.objects, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda one: not one.blocking)
     return Explanation(
         job=job,

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Ended, noted, together
+from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, WorkerVerdict, noted, together
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -35,7 +35,7 @@ class PenaltyReconciler:
     manager: ManagerCluster
     queue: KeyQueue[ObjectKey]
     clock: Callable[[], datetime]
-    _ended: dict[ObjectKey, tuple[Ended, ...]] = attrs.field(factory=dict, init=False)
+    _ended: dict[ObjectKey, tuple[WorkerVerdict, ...]] = attrs.field(factory=dict, init=False)
     """By MultiKueueCluster."""
 
     def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -48,7 +48,7 @@ class PenaltyReconciler:
                     self._note(worker, key.namespace, failed=False)
 
     def _note(self, worker: ClusterName, owner: str, *, failed: bool) -> None:
-        key, one = ObjectKey("", worker), Ended(owner, failed, self.clock())
+        key, one = ObjectKey("", worker), WorkerVerdict(owner, failed, self.clock())
         self._ended[key] = together(self._ended.get(key, ()), one)
         self.queue.enqueue(key, PACE)
 

@@ -105,8 +105,8 @@ class Failures:
 
 
 @attrs.frozen
-class Ended:
-    """A job's time on a worker is over."""
+class WorkerVerdict:
+    """What the end of a job's time on a worker says of the worker."""
 
     owner: str
     """Whose it was: its namespace."""
@@ -115,12 +115,12 @@ class Ended:
     at: datetime
 
 
-def together(ended: Sequence[Ended], one: Ended) -> tuple[Ended, ...]:
+def together(ended: Sequence[WorkerVerdict], one: WorkerVerdict) -> tuple[WorkerVerdict, ...]:
     """What counts of those that ended, in the order of time, and one more: at most one of each owner."""
     return (*(other for other in ended if other.owner != one.owner), one) if one.failed else (one,)
 
 
-def noted(annotation: str | None, ended: Sequence[Ended]) -> str | None:
+def noted(annotation: str | None, ended: Sequence[WorkerVerdict]) -> str | None:
     """What a MultiKueueCluster's annotation is to be after these have ended; empty: away with it; None: it stays.
 
     Args:

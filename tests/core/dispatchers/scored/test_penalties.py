@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.penalties import FAULT, Ended, Failures, failed_on, is_fault, noted, together
+from multikueue.core.dispatchers.scored.penalties import (
+    FAULT,
+    Failures,
+    WorkerVerdict,
+    failed_on,
+    is_fault,
+    noted,
+    together,
+)
 from tests.core.building import NOW, condition
 
 HOUR = timedelta(hours=1)
@@ -75,8 +83,8 @@ def test_after_eight_hours_without_a_failure_it_begins_with_an_hour_again() -> N
     assert failures.failed("c", later).failed("a", later).until == later + HOUR
 
 
-def ended(owner: str, *, failed: bool = True, after: int = 0) -> Ended:
-    return Ended(owner, failed, NOW + after * HOUR / 60)
+def ended(owner: str, *, failed: bool = True, after: int = 0) -> WorkerVerdict:
+    return WorkerVerdict(owner, failed, NOW + after * HOUR / 60)
 
 
 def test_what_ended_changes_the_annotation_and_nothing_is_written_for_what_does_not() -> None:
@@ -102,7 +110,7 @@ def test_one_success_clears_all_and_costs_nothing_where_there_is_nothing() -> No
 
 
 def test_of_a_thousand_jobs_that_fail_together_one_of_each_owner_is_kept() -> None:
-    kept: tuple[Ended, ...] = ()
+    kept: tuple[WorkerVerdict, ...] = ()
     for number in range(1000):
         kept = together(kept, ended(f"ns-{number % 3}", after=number))
 
