@@ -49,10 +49,10 @@ def queue(total: str, used: str = "0", *, active: bool = True, **spec: Any) -> J
     return {**made, "spec": {**made["spec"], **spec}, "status": status}
 
 
-def document(of: str, *there: Json) -> str:
+def document(of: str, there: Json | None) -> str:
     """What the daemon publishes of a worker with that ClusterQueue, or with none."""
-    local = {ObjectKey("default", LOCAL_QUEUE_NAME): CLUSTER_QUEUE_NAME} if there else {}
-    queues = slim(QueuesOnWorker(local, {CLUSTER_QUEUE_NAME: one for one in there}))
+    local = {ObjectKey("default", LOCAL_QUEUE_NAME): CLUSTER_QUEUE_NAME} if there is not None else {}
+    queues = slim(QueuesOnWorker(local, {CLUSTER_QUEUE_NAME: there} if there is not None else {}))
     return written(Published(WorkerFacts(of, queues=queues), NOW, (), NOW))
 
 
@@ -97,17 +97,17 @@ def test_where_the_job_is_that_it_goes_together_with() -> None:
 @pytest.mark.parametrize(
     ("there", "reason", "words"),
     [
-        ((), "NoLocalQueue", f"LocalQueue {LOCAL_QUEUE_NAME} doesn't exist {SEEN_AT}"),
-        ((queue("2"),), "NeverFits", f"insufficient quota for cpu (3 > 2) {SEEN_AT}"),
-        ((queue("4", "2"),), "NoRoom", f"needs 3 cpu, 2 of default-flavor {SEEN_AT}"),
-        ((queue("4", active=False),), "QueueInactive", f"its ClusterQueue is not Active {SEEN_AT}"),
-        ((queue("4", "1"),), "", ""),
-        ((queue("4", "4", cohortName="shared"),), "", ""),
+        (None, "NoLocalQueue", f"LocalQueue {LOCAL_QUEUE_NAME} doesn't exist {SEEN_AT}"),
+        (queue("2"), "NeverFits", f"insufficient quota for cpu (3 > 2) {SEEN_AT}"),
+        (queue("4", "2"), "NoRoom", f"needs 3 cpu, 2 of default-flavor {SEEN_AT}"),
+        (queue("4", active=False), "QueueInactive", f"its ClusterQueue is not Active {SEEN_AT}"),
+        (queue("4", "1"), "", ""),
+        (queue("4", "4", cohortName="shared"), "", ""),
     ],
     ids=["no queue", "never", "no room", "inactive", "room", "a cohort may lend"],
 )
-def test_what_the_daemon_saw_of_its_queues(there: tuple[Json, ...], reason: str, words: str) -> None:
-    assert reasons(waiting(), seen={"worker1": document("worker1", *there)})[0] == (reason, words)
+def test_what_the_daemon_saw_of_its_queues(there: Json | None, reason: str, words: str) -> None:
+    assert reasons(waiting(), seen={"worker1": document("worker1", there)})[0] == (reason, words)
 
 
 def test_what_a_daemon_before_this_one_saw_is_not_reckoned_with() -> None:
