@@ -89,7 +89,8 @@ def scored(
     workers.follow_figures(rooms.changed)
     cluster.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
     penalties = PenaltyReconciler(cluster, KeyQueue(), process.clock)
-    cluster.workloads.informer.subscribe(penalties.changed)
+    for handler in (rooms.job_changed, penalties.changed):
+        cluster.workloads.informer.subscribe(handler)
     return Part((process.controller("multikueue_penalty", penalties, penalties.queue),), (rooms.run,)), rooms
 
 

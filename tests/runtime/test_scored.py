@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import anyio
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
@@ -23,7 +25,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.reconcilers.penalties import PACE
@@ -375,3 +377,28 @@ async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_t
             await until(lambda: _all_placed(fleet, new, "w2"))
             await anyio.sleep(90)  # those that failed ran again, and have finished
             assert await failures(fleet) is None
+
+
+@attrs.frozen
+class Watched(Scored):
+    """One whose questions are looked at."""
+
+    run_times: list[float | None] = attrs.field(factory=list)
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        self.run_times.append(candidates.job.run_time)
+        return super().nominate(workload, candidates, now)
+
+
+async def test_how_long_such_jobs_run_is_known_once_one_has_ended_and_after_a_restart() -> None:
+    fleet, dispatcher = Fleet.of("w1"), Watched()
+    await fleet.connect(cpu=1, on_manager=100)
+    async with fleet.kueues(SHORT):
+        for name in ("first", "second", "third"):
+            async with fleet.running(attrs.evolve(fleet.build(), dispatcher=dispatcher)):
+                dispatcher.run_times.clear()
+                await fleet.submit(name)
+                await anyio.sleep(90)
+            known = dispatcher.run_times[-1]
+            assert (known is None) if name == "first" else (known is not None and 60 <= known <= 65), name

@@ -5,7 +5,7 @@ A median and an 80 % interval of what was seen, no model of the queue. Values an
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -13,6 +13,8 @@ import attrs
 
 KEPT: Final = 200
 """How many jobs of a queue and size count: those that ended last."""
+KINDS: Final = 1_000
+"""Of how many queues and sizes: those of which one has ended last."""
 LEAST: Final = 20
 """An interval of fewer says nothing."""
 
@@ -46,14 +48,19 @@ class RunTimes:
 
     def __init__(self) -> None:
         """Of none."""
-        self._seen: dict[tuple[str, Size], deque[Ended]] = defaultdict(lambda: deque(maxlen=KEPT))
+        self._seen: dict[tuple[str, Size], deque[Ended]] = {}
         self._medians: dict[tuple[str, Size], float] = {}
 
     def add(self, ended: Ended) -> None:
         """One more: in the order in which they end."""
         kind = ended.queue, ended.size
-        self._seen[kind].append(ended)
+        self._seen[kind] = kept = self._seen.pop(kind, deque(maxlen=KEPT))
+        kept.append(ended)
         self._medians.pop(kind, None)
+        if len(self._seen) > KINDS:
+            eldest = next(iter(self._seen))
+            del self._seen[eldest]
+            self._medians.pop(eldest, None)
 
     def run_time(self, queue: str, size: Size) -> float | None:
         """The median, in seconds; None: none has ended yet."""

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored.facts import PodSet, ResourceRequest
-from multikueue.core.dispatchers.scored.run_times import KEPT, LEAST, Ended, Interval, RunTimes, size
+from multikueue.core.dispatchers.scored.run_times import KEPT, KINDS, LEAST, Ended, Interval, RunTimes, size
 
 GPUS = size({"cpu": 4000, "nvidia.com/gpu": 1000})
 
@@ -64,3 +64,14 @@ def test_four_of_five_that_were_seen_lie_in_the_interval(waits: list[float]) -> 
 
     assert found is not None
     assert sum(found.earliest <= wait <= found.latest for wait in waits) >= 0.8 * len(waits)
+
+
+def test_of_many_sizes_those_are_kept_of_which_one_has_ended_last() -> None:
+    found = RunTimes()
+    for cpu in range(KINDS):
+        found.add(Ended("team", size({"cpu": cpu}), 1.0, 0.0))
+    found.add(Ended("team", size({"cpu": 0}), 3.0, 0.0))
+    found.add(Ended("team", size({"cpu": KINDS}), 1.0, 0.0))
+
+    assert found.run_time("team", size({"cpu": 0})) == 2.0
+    assert found.run_time("team", size({"cpu": 1})) is None
