@@ -229,12 +229,12 @@ class KubeClient:
         return await self._exchange.call(requests.create(resource, obj))
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
-        """Ask for a token of a service account: the answered TokenRequest.
-
-        Raises:
-            ApiError: the server refused, or did not answer.
-        """
+        """Ask for a token of a service account: the answered TokenRequest."""
         return await self._exchange.call(requests.token(account, spec))
+
+    async def pending_workloads(self, queue: ObjectKey) -> Json:
+        """Read which Workloads wait in a LocalQueue: a PendingWorkloadsSummary. Not every Kueue serves it."""
+        return await self._exchange.call(requests.pending_workloads(queue))
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer.replace`."""
