@@ -136,3 +136,14 @@ def test_nothing_is_reckoned_for_another_dispatcher_nor_once_a_worker_has_it() -
     narrow = {NAMES: "worker2"}
     assert reasons(waiting(None, says=narrow)) == [("", ""), ("", "")]
     assert reasons(waiting(cluster="worker2", says=narrow))[0] == ("", "")
+
+
+def test_that_no_worker_may_ever_take_it_needs_somebody() -> None:
+    """Not while one may, or only has no room."""
+    nobody, full = waiting(says={NAMES: "worker3"}), {"worker2": document("worker2", queue("4", "4"))}
+    (finding,) = explain(Seen(nobody, None, fleet(nobody), (), NOW, "kueue-system")).findings
+    assert (finding.id, finding.blocking) == ("narrowed-out", True)
+    assert finding.told == "worker1: the job does not name it; worker2: the job does not name it"
+    one = waiting(says={NAMES: "worker2"})
+    objects = attrs.evolve(fleet(one), findings=config_map("kueue-system", "multikueue-findings", full))
+    assert explain(Seen(one, None, objects, (), NOW, "kueue-system")).findings == ()

@@ -28,7 +28,7 @@ from multikueued.reports.remedies import Finding, filled, found_by
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
-from multikueued.reports.worker_reasons import with_reasons
+from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
@@ -114,6 +114,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
+    yield from narrowed_out(job, answers)
     yield from _about_workers(job, answers, context)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 

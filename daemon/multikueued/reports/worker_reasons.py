@@ -6,7 +6,7 @@ jobs have claimed, nor what a cohort could lend: then there is no reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -16,7 +16,7 @@ from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR
-from multikueue.core.dispatchers.scored.job_annotations import read
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOLERATIONS, read
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.state import State
@@ -26,13 +26,20 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.jobs import check_message
+from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.remedies import Finding
 from multikueued.reports.worker_answers import WorkerAnswer
 
 _OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
 _ABSENT: Final = ("Lost", "NotConnected", "Missing")
 _SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
+
+_NARROWED: Final = frozenset({Why.NOT_NAMED, Why.NOT_SELECTED, Why.NOT_TOLERATED, Why.OTHER_FLAVOR, Why.UNREADABLE})
+_WIDEN: Final = (
+    f"correct {NAMES}, {SELECTOR} or {TOLERATIONS} on the job, or the labels and annotations of the workers: "
+    "kubectl get multikueueclusters --show-labels"
+)
 
 
 def with_reasons(
@@ -54,6 +61,15 @@ def with_reasons(
     return tuple(
         _with(one, reasons.get(ClusterName(one.worker)), objects, workloads.nominated(workload)) for one in answers
     )
+
+
+def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
+    reasons = {one.reason for one in answers}
+    if reasons & _NARROWED and reasons <= _NARROWED | {Why.NEVER_FITS}:
+        why = "no worker may take it, by the annotations of the job and the labels, taints and flavors of the workers"
+        told = "; ".join(f"{one.worker}: {one.told}" for one in answers)
+        yield Finding("narrowed-out", f"Workload {job.workload}", why, told, _WIDEN)
 
 
 def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, offered: Sequence[str]) -> WorkerAnswer:
