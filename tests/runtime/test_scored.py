@@ -379,6 +379,21 @@ async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_t
             assert await failures(fleet) is None
 
 
+async def test_a_failure_that_could_not_be_written_is_written_later_and_asked_for_seldom() -> None:
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet, SHORT):
+        match = Match(verbs=("patch",), resource="multikueueclusters", user="multikueue")
+        refused = fleet.manager.faults.add(Refuse(403), on=match)
+        before = writes(fleet)
+        await fail(fleet, "a")
+        await anyio.sleep(45)
+        assert await failures(fleet) is None
+        assert writes(fleet) - before <= 15
+        fleet.manager.faults.remove(refused)
+        await anyio.sleep(10)
+        assert await failures(fleet) is not None
+
+
 @attrs.frozen
 class Watched(Scored):
     """One whose questions are looked at."""
