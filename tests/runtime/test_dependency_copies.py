@@ -9,13 +9,15 @@ from typing import Any
 import anyio
 import pytest
 
+from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
 from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.errors import NotFound
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Refuse
+from multikueue.sandbox.apiserver.faults import Match
 from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
 from tests.runtime.fleet import Fleet, until
 
@@ -232,3 +234,81 @@ async def test_a_manager_that_starts_has_it_owned_by_a_job_that_another_has_made
             await anyio.sleep(10)
             owners = (await worker(here).get(CONFIG_MAP, KEY))["metadata"]["ownerReferences"]
             assert {one["kind"] for one in owners} == {"Workload", "Job"}
+
+
+GPU = ObjectKey("default", "gpu")
+CLAIMS: Json = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "gpu"}]}
+
+
+async def claim_template(fleet: Fleet) -> Json | None:
+    try:
+        return await worker(fleet).get(RESOURCE_CLAIM_TEMPLATE, GPU)
+    except NotFound:
+        return None
+
+
+async def test_a_claim_template_is_there_while_the_job_waits_for_quota_and_gone_after_it() -> None:
+    """A worker's Kueue reads it before it gives quota."""
+    async with fleet(cpu=1, kinds=("ResourceClaimTemplate",)) as here:
+        for name in ("theirs1", "theirs2"):
+            await here.submit(name, worker="worker1")
+        spec = await submit_with_claim(here)
+
+        async def is_there() -> bool:
+            return await claim_template(here) is not None
+
+        await until(is_there)
+        found = await claim_template(here) or {}
+        assert found["spec"] == spec
+        assert [one["kind"] for one in found["metadata"]["ownerReferences"]] == ["Workload"]
+        assert [one["metadata"]["name"] for one in (await worker(here).list(JOB)).items] == ["theirs1", "theirs2"]
+        await delete(here)
+
+        async def is_gone() -> bool:
+            return not await is_there()
+
+        await until(is_gone)
+
+
+async def submit_with_claim(here: Fleet) -> Json:
+    spec = {"spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}}
+    gvk, metadata = RESOURCE_CLAIM_TEMPLATE.gvk, {"name": "gpu", "namespace": "default"}
+    made = {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "spec": spec}
+    await here.admin.create(RESOURCE_CLAIM_TEMPLATE, made)
+    await here.submit(template=CLAIMS)
+    return spec
+
+
+async def test_a_claim_template_whose_creation_failed_is_made_while_the_copy_waits() -> None:
+    async with fleet(cpu=1, kinds=("ResourceClaimTemplate",)) as here:
+        failing = Match(verbs=("create",), resource=str(RESOURCE_CLAIM_TEMPLATE))
+        here.workers["worker1"].faults.add(Refuse(503), on=failing, times=3)
+        for name in ("theirs1", "theirs2"):
+            await here.submit(name, worker="worker1")
+        await submit_with_claim(here)
+        await anyio.sleep(5)
+        assert await claim_template(here) is not None
+        assert here.requests("worker1", "create", WORKLOAD) == 1
+
+
+async def test_a_worker_that_may_not_be_written_to_is_told_with_the_words_of_its_server() -> None:
+    async with fleet() as here:
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(resource="configmaps", user="multikueue"))
+        await here.admin.create(CONFIG_MAP, config_map("hello"))
+        await here.submit(template=MOUNTS)
+        await says(here, 'ConfigMap "settings" cannot be had there: ')
+        assert here.requests("worker1", "create", WORKLOAD) == 0
+
+
+async def test_a_manager_that_may_not_be_read_is_told() -> None:
+    async with fleet() as here:
+        here.manager.faults.add(Refuse(403), on=Match(resource="configmaps", user="multikueue"))
+        await here.submit(template=MOUNTS)
+        await says(here, 'ConfigMap "settings" cannot be read on the manager cluster: ')
+
+
+async def test_what_may_not_be_looked_for_is_not_missed() -> None:
+    async with fleet(kinds=("Secret",)) as here:
+        here.workers["worker1"].faults.add(Refuse(403), on=Match(resource="secrets", user="multikueue"))
+        await here.submit(template={"volumes": [{"name": "v", "secret": {"secretName": "token"}}]})
+        await runs(here)
