@@ -197,10 +197,11 @@ def decide(dependency: Dependency, wanted: Json | None, found: Json | None, seal
         return Decision(Step.REFUSE, missing) if dependency.required else Decision(Step.LEAVE)
     if found is None:
         return Decision(Step.CREATE)
-    if is_terminating(found) or not users.present:
+    owners = dig(found, "metadata", "ownerReferences") or ()
+    if is_terminating(found) or (owners and not users.present):  # one without owners was left by an orphaning deletion
         return Decision(Step.WAIT, f"{dependency} of an earlier job is still being removed there")
     if sealed == digest(content_of(dependency.kind, wanted)):
-        if len(dig(found, "metadata", "ownerReferences") or ()) >= MAX_OWNERS:
+        if len(owners) >= MAX_OWNERS:
             return Decision(Step.REFUSE, f"{dependency} is used by as many jobs there as can share one")
         return Decision(Step.SHARE)
     if users.running:

@@ -117,6 +117,8 @@ A, B = config_map(a="1"), config_map(a="2", b="3")
         (B, copy(A, OTHER), BUSY, Step.REFUSE),
         (B, copy(A, OTHER), IDLE, Step.REPLACE),
         (B, copy(A, OTHER), Users(), Step.WAIT),
+        (A, copy(A), Users(), Step.SHARE),
+        (B, copy(A), Users(), Step.REPLACE),
         (B, copy({**A, "immutable": True}, OTHER), IDLE, Step.WAIT),
         (A, {**copy(A, OTHER), "data": {"a": "changed"}}, BUSY, Step.REFUSE),
         (A, foreign(A), IDLE, Step.LEAVE),
