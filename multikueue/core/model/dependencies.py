@@ -8,7 +8,8 @@ act on those. Secrets, ServiceAccounts and PersistentVolumeClaims are never copi
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -39,6 +40,7 @@ _CONTENT: Final = {
 }
 _EVERYWHERE: Final = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 """What each cluster makes in every namespace, each its own."""
+_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _FOREIGN: Final = "not a copy of ours, or was changed,"
 _FIELDS: Final = {
     "configMap": "ConfigMap",
@@ -74,12 +76,17 @@ class Dependency:
         return self.kind in COPIED
 
 
-def dependencies_of(workload: Json) -> tuple[Dependency, ...]:
-    """What the pod templates of a Workload name, each once."""
-    found: dict[tuple[str, str], bool] = {}
+def dependencies_of(workload: Json, config_maps: Iterable[str] = ()) -> tuple[Dependency, ...]:
+    """What a job needs, each once; what no object can be called is left out.
+
+    Args:
+        workload: its Workload, whose pod templates name it.
+        config_maps: ConfigMaps that the job names elsewhere.
+    """
+    found = {("ConfigMap", name): True for name in config_maps if _NAME.fullmatch(name)}
     for pod_set in dig(workload, "spec", "podSets") or ():
         for kind, name, required in _named(dig(pod_set, "template", "spec") or {}):
-            if name and (kind, name) not in _EVERYWHERE:
+            if _NAME.fullmatch(name) and (kind, name) not in _EVERYWHERE:
                 found[kind, name] = found.get((kind, name), False) or required
     return tuple(sorted(Dependency(kind, name, required) for (kind, name), required in found.items()))
 
@@ -103,7 +110,7 @@ def _sources(source: Json) -> Iterator[tuple[str, str, bool]]:
     for field, kind in _FIELDS.items():
         if named := source.get(field):
             name = named.get("name") or named.get("secretName") or named.get("claimName") or ""
-            yield kind, name, not named.get("optional")
+            yield kind, str(name), not named.get("optional")
 
 
 def content_of(kind: str, obj: Json) -> Json:

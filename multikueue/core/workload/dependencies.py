@@ -43,7 +43,9 @@ def _needed(situation: Situation) -> tuple[Dependency, ...]:
     kinds = situation.settings.dependencies.get(situation.snapshot.config)
     if not kinds or situation.snapshot.workload is None or not situation.facts.is_live or situation.facts.is_evicted:
         return ()
-    return tuple(one for one in dependencies_of(situation.workload) if one.kind in kinds)
+    job, adapter = situation.job, situation.snapshot.adapter
+    named = adapter.config_maps(job) if job is not None and adapter is not None else ()
+    return tuple(one for one in dependencies_of(situation.workload, named) if one.kind in kinds)
 
 
 def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]) -> Iterator[Effect]:

@@ -67,6 +67,8 @@ def test_what_a_pod_template_names(spec: Json, kind: str, required: bool) -> Non
         {"resourceClaims": [{"name": "c", "resourceClaimName": "x"}]},
         {"volumes": [{"emptyDir": {}}], "containers": [{"env": [{"name": "X", "value": "y"}]}]},
         {"containers": None, "volumes": None},
+        {"volumes": [{"configMap": {"name": "../secrets/token"}}], "serviceAccountName": "a/b"},
+        {"volumes": [{"configMap": {"name": "x" * 254}}, {"configMap": {"name": ""}}]},
     ],
 )
 def test_what_every_cluster_has_or_is_no_object_is_not_needed(spec: Json) -> None:

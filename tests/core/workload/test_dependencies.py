@@ -20,7 +20,19 @@ from multikueue.core.workload.effects import (
     Plan,
 )
 from multikueue.core.workload.snapshot import Snapshot, Worker
-from tests.core.building import KEY, NAMESPACE, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    ADAPTER,
+    KEY,
+    NAMESPACE,
+    SETTINGS,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.workload.test_places import noted
 
 MAP, SECRET = Dependency("ConfigMap", "settings"), Dependency("Secret", "token")
@@ -111,6 +123,16 @@ def test_kinds_that_the_settings_do_not_name_are_neither_copied_nor_looked_for()
     maps = attrs.evolve(SETTINGS, dependencies={"workers": frozenset(("ConfigMap",))})
     decided = of(OFFERED, worker("w1"), settings=maps)
     assert names(decided) == ["CheckDependencies", "CreateWorkload"]
+
+
+def test_a_kind_of_ones_own_names_more_in_its_jobs() -> None:
+    made = attrs.evolve(ADAPTER, copies=attrs.evolve(ADAPTER.copies, config_maps=(("spec", "settings"),)))
+    naming = job()
+    naming["spec"]["settings"] = "of-the-job"
+    found = attrs.evolve(snapshot(OFFERED, worker("w1"), job=naming, adapter=made), config="workers")
+    asked = on_workers(decide(found, settings=ON))[0]
+    assert isinstance(asked, CheckDependencies)
+    assert asked.dependencies == (Dependency("ConfigMap", "of-the-job"), MAP, TEMPLATE, SECRET)
 
 
 def test_they_are_made_where_the_copies_are() -> None:
