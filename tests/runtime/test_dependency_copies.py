@@ -12,7 +12,7 @@ import pytest
 from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
 from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import FROM_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.errors import NotFound
@@ -312,3 +312,26 @@ async def test_what_may_not_be_looked_for_is_not_missed() -> None:
         here.workers["worker1"].faults.add(Refuse(403), on=Match(resource="secrets", user="multikueue"))
         await here.submit(template={"volumes": [{"name": "v", "secret": {"secretName": "token"}}]})
         await runs(here)
+
+
+async def test_copies_say_where_they_come_from_if_their_manager_has_a_name() -> None:
+    """Else a worker's namespace could not take them: see `rbac worker --binding`."""
+    here = Fleet.of("worker1")
+    await here.connect()
+    async with here.kueues(), here.running(here.build(dependencies=("ConfigMap",), name="prod-eu")):
+        await here.admin.create(CONFIG_MAP, config_map("hello"))
+        await here.submit(template=MOUNTS)
+        await runs(here)
+        copy = await worker(here).get(CONFIG_MAP, KEY)
+        uid = (await here.admin.get(NAMESPACES, ObjectKey("", "default")))["metadata"]["uid"]
+        assert copy["metadata"]["annotations"][FROM_ANNOTATION] == f"prod-eu/default/{uid}"
+
+
+async def test_more_than_is_copied_is_told() -> None:
+    async with fleet() as here:
+        volumes = [{"name": f"v{number}", "configMap": {"name": f"c{number}"}} for number in range(65)]
+        await here.submit(template={"volumes": volumes})
+        await says(here, "it names more than 64 objects that would have to be copied")
+        await here.admin.create(CONFIG_MAP, config_map("x" * (1 << 20)))
+        await here.submit("large", template=MOUNTS)
+        await says(here, 'ConfigMap "settings" is larger than 1 MiB and is not copied')
