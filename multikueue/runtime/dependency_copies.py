@@ -132,10 +132,10 @@ class _Case:
         decision = decide(self.dependency, wanted, found, self.effect.seal, self._users(found))
         if decision.step is Step.REFUSE:
             raise Unsupplied(decision.why)
-        if isinstance(self.effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
-            return
         if decision.step is Step.WAIT:
             raise Unsupplied(decision.why, passing=True)
+        if isinstance(self.effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
+            return
         assert wanted is not None, "what the manager does not have is left or refused"
         seal = self.effect.seal
         if decision.step is Step.CREATE:
@@ -167,8 +167,12 @@ class _Case:
         return wanted
 
     async def _patch(self, patch: Json | None) -> None:
-        if patch is not None:
+        if patch is None:
+            return
+        try:
             await self.there.client.merge_patch(self.resource, self.key, patch)
+        except NotFound as error:  # its last owner went a moment ago: it is made anew
+            raise Conflict(str(error)) from error
 
     def _users(self, found: Json | None) -> Users:
         """Who uses a copy, by the caches."""

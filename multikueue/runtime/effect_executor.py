@@ -22,7 +22,7 @@ from multikueue.core.workload.check_message import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent, Unsupplied
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
-from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER, CreateConflicts
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
@@ -213,14 +213,15 @@ class EffectExecutor:
                 f'{resource} "{key}" exists on worker cluster "{cluster}" and is not known as a copy of ours: '
                 "if it is somebody else's, rename or delete one of the two"
             )
-        passing = isinstance(error, Unsupplied) and error.passing
+        tell_after = TELL_AFTER if taken else 0.0
         if isinstance(error, Unsupplied):
+            tell_after = CERTAIN_AFTER if error.passing else 0.0
             note = f'worker cluster "{cluster}" cannot run the job: {error}'
         conflicts, of = target.create_conflicts, ObjectKey.of(workload)
         lasted = conflicts.met(resource, of, key, error, why)
         told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
-        if not error.retryable and (lasted >= TELL_AFTER or not (taken or passing)):
+        if not error.retryable and lasted >= tell_after:
             left = conflicts.refusal(resource, of, own=())
             self._emit(workload, "Warning", note, cluster, left.left if left is not None else None)
             if self.hook is not None:
