@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -28,28 +27,14 @@ from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.workloads import is_finished
 from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, OwnDependencies, Supply
 from multikueue.errors import Conflict, Forbidden, Invalid, NotFound, Unsupplied
-from multikueue.protocols import ApiClient, Reader
-from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.protocols import Reader
 from multikueue.runtime.origin import coming_from
+
+if TYPE_CHECKING:
+    from multikueue.runtime.effect_executor import Target
 
 MAX_CONTENT: Final = 1 << 20
 """Bytes of one copy, as JSON: what API servers take as a ConfigMap."""
-
-
-class Place(Protocol):
-    """A worker: its client, and what of ours is there."""
-
-    @property
-    def client(self) -> ApiClient:
-        """Asks it."""
-
-    @property
-    def workloads(self) -> MutationCache:
-        """The Workload copies there."""
-
-    @property
-    def jobs(self) -> Mapping[GVK, MutationCache]:
-        """The job copies there, by kind."""
 
 
 @attrs.define(eq=False)
@@ -61,7 +46,7 @@ class DependencyCopies:
     )
     """Jobs that share a copy take turns to own it: each patch replaces all owners."""
 
-    async def supply(self, here: Reader, there: Place, effect: Supply, namespace: str, said: str) -> str:
+    async def supply(self, here: Reader, there: Target, effect: Supply, namespace: str, said: str) -> str:
         """Execute an effect.
 
         Args:
@@ -89,11 +74,10 @@ class DependencyCopies:
                 place, owner = workload.namespace, _reference(there, workload)
         for one in effect.dependencies:
             lock = self._locks.setdefault((cluster, one.resource, ObjectKey(place, one.name)), anyio.Lock())
-            async with lock:
-                try:
-                    await _Case(here, there, effect, one, namespace, place, owner, said).settle()
-                except (Forbidden, Invalid, NotFound) as error:
-                    raise Unsupplied(f"{one} cannot be had there: {error}") from error
+            try:
+                await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
+            except (Forbidden, Invalid, NotFound) as error:
+                raise Unsupplied(f"{one} cannot be had there: {error}") from error
         return "" if owner is None else str(owner["uid"])
 
 
@@ -102,7 +86,7 @@ class _Case:
     """One dependency of one job."""
 
     here: Reader
-    there: Place
+    there: Target
     effect: Supply
     dependency: Dependency
     namespace: str
@@ -118,33 +102,41 @@ class _Case:
     def key(self) -> ObjectKey:
         return ObjectKey(self.place, self.dependency.name)
 
-    async def settle(self) -> None:
+    async def settle(self, lock: anyio.Lock) -> None:
         """Do what is to be done about it."""
         if not self.dependency.is_copied:
             await self._look()
-            return
-        found = await _found(self.there.client, self.resource, self.key)
-        if isinstance(self.effect, OwnDependencies):
-            if found is not None and self.effect.seal.sealed(self.dependency, found):
-                await self._patch(owning_patch(found, self.effect.owner))
-            return
-        wanted = await self._wanted()
-        decision = decide(self.dependency, wanted, found, self.effect.seal, self._users(found))
+        elif isinstance(self.effect, OwnDependencies):
+            async with lock:
+                found = await _found(self.there.client, self.resource, self.key)
+                if found is not None and self.effect.seal.sealed(self.dependency, found):
+                    await self._patch(owning_patch(found, self.effect.owner))
+        else:
+            wanted = await self._wanted()
+            async with lock:
+                await self._bring(self.effect, wanted, await _found(self.there.client, self.resource, self.key))
+
+    async def _bring(
+        self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
+    ) -> None:
+        """Make it or share it, or say why that cannot be."""
+        decision = decide(self.dependency, wanted, found, effect.seal, self._users(found))
         if decision.step is Step.REFUSE:
             raise Unsupplied(decision.why)
         if decision.step is Step.WAIT:
             raise Unsupplied(decision.why, passing=True)
-        if isinstance(self.effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
+        if isinstance(effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
             return
         assert wanted is not None, "what the manager does not have is left or refused"
-        seal = self.effect.seal
         if decision.step is Step.CREATE:
-            made = copy_for(self.dependency, wanted, self.key, seal, self.effect.origin, [self.owner])
+            made = copy_for(self.dependency, wanted, self.key, effect.seal, effect.origin, [self.owner])
             await self.there.client.create(self.resource, coming_from(made, self.said) if self.said else made)
         elif found is not None:
-            replaced = decision.step is Step.REPLACE
-            shared = owning_patch(found, self.owner)
-            await self._patch(replacing_patch(self.dependency, wanted, found, seal, self.owner) if replaced else shared)
+            await self._patch(
+                owning_patch(found, self.owner)
+                if decision.step is Step.SHARE
+                else replacing_patch(self.dependency, wanted, found, effect.seal, self.owner)
+            )
 
     async def _look(self) -> None:
         """Whether it is there, as far as that may be read."""
@@ -176,7 +168,7 @@ class _Case:
 
     def _users(self, found: Json | None) -> Users:
         """Who uses a copy, by the caches."""
-        present, running, own = False, "", uid(self.owner or {})
+        present, running, own = False, "", self.owner["uid"] if self.owner is not None else ""
         for owner in dig(found, "metadata", "ownerReferences") or ():
             gvk = GVK.of(owner.get("apiVersion") or "", owner.get("kind") or "")
             is_workload = (gvk.group, gvk.kind) == (WORKLOAD.gvk.group, WORKLOAD.gvk.kind)
@@ -196,7 +188,7 @@ async def _found(client: Reader, resource: Resource, key: ObjectKey) -> Json | N
         return None
 
 
-def _reference(there: Place, workload: ObjectKey) -> Json:
+def _reference(there: Target, workload: ObjectKey) -> Json:
     """The reference to the Workload copy, which has just been made, or is seen."""
     copy = there.workloads.get(workload)
     if copy is None:

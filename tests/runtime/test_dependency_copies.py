@@ -335,3 +335,18 @@ async def test_more_than_is_copied_is_told() -> None:
         await here.admin.create(CONFIG_MAP, config_map("x" * (1 << 20)))
         await here.submit("large", template=MOUNTS)
         await says(here, 'ConfigMap "settings" is larger than 1 MiB and is not copied')
+
+
+async def test_its_own_earlier_copy_is_no_other_jobs() -> None:
+    """The content changes after it was copied, before the job could be made: the job gets the new one."""
+    async with fleet() as here:
+        failing = Match(verbs=("create",), resource=str(JOB), user="multikueue")
+        fault = here.workers["worker1"].faults.add(Refuse(503), on=failing)
+        await here.admin.create(CONFIG_MAP, config_map("old"))
+        await here.submit(template=MOUNTS)
+        await until(becomes(worker(here), "old"))
+        await here.admin.merge_patch(CONFIG_MAP, KEY, {"data": {"text": "new"}})
+        await anyio.sleep(5)
+        here.workers["worker1"].faults.remove(fault)
+        await runs(here)
+        assert await text(worker(here)) == "new"
