@@ -349,4 +349,4 @@ async def test_its_own_earlier_copy_is_no_other_jobs() -> None:
         await anyio.sleep(5)
         here.workers["worker1"].faults.remove(fault)
         await runs(here)
-        assert await text(worker(here)) == "new"
+        assert (await text(worker(here)), here.requests("worker1", "create", WORKLOAD)) == ("new", 1)
