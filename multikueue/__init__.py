@@ -42,6 +42,7 @@ from multikueue.errors import (
     Unauthorized,
     Unreachable,
     Unreadable,
+    Unsupplied,
 )
 from multikueue.protocols import (
     ApiClient,
@@ -176,6 +177,7 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "UnreadableObject",
+    "Unsupplied",
     "WatchEvent",
     "Watcher",
     "Writer",

@@ -45,6 +45,9 @@ class Declaration:
     template_paths: tuple[str, ...] | None = None
     """Where the pod templates of a job are, in the order of its Workload's pod sets; `[*]` stands for every entry of a
     list. A copy of a job that the manager's Kueue has started has them as the Workload does."""
+    config_map_paths: tuple[str, ...] | None = None
+    """Where a job names ConfigMaps beside its pod templates, which are copied with the setting `dependencies`; `[*]`
+    stands for every entry of a list."""
     status_subresource: bool | None = None
     """Whether the status is written through `/status`. By default as the API server has it."""
     status_paths: tuple[str, ...] | None = None
@@ -84,6 +87,7 @@ class Declaration:
             "statusPaths": self.status_paths,
             "forwardedPaths": self.forwarded_paths,
             "templatePaths": self.template_paths,
+            "configMapPaths": self.config_map_paths,
         }
         for field, texts in listed.items():
             paths |= {f"{field}[{number}]": text for number, text in enumerate(texts or ())}

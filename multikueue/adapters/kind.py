@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters import rules
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
-from multikueue.adapters.templates import restore_templates
+from multikueue.adapters.templates import restore_templates, texts_at
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
@@ -118,6 +118,10 @@ class JobKind:
         restore_templates(made, self.copies.templates, stamp.pod_sets)
         made = without_start(made)
         return made if self.copies.suspend is None else with_value(made, self.copies.suspend, True)
+
+    def config_maps(self, job: Json) -> tuple[str, ...]:
+        """See `JobAdapter`."""
+        return tuple(name for path in self.copies.config_maps for name in texts_at(job, path))
 
     def carriers_of(self, copied: Json) -> Sequence[str]:
         """The names of the Workloads that carry a copy."""

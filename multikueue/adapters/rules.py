@@ -71,6 +71,8 @@ class CopyRules:
     """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
     templates: tuple[PodTemplates, ...] = ()
     """Where its pod templates are. A copy of a job that has been started has them as its Workload does."""
+    config_maps: tuple[Path, ...] = ()
+    """Where it names ConfigMaps beside these."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None

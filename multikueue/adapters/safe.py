@@ -127,6 +127,10 @@ class SafeAdapter:
         """See `JobAdapter`. What it raises is not noted: the job is rejected, in these words."""
         return self._asked("sanitised or prepared", job, lambda: self.row.copy(job, stamp), noted=False)
 
+    def config_maps(self, job: Json) -> tuple[str, ...]:
+        """See `JobAdapter`."""
+        return self._tried("config_maps", job, (), lambda: self.row.config_maps(job))
+
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
         return self._tried("status", remote, None, lambda: self.row.status_patch(local, remote, now))

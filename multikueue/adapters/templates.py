@@ -48,6 +48,17 @@ class PodTemplates:
             yield from self._below(dig(value, path[0]), path[1:], name)
 
 
+def texts_at(value: Any, path: Path) -> Iterator[str]:
+    """The texts at a path; `*` stands for every entry of a list or mapping."""
+    if not path:
+        if isinstance(value, str):
+            yield value
+        return
+    below = [entry for _, entry in _entries(value)] if path[0] == EACH else [dig(value, path[0])]
+    for entry in below:
+        yield from texts_at(entry, path[1:])
+
+
 def restore_templates(job: Json, rows: Iterable[PodTemplates], pod_sets: Sequence[Json]) -> None:
     """Make the templates of a job that a Kueue has started as its Workload has them, in place.
 

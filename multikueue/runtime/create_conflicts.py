@@ -17,7 +17,7 @@ import attrs
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.workload.snapshot import Refusal
-from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid
+from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid, Unsupplied
 from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
@@ -29,6 +29,8 @@ ASK_AGAIN_AFTER: Final = 60.0
 """Seconds after a refusal from which it is asked again when another Workload's object of that namespace was taken."""
 REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
 """For a worker that refuses an object: an administrator has to change something there first."""
+SUPPLY_BACKOFF: Final = Backoff(base=30.0, cap=300.0)
+"""For a worker that lacks what a job needs: its user may bring that at any moment, and nothing tells us."""
 _REMEMBERED_FOR: Final = 3600.0
 """Seconds after its back-off for which a refusal is remembered, so that the next one waits longer."""
 
@@ -38,6 +40,7 @@ class _Met:
     why: str
     since: float
     patience: float
+    backoff: Backoff = REFUSAL_BACKOFF
     at: float = 0.0
     """When it was met last."""
     told: str = ""
@@ -51,7 +54,7 @@ class _Met:
         """Begin a back-off once the refusal has lasted for `patience` seconds."""
         if self.until <= self.since and now - self.since >= self.patience:
             self.times += 1
-            self.until = now + REFUSAL_BACKOFF.delay(self.times)
+            self.until = now + self.backoff.delay(self.times)
 
 
 @attrs.define(eq=False)
@@ -79,7 +82,7 @@ class CreateConflicts:
         now, known = loop_time(), self._met.pop((resource, workload), {})
         self._forget_abandoned(now)
         self._met[resource, workload] = known  # it comes last
-        met = known.setdefault(key, _Met(why, now, patience(error)))
+        met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
         if met.since < met.until <= now:
             met.since = now  # refused again after its back-off
         met.why, met.patience, met.at = why, patience(error), now
@@ -159,6 +162,10 @@ class CreateConflicts:
             self._leave_queue(*oldest)
 
 
+def _backoff(error: ApiError) -> Backoff:
+    return SUPPLY_BACKOFF if isinstance(error, Unsupplied) else REFUSAL_BACKOFF
+
+
 def patience(error: ApiError) -> float:
     """Seconds for which a creation is tried again in place, by what the worker answered."""
     match error:
@@ -168,6 +175,6 @@ def patience(error: ApiError) -> float:
             return CERTAIN_AFTER
         case Forbidden() if "exceeded quota" in str(error):  # a ResourceQuota's: quota may be freed any moment
             return PASSING_FOR
-        case Invalid() | Forbidden():
+        case Invalid() | Forbidden() | Unsupplied(passing=False):
             return 0.0
     return PASSING_FOR

@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.dropped import told_dropped, topology_of
-from multikueue.core.model.kinds import REFUSED, WORKLOAD, worker_reference
+from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
@@ -19,10 +19,11 @@ from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
-from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
+from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent, Unsupplied
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ManagerHook, Subresource
-from multikueue.runtime.create_conflicts import CreateConflicts
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER, CreateConflicts
+from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin, coming_from
@@ -65,6 +66,7 @@ class EffectExecutor:
     """Has a Workload planned again that a worker had refused."""
     origin: Origin | None = None
     """What copies say of where they come from; None: nothing."""
+    _dependencies: DependencyCopies = attrs.field(factory=DependencyCopies, init=False)
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails.
@@ -117,6 +119,8 @@ class EffectExecutor:
                 await _delete(target, target.cache_of(resource.gvk), resource, key, uid)
             case effects.DeleteWorkload():
                 await _delete_workload(target, effect)
+            case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
+                await self._supply(target, effect, workload)
 
     async def _patch_job(
         self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
@@ -181,6 +185,21 @@ class EffectExecutor:
             self.ask_again(waiting)
         return created
 
+    async def _supply(self, target: Target, effect: effects.Supply, workload: Json) -> None:
+        """Have on a worker what the job needs, and remember that, or that it cannot be had there."""
+        of, here = ObjectKey.of(workload), self.target(effects.MANAGER)
+        if here is None:
+            raise NotSent("the manager cluster is not connected")
+        said = await self.origin.of(of.namespace) if self.origin is not None else ""
+        try:
+            owner = await self._dependencies.supply(here.client, target, effect, of.namespace, said)
+        except Unsupplied as error:
+            raise self._refused(target, effect.cluster, CONFIG_MAP, of, workload, error) from error
+        if owner:
+            self.memory.supply(effect.cluster, of, owner)
+        if (waiting := target.create_conflicts.created(CONFIG_MAP, of)) is not None:
+            self.ask_again(waiting)
+
     def _refused(
         self, target: Target, cluster: str, resource: Resource, key: ObjectKey, workload: Json, error: ApiError
     ) -> ApiError:
@@ -194,11 +213,15 @@ class EffectExecutor:
                 f'{resource} "{key}" exists on worker cluster "{cluster}" and is not known as a copy of ours: '
                 "if it is somebody else's, rename or delete one of the two"
             )
+        tell_after = TELL_AFTER if taken else 0.0
+        if isinstance(error, Unsupplied):
+            tell_after = CERTAIN_AFTER if error.passing else 0.0
+            note = f'worker cluster "{cluster}" cannot run the job: {error}'
         conflicts, of = target.create_conflicts, ObjectKey.of(workload)
         lasted = conflicts.met(resource, of, key, error, why)
         told = AlreadyExists(note, status=error.status, reason=error.reason) if taken else error
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
-        if not error.retryable and (lasted >= TELL_AFTER or not taken):
+        if not error.retryable and lasted >= tell_after:
             left = conflicts.refusal(resource, of, own=())
             self._emit(workload, "Warning", note, cluster, left.left if left is not None else None)
             if self.hook is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.worker_names import origin_key, origin_namespace
@@ -63,7 +63,8 @@ class WorkerCopies(Target):
             return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]
         found = [
-            self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (ObjectKey.of(workload),))
+            self.create_conflicts.refusal(WORKLOAD, key, own=() if workload is None else (ObjectKey.of(workload),)),
+            self.create_conflicts.refusal(CONFIG_MAP, key, own=()),  # what it needs beside its job, of any kind
         ]
         if cache is not None:
             found.append(self.create_conflicts.refusal(cache.informer.resource, key, own=own))

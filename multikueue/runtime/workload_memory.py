@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Final
 
 import attrs
 
@@ -12,6 +13,9 @@ from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is
 from multikueue.core.workload.history import placement_of
 from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Placement, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
+
+_OWNERS: Final = 4
+"""Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
 
 
 @attrs.define(eq=False)
@@ -34,6 +38,7 @@ class _Remembered:
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
+    supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
 
 
 @attrs.define(eq=False)
@@ -123,6 +128,16 @@ class WorkloadMemory:
     def all_shown(self, cluster: ClusterName, key: ObjectKey) -> None:
         """Creations without an answer would show on the worker by now: nothing is in doubt any more."""
         self._sent(cluster, key).in_doubt.clear()
+
+    def supplied(self, cluster: ClusterName, key: ObjectKey) -> tuple[str, ...]:
+        """The UIDs of copies on a worker that own what the job needs there, as far as this process has seen to it."""
+        known = self._known.get(key)
+        return known.supplied.get(cluster, ()) if known is not None else ()
+
+    def supply(self, cluster: ClusterName, key: ObjectKey, uid: str) -> None:
+        """What the job needs is on a worker, and the copy of this UID owns it."""
+        if (known := self._known.get(key)) is not None:
+            known.supplied[cluster] = (*self.supplied(cluster, key), uid)[-_OWNERS:]
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

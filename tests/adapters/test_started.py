@@ -241,6 +241,15 @@ class TestDeclared:
         assert not is_started(made)
         assert made["spec"]["main"]["spec"]["nodeSelector"] == {"pool": "manager"}
 
+    def test_config_maps_are_found_where_a_declaration_says_it_names_them(self) -> None:
+        paths = (".spec.settings", ".spec.parts[*].settings", ".spec.more[*]", ".spec.main")
+        kind = declared_kind(Declaration(name="Widget.v1.example.com", config_map_paths=paths))
+        job: Json = {
+            "spec": {"settings": "a", "parts": [{"settings": "b"}, {}, 3], "more": ["c", 1], "main": {"x": "y"}}
+        }
+        assert kind.config_maps(job) == ("a", "b", "c")
+        assert kind.config_maps({"spec": {"settings": None}}) == ()
+
     def test_a_job_that_does_not_say_where_it_is_held_is_copied_as_it_is(self) -> None:
         """No field of that name may be there."""
         kind = declared_kind(Declaration(name="Widget.v1.example.com"))

@@ -11,7 +11,9 @@ import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
+from multikueue.core.model.dependencies import RESOURCES
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.requests import LogQuery
@@ -20,6 +22,7 @@ from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.setting_up import CHECK
 from multikueued.commands.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.remedies import Finding
@@ -127,7 +130,7 @@ async def seen_after(
     daemon = Manager(
         DirectClient(fleet.manager, user="multikueue"),
         AdapterRegistry(kinds),
-        ManagerSettings(),
+        ManagerSettings(PlanSettings(dependencies={CHECK: frozenset(RESOURCES)})),
         refusing(fleet, refusals or {}),
         clock=now,
     )

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN, JobKind
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, NAMESPACE, SECRET
+from multikueue.core.model.kinds import CONFIG_MAP, JOB, MULTIKUEUE_CONFIG, NAMESPACE, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
@@ -47,6 +47,20 @@ async def misspell_cluster(fleet: Fleet) -> None:
 
 async def take_name(fleet: Fleet) -> None:
     await DirectClient(fleet.workers["worker1"]).create(JOB, job("job", delegated=False, queue=""))
+
+
+async def have_other_settings(fleet: Fleet) -> None:
+    for client, text in ((fleet.admin, "ours"), (DirectClient(fleet.workers["worker1"]), "theirs")):
+        metadata = {"name": "settings", "namespace": "default"}
+        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}
+        await client.create(CONFIG_MAP, made)
+
+
+def submit_with(**pod: Any) -> Change:
+    return lambda fleet: fleet.submit(template=pod)
+
+
+MOUNTS = [{"name": "v", "configMap": {"name": "settings"}}]
 
 
 def submit(made: Json) -> Change:
@@ -205,6 +219,31 @@ BREAKS = (
         "name-taken",
         ("kubectl --context worker1 -n default delete job/job",),
         before=take_name,
+    ),
+    Break(
+        "ConfigMap of somebody else",
+        "dependency-foreign",
+        ("on worker1 somebody else has made or changed ConfigMap settings", "multikueue retry job/job"),
+        "dependency-foreign",
+        ("kubectl --context worker1 -n default delete ConfigMap settings",),
+        before=have_other_settings,
+        submit=submit_with(volumes=MOUNTS),
+    ),
+    Break(
+        "ConfigMap nowhere",
+        "dependency-nowhere",
+        ("name ConfigMap settings, which is neither here nor on worker1", "create it in namespace default here"),
+        "dependency-nowhere",
+        ("create it in namespace default here",),
+        submit=submit_with(volumes=MOUNTS),
+    ),
+    Break(
+        "ServiceAccount missing",
+        "dependency-not-copied",
+        ("name ServiceAccount robot, which is not on worker1", "create it in the job's namespace on worker1"),
+        "dependency-not-copied",
+        ("create it in the job's namespace on worker1",),
+        submit=submit_with(serviceAccountName="robot"),
     ),
 )
 

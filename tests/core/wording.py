@@ -11,17 +11,21 @@ from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
     ApplyStatus,
+    CheckDependencies,
     CountAdmitted,
     CountRejections,
+    CreateDependencies,
     CreateJob,
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
     Effect,
+    OwnDependencies,
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
     Plan,
+    describe,
 )
 from multikueue.core.workload.snapshot import Snapshot
 
@@ -49,10 +53,10 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"delete {'held ' if held else ''}workload on {cluster}"
         case CreateJob(cluster):
             return f"create job on {cluster}"
-        case PatchJob(cluster):
-            return f"patch job on {cluster}"
-        case DeleteJob(cluster):
-            return f"delete job on {cluster}"
+        case PatchJob(cluster) | DeleteJob(cluster):
+            return f"{'patch' if isinstance(effect, PatchJob) else 'delete'} job on {cluster}"
+        case CheckDependencies() | CreateDependencies() | OwnDependencies():
+            return describe(effect)
 
 
 def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:

@@ -24,6 +24,7 @@ from multikueued.settings.config import (
     Settings,
     WebhookSettings,
 )
+from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.file import load_settings, parse_settings
 
 FULL = """
@@ -62,6 +63,9 @@ pods:
   check: Ready
 retention:
   finished: 6h
+dependencies:
+- config: gpus
+  kinds: [ConfigMap, ResourceClaimTemplate]
 """
 
 
@@ -113,6 +117,7 @@ def test_every_setting_can_be_set() -> None:
         ),
         pods=PodSettings(check="Ready"),
         retention=RetentionSettings(finished=timedelta(hours=6)),
+        dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )
 
 
@@ -161,6 +166,13 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("kind: ConfigMap\napiVersion: v1", "kind: ConfigMap of v1 holds no settings: only Kueue's Configuration of"),
         ("healht: {}", "healht: there is no such setting"),
         ("integrations: {labelKeysToCopi: []}", "integrations.labelKeysToCopi: there is no such setting"),
+        ("dependencies: [{config: a, kinds: [Pod]}]", 'dependencies[0].kinds[0]: "Pod" is not one of ConfigMap, '),
+        ("dependencies: [{kinds: [Secret]}]", "dependencies[0].config: it is missing: each entry needs a config and"),
+        ("dependencies: [{config: a}]", "dependencies[0].kinds: it is missing: each entry needs a config and kinds"),
+        (
+            "dependencies: [{config: a, kinds: [Secret]}, {config: a, kinds: [ConfigMap]}]",
+            'dependencies: two entries are about the config "a": write one with the kinds of both',
+        ),
         ("integrations: {frameworks: aut}", 'integrations.frameworks: "aut" is not a list'),
         ("integrations: {frameworks: [autoo]}", 'integrations.frameworks[0]: "autoo" is not a job kind that can be'),
         ("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: there is no such setting"),

@@ -145,10 +145,25 @@ class TestWhatIsGranted:
         assert granted(on_worker(named))[policies] == {"get"}
         assert policies not in granted(on_worker(Settings()))
 
+    def test_what_jobs_need_is_read_here_and_made_there_only_with_the_setting(self) -> None:
+        kinds = "[ConfigMap, ResourceClaimTemplate, Secret]"
+        named = parse_settings(f"dependencies: [{{config: a, kinds: {kinds}}}, {{config: b, kinds: [ConfigMap]}}]")
+        maps, templates = ("", "configmaps"), ("resource.k8s.io", "resourceclaimtemplates")
+        here, there = granted(on_manager(named)), granted(on_worker(named))
+        assert here[maps] == here[templates] == {"get"}
+        assert there[maps] == there[templates] == {"create", "get", "patch"}
+        assert there["", "secrets"] == {"get"}
+        assert rules(chart_objects("rbac-dependencies.yaml")) == {maps: {"get"}, templates: {"get"}}
+        for off in (granted(on_manager(Settings())), granted(on_worker(Settings()))):
+            assert not {maps, templates, ("", "secrets")} & set(off)
+
     def test_the_policy_covers_all_that_the_account_creates(self, tmp_path: Path) -> None:
         """On a real server: `tests/integration/test_allowed_copies.py`."""
         file = tmp_path / "settings.yaml"
-        file.write_text("{managerName: prod-eu, integrations: {frameworks: [batch/job, pod, ray.io/rayjob]}}")
+        file.write_text(
+            "{managerName: prod-eu, integrations: {frameworks: [batch/job, pod, ray.io/rayjob]}, "
+            "dependencies: [{config: a, kinds: [ConfigMap, Secret]}]}"
+        )
         made = printed("worker", "--config-file", str(file), "--binding")
         (policy,) = (one for one in made if one["kind"] == "ValidatingAdmissionPolicy")
         matched = policy["spec"]["matchConstraints"]["resourceRules"]

@@ -26,6 +26,7 @@ VALUES: Final[dict[str, Json]] = {
             "boundTokens": {"enabled": True, "secretNames": ["worker1-kubeconfig"]},
             "findings": {"configMapName": "seen"},
             "ocm": {"enabled": True},
+            "dependencies": [{"config": "gpus", "kinds": ["ConfigMap", "ResourceClaimTemplate", "Secret"]}],
             "inventory": [{"selector": "accelerator=nvidia-tesla-t4", "config": "gpus"}],
         },
         "imagePullSecrets": [{"name": "registry"}],

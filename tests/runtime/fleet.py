@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -110,11 +110,13 @@ class Fleet:
         *,
         connect: Connect | None = None,
         client: ApiClient | None = None,
+        dependencies: Collection[str] = (),
         **settings: Any,
     ) -> Manager:
-        """A daemon's worth of library; `connect` makes other clients for workers than `client`, and `client` is another
-        one for the manager."""
-        plan = PlanSettings(worker_lost_timeout=timedelta(seconds=lost_timeout))
+        """A daemon's worth of library; `connect` makes other clients for workers than `client`, `client` is another one
+        for the manager, and `dependencies` are the kinds of what jobs need that are copied."""
+        timeout, kinds = timedelta(seconds=lost_timeout), frozenset(dependencies)
+        plan = PlanSettings(worker_lost_timeout=timeout, dependencies={CHECK: kinds} if kinds else {})
         return Manager(
             client or DirectClient(self.manager, user="multikueue"),
             AdapterRegistry(BUILTIN),
@@ -193,7 +195,14 @@ class Fleet:
         return [(event["type"], event["reason"], event["note"]) for event in kept]
 
     async def submit(
-        self, name: str = "job", *, worker: str = "", priority: str = "", namespace: str = "default", pods: int = 1
+        self,
+        name: str = "job",
+        *,
+        worker: str = "",
+        priority: str = "",
+        namespace: str = "default",
+        pods: int = 1,
+        template: Json | None = None,
     ) -> None:
         """Submit a job on the manager that goes to a worker.
 
@@ -203,6 +212,7 @@ class Fleet:
             priority: the name of its WorkloadPriorityClass.
             namespace: the job's.
             pods: how many it has at a time.
+            template: more of their spec.
         """
         labels = {QUEUE_LABEL: LOCAL_QUEUE_NAME} | ({PRIORITY_CLASS_LABEL: priority} if priority else {})
         client = DirectClient(self.workers[worker]) if worker else self.admin
@@ -218,7 +228,7 @@ class Fleet:
                     "parallelism": pods,
                     "completions": pods,
                     **({} if worker else {"managedBy": "kueue.x-k8s.io/multikueue"}),
-                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+                    "template": {"spec": {"restartPolicy": "Never", "containers": [container], **(template or {})}},
                 },
             },
         )

@@ -28,7 +28,7 @@ from multikueue.runtime.election import Elector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.unregistered_kinds import RunningKinds, with_running_kinds
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
 from tests.simulation.inventory import PROFILES
 from tests.simulation.objects import MARKS
@@ -103,6 +103,8 @@ class Daemon:
         if self.world.inventory is not None:
             filled = PlacementOptions(PlacementSettings(), namespace=KUEUE_NAMESPACE)
             self.settings = attrs.evolve(self.settings, profiles=PROFILES, placement=filled)
+        if self.world.needing:
+            self.settings = with_plan(self.settings, dependencies={CHECK: frozenset(("ConfigMap",))})
         if self.world.orchestrated:
             self.settings = with_plan(
                 self.settings, orchestrated_preemption=True, preemption_timeout=PREEMPTION_TIMEOUT

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import DEPLOYMENT, JOB, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_elastic, is_finished, owner
@@ -59,7 +59,14 @@ def unshown(world: World, removed: Collection[ObjectKey]) -> list[str]:
 def orphans(world: World) -> list[str]:
     """Copies that should not be there (any more), wherever the daemon can still do something about it."""
     local = {ObjectKey.of(workload): workload for workload in objects(world.manager, WORKLOAD)}
-    return [
+    left = [
+        f"{CONFIG_MAP} {ObjectKey.of(copy)} on {name}"
+        for name, worker in world.workers.items()
+        if name not in world.gone
+        for copy in objects(worker, CONFIG_MAP)
+        if is_ours(copy) and copy["metadata"]["uid"] not in world.orphaned
+    ]
+    return left + [
         f"{resource} {ObjectKey.of(copy)} on {name}"
         for name, worker in world.workers.items()
         if name not in world.gone

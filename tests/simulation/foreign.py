@@ -23,9 +23,9 @@ class Foreigners:
     async def plant_first(self, *, in_the_way: bool) -> None:
         """Before anything happens: one with the name of a job to come, and others that never meet one of ours."""
         if in_the_way:
-            await self._plant(next(iter(self.world.workers.values())), JOB, _job("job-2", {}))
+            await self.plant(next(iter(self.world.workers.values())), JOB, _job("job-2", {}))
         for worker in self.world.workers.values():
-            await self._plant(worker, JOB, _job("theirs", {ORIGIN_LABEL: "another"}))
+            await self.plant(worker, JOB, _job("theirs", {ORIGIN_LABEL: "another"}))
 
     async def plant_namesake(self, worker: SimCluster) -> str:
         """Of a Workload that waits on the manager: another manager's copy and its job; returns its name."""
@@ -33,15 +33,15 @@ class Foreigners:
             key = ObjectKey.of(workload)
             if find(worker, WORKLOAD, key) is None and not key.name.startswith("job-job-2"):
                 copy = _workload(key.name, workload["spec"]["podSets"])
-                await self._plant(worker, WORKLOAD, copy)
+                await self.plant(worker, WORKLOAD, copy)
                 labels = {ORIGIN_LABEL: "another", PREBUILT_WORKLOAD: key.name}
-                await self._plant(worker, JOB, _job(f"of-{key.name}"[:63].rstrip("-"), labels))
+                await self.plant(worker, JOB, _job(f"of-{key.name}"[:63].rstrip("-"), labels))
                 return key.name
         return ""
 
     async def plant_job(self, worker: SimCluster, name: str) -> None:
         """A job of somebody else, by any name."""
-        await self._plant(worker, JOB, _job(name, {}))
+        await self.plant(worker, JOB, _job(name, {}))
 
     def touched(self) -> list[str]:
         """Those that are not what they were."""
@@ -52,12 +52,15 @@ class Foreigners:
                 found.append(f"{resource} {ObjectKey.of(planted)} of somebody else on {worker.name} became {now}")
         return found
 
-    async def _plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
+    async def plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
+        """Create what must not be touched."""
         self._planted.append((worker, resource, await worker.api.create(resource, obj)))
 
 
 def _essence(obj: Json) -> Json:
-    return {"spec": obj["spec"], "uid": obj["metadata"]["uid"], "labels": obj["metadata"].get("labels")}
+    metadata = obj["metadata"]
+    kept = {field: metadata.get(field) for field in ("uid", "labels", "annotations", "ownerReferences")}
+    return {"spec": obj.get("spec"), "data": obj.get("data"), **kept}
 
 
 def _job(name: str, labels: dict[str, str]) -> Json:

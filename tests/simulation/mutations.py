@@ -40,6 +40,7 @@ from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.need_mutations import NEED_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
@@ -252,6 +253,7 @@ def places_are_not_written() -> AbstractContextManager[Any]:
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **NEED_MUTATIONS,
         **PLACEMENT_MUTATIONS,
         **PLANTED,
         **GUARDS,

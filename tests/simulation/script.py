@@ -16,6 +16,7 @@ from multikueue.sandbox.kinds.sets import SetKind
 from tests.simulation import breaking, creating, hostile, meddling, operating, placing, resizing, rivals
 from tests.simulation.adversity import DRAWS, open_all
 from tests.simulation.breaking import Trouble, fine_weather
+from tests.simulation.needing import with_needs
 from tests.simulation.nominating import ByLabel
 from tests.simulation.objects import objects
 from tests.simulation.population import Submission
@@ -58,6 +59,8 @@ class Script:
             for number in range(1, dice.randint(3, 8) + 1):
                 draw = dice.choice(self.scene.world.population.draws)
                 submission, seconds = draw(dice, number), dice.uniform(0, 240)
+                if self.scene.world.needing:
+                    submission = with_needs(submission, random.Random(f"needed/{self.scene.world.seed}/{number}"))
                 if self._happens():
                     tasks.start_soon(self._submit, submission, seconds)
             for _ in range(0 if self.calm else dice.randint(2, 9)):

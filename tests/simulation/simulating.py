@@ -25,6 +25,7 @@ from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
 from tests.simulation.inventory import Inventory
 from tests.simulation.listing import Listing
+from tests.simulation.needing import Needs
 from tests.simulation.nominating import DISPATCHERS, Nominator
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
@@ -100,6 +101,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", one preempts" * world.orchestrated
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
+        + ", with ConfigMaps" * world.needing
         + ", by an inventory" * (world.inventory is not None)
     )
     broken = ""
@@ -108,15 +110,15 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             reach.listen()
             promises.listen()
             taking.listen()
-            Gating(world, reach, promises).listen()
+            _watch_rules(world, reach, promises)
             impostors = Impostors(world, promises)
             impostors.listen()
-            Recording(world, reach, promises).listen()
             await tasks.start(world.run)
             listings = await _inventory(world, reach, promises, tasks)
             if world.dispatcher == External():
                 tasks.start_soon(Nominator(world, promises).run)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
+            await Needs(world, promises, scene.foreigners).begin(tasks)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)
             if not script.calm:
@@ -145,6 +147,11 @@ async def _inventory(world: World, reach: Reach, promises: Promises, tasks: anyi
     for listing in listings:
         listing.listen()
     return listings
+
+
+def _watch_rules(world: World, reach: Reach, promises: Promises) -> None:
+    Gating(world, reach, promises).listen()
+    Recording(world, reach, promises).listen()
 
 
 def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
@@ -189,5 +196,6 @@ def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:
     if failed := [line for line in logged if "Traceback" in line]:
         raise BrokenPromise(f"a bug was logged: {failed[0][-1500:]}")
     rotates = scene.world.inventory is not None  # a hub replaces tokens by itself: everything is listed again
-    if calm and not rotates and (found := overspent(scene.world)):
+    read = rotates or scene.world.needing  # what is copied is read on both sides
+    if calm and not read and (found := overspent(scene.world)):
         raise BrokenPromise(f"too many requests: {'; '.join(found)}")

@@ -42,6 +42,9 @@ FIRST = {
     "orders_are_written_at_once": 39,
     "orders_have_no_hysteresis": 89,
     "parts_of_decisions_are_believed": 1,
+    "copies_are_owned_by_nobody": 3,
+    "what_is_somebody_elses_is_shared": 12,
+    "jobs_do_not_wait_for_what_they_need": 3,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 

@@ -52,6 +52,8 @@ ORCHESTRATED: Final = 0.5
 """Share of the runs with priorities in which one worker at a time may preempt."""
 UNUSUAL: Final = 0.5
 """Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
+NEEDING: Final = 0.5
+"""Share of those in which the pods of Jobs mount ConfigMaps."""
 RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
 OVER_HTTP: Final = 0.25
@@ -136,6 +138,10 @@ class World:
     """Whether the daemon uses its real HTTP client."""
     renamed: frozenset[str] = frozenset()
     """Workers that call the namespace of all jobs otherwise."""
+    needing: bool = False
+    """Whether the pods of Jobs mount ConfigMaps, which the daemon copies."""
+    orphaned: set[str] = attrs.field(factory=set)
+    """UIDs of what was left on workers by somebody who has deleted its owner without it."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     inventory: Inventory | None = None
@@ -186,6 +192,7 @@ class World:
         if world.unusual and unusual.random() < ELECTIONS:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
+        world.needing = world.unusual and random.Random(f"needing/{seed}").random() < NEEDING
         if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world

@@ -15,8 +15,10 @@ from typing import Final
 
 from multikueue import AVAILABLE
 from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.dependencies import dependency_rules
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
     bound_rules,
@@ -96,6 +98,7 @@ def blocks() -> dict[str, str]:
         "quota": _text(quota_rules()),
         "penalty": _text(penalty_rules()),
         "origin": _text(origin_rules()),
+        "dependencies": "".join(_dependencies()),
         "profiles": _text(profile_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
@@ -126,6 +129,13 @@ def _frameworks() -> Iterator[str]:
         named = [name, *others, *([] if name in made_of_pods else [AUTO])]
         condition = " ".join(f'(has "{one}" $frameworks)' for one in named)
         yield f"{{{{- if or {condition} }}}}\n{_text(rules)}{{{{- end }}}}\n"
+
+
+def _dependencies() -> Iterator[str]:
+    """The rules for each kind that is copied, where any config names it."""
+    for kind in COPIED:
+        named = f'{{{{- if contains (quote "{kind}") (toJson .Values.settings.dependencies) }}}}'
+        yield f"{named}\n{_text(dependency_rules([kind]))}{{{{- end }}}}\n"
 
 
 def _external() -> str:

@@ -11,6 +11,7 @@ from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.rbac.dependencies import copied_resources
 from multikueued.rbac.logs import (
     logs_on_worker,
     logs_server_rules,
@@ -178,6 +179,7 @@ def worker_objects(
         binding(name, account, account.namespace),
     ]
     everywhere = [account.object, role(name, on_worker(settings, **options)), binding(name, account)]
-    made = [WORKLOAD, *(kind.resource for kind in chosen_kinds(settings) if not kind.workload_only)]
+    kinds = (kind.resource for kind in chosen_kinds(settings) if not kind.workload_only)
+    made = [WORKLOAD, *kinds, *copied_resources(settings)]
     policy = taking_objects(settings.manager_name, account.user, made) if taking else ()
     return [*everywhere, *(own if bound else ()), *policy]

@@ -13,6 +13,7 @@ from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.kueue_check import CONTROLLER
+from multikueued.rbac.dependencies import dependency_kinds, dependency_rules, worker_dependency_rules
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
@@ -212,6 +213,7 @@ def on_manager(settings: Settings) -> list[Json]:
         rules += penalty_rules()
     if settings.manager_name:
         rules += origin_rules()
+    rules += dependency_rules(dependency_kinds(settings))
     if settings.ocm.enabled:
         rules += ocm_rules()
     if settings.ocm.makes_workers:
@@ -267,6 +269,7 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         rules += worker_quota_rules()
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)
+    rules += worker_dependency_rules(dependency_kinds(settings))
     rules += taking_rules(settings.manager_name) if settings.manager_name else []
     rules += diagnosis_rules() if diagnose else []
     rules += log_rules(chosen_kinds(settings)) if logs or exec else []

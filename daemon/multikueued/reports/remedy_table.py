@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from multikueued.reports.dependency_remedies import DEPENDENCY_RULES
 from multikueued.reports.profile_remedies import PROFILE_RULES
 from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row
 
@@ -31,6 +32,7 @@ WORKER_RULES: Final = (
         own=True,
     ),
     *PROFILE_RULES,
+    *DEPENDENCY_RULES,
     row(
         "worker-names",
         r"its annotation multikueue\.dev/(namespaces|queues) cannot be used",

@@ -260,4 +260,5 @@ def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
         orchestrated_preemption=settings.preemption.orchestrated,
         pods_ready=settings.pods.check == "Ready",
         preemption_timeout=settings.preemption.timeout,
+        dependencies={entry.config: frozenset(entry.kinds) for entry in settings.dependencies},
     )

@@ -13,6 +13,7 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.leader import BoundTokenSettings, FindingsSettings
 from multikueued.settings.profiles import ClusterProfileSettings
@@ -292,6 +293,8 @@ class Settings:
     pods: PodSettings = attrs.field(factory=PodSettings)
     retention: RetentionSettings = attrs.field(factory=RetentionSettings)
     ocm: OcmSettings = attrs.field(factory=OcmSettings)
+    dependencies: tuple[DependencySettings, ...] = ()
+    """What jobs need beside themselves: entries with a `config` and its `kinds`; see docs/dependencies.md."""
     inventory: tuple[InventorySettings, ...] = ()
     """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
     `config` and a `policy`."""

@@ -17,6 +17,7 @@ from multikueue.kube.bounded_yaml import fault
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
 from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings
+from multikueued.settings.dependencies import dependency_contradictions
 from multikueued.settings.documents import Loader, read_text, reading
 from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions
@@ -120,6 +121,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         advice = "name the folder with tls.crt and tls.key, or leave serving.metrics.secure out"
         yield f"serving.metrics.certDir: there is no certificate for HTTPS: {advice}"
     yield from ocm_contradictions(settings.ocm)
+    yield from dependency_contradictions(settings.dependencies)
     for number, entry in enumerate(settings.inventory):
         for name, value in (("selector", entry.selector), ("config", entry.config)):
             if not value:

@@ -135,6 +135,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         "forwardedPaths", declared.forwarded_paths, functools.partial(_path, functools.partial(_may_follow, fixed))
     )
     templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
+    config_maps = reading.all_of("configMapPaths", declared.config_map_paths, _template_path)
     statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
     shown = ShownStatus(statuses)
@@ -153,6 +154,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         copies=CopyRules(
             suspend=suspend.steps if suspend is not None else None,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),
+            config_maps=tuple(path.steps for path in config_maps),
             prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         ),
         status=status,
@@ -200,6 +202,7 @@ def _contradictions(said: Declaration) -> Iterator[tuple[str, str]]:
             "forwardedPaths": said.forwarded_paths,
             "statusPaths": said.status_paths,
             "templatePaths": said.template_paths,
+            "configMapPaths": said.config_map_paths,
         }
         for field, value in unused.items():
             if value:

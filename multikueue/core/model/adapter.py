@@ -102,6 +102,9 @@ class JobAdapter(Protocol):
             RuleError: it cannot be made from this job.
         """
 
+    def config_maps(self, job: Json) -> tuple[str, ...]:
+        """The names of the ConfigMaps that a job names beside its pod templates."""
+
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """Merge patch of the local job's status; None if nothing should be written."""
 

@@ -102,6 +102,8 @@ ORIGIN_NAMESPACE_ANNOTATION: Final = "multikueue.dev/origin-namespace"
 """On a copy in a namespace of another name than the manager's: that one."""
 ORIGIN_QUEUE_ANNOTATION: Final = "multikueue.dev/origin-queue"
 """On a Workload copy in a LocalQueue of another name than the manager's: that one."""
+DEPENDENCY_ANNOTATION: Final = "multikueue.dev/dependency"
+"""On a copy of what a job needs beside itself: its mark (`core.model.dependencies`)."""
 NEVER_COPIED: Final = (FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION, ORIGIN_QUEUE_ANNOTATION)
 """What only we say of a copy, whatever stands on what it is made of."""
 NAMESPACES_ANNOTATION: Final = "multikueue.dev/namespaces"

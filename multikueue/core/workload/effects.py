@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import attrs
 
 from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.model.dependencies import Dependency, Seal
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 
 MANAGER = ClusterName("")
@@ -125,6 +127,45 @@ class DeleteJob:
     uid: str
 
 
+@attrs.frozen
+class CheckDependencies:
+    """Before a worker is offered a job: find out whether what the job needs can be had there."""
+
+    cluster: ClusterName
+    namespace: str
+    """Of the job there."""
+    dependencies: tuple[Dependency, ...]
+    seal: Seal
+
+
+@attrs.frozen
+class CreateDependencies:
+    """Have there what the job needs: made, or shared with other jobs. It goes with the Workload copy."""
+
+    cluster: ClusterName
+    workload: ObjectKey
+    """The copy there, which owns it."""
+    dependencies: tuple[Dependency, ...]
+    seal: Seal
+    origin: str
+    """The value of our label."""
+
+
+@attrs.frozen
+class OwnDependencies:
+    """Have what was made for the job go with the job copy as well."""
+
+    cluster: ClusterName
+    namespace: str
+    """Of the job there."""
+    dependencies: tuple[Dependency, ...]
+    seal: Seal
+    owner: Json
+    """The reference to the job copy."""
+
+
+Supply: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
+"""What is done about the dependencies of a job."""
 Effect: TypeAlias = (
     ApplyStatus
     | PatchJobStatus
@@ -137,6 +178,7 @@ Effect: TypeAlias = (
     | CreateJob
     | PatchJob
     | DeleteJob
+    | Supply
 )
 
 
@@ -157,14 +199,22 @@ def describe(effect: Effect) -> str:
             return f"count {len(reasons)} workers as not offered"
         case CreateWorkload(object=body):
             return f"create Workload {ObjectKey.of(body)} {where}"
-        case PatchWorkload(key=key):
-            return f"patch Workload {key} {where}"
-        case DeleteWorkload(key=key):
-            return f"delete Workload {key} {where}"
+        case PatchWorkload(key=key) | DeleteWorkload(key=key):
+            verb = "patch" if isinstance(effect, PatchWorkload) else "delete"
+            return f"{verb} Workload {key} {where}"
         case CreateJob(resource=resource, object=body):
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
+        case CheckDependencies() | CreateDependencies() | OwnDependencies():
+            return f"{_SUPPLYING[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
+
+
+_SUPPLYING: Final[Mapping[type, str]] = {
+    CheckDependencies: "look for",
+    CreateDependencies: "make or share",
+    OwnDependencies: "have the job own",
+}
 
 
 @attrs.frozen

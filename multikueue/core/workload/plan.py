@@ -21,6 +21,7 @@ from multikueue.core.model.workloads import (
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
+from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
 from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
@@ -52,7 +53,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         decided = row.decide(situation)
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, f"The job cannot be copied: {error}")))
-    decided = with_places_written(snapshot, decided)
+    decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     unread = _tell_unreadable(situation) if _is_ours(situation) else ()
     warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))

@@ -37,6 +37,8 @@ class PlanSettings:
     """How long the winner's copies stay after the end."""
     preemption_timeout: timedelta = timedelta(minutes=5)
     """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
+    dependencies: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    """By MultiKueueConfig: the kinds of what jobs need that are copied, or looked for (`core.model.dependencies`)."""
 
 
 @attrs.frozen
@@ -203,14 +205,13 @@ class Worker:
     refusal: Refusal | None = None  # its back-off, while it has one
     namespace: str = ""  # where its copies are looked for; empty: in that of the same name
     workload: Json | None = None
-    jobs: tuple[JobCopy, ...] = ()
-    """Its jobs there: those that name it."""
+    supplied: tuple[str, ...] = ()  # the UIDs of copies there that own what the job needs, as far as is known
+    jobs: tuple[JobCopy, ...] = ()  # those that name it
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
     unreadable: str = ""
     """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
-    removed: bool = False
-    """Whether its MultiKueueCluster is gone, or going."""
+    removed: bool = False  # whether its MultiKueueCluster is gone, or going
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     room: Room = attrs.field(default=Room())
 
@@ -264,6 +265,7 @@ class Snapshot:
     """The manager's object; None when it is gone."""
     check: str | None = None
     """Which of its admission checks is ours; None if none is."""
+    config: str = ""  # the MultiKueueConfig of that check
     check_unknown: bool = False
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
     adapter: JobAdapter | None = None
@@ -284,8 +286,7 @@ class Snapshot:
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
     placement: Placement | None = None
     """Its last placement, as far as this process has seen: with that worker, or the one that lasts."""
-    running_for: timedelta = timedelta.max
-    """How long this process has been connecting to workers."""
+    running_for: timedelta = timedelta.max  # how long this process has been connecting to workers
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker."""
     siblings: tuple[Json, ...] = ()

@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, labels_of
+from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
 from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
 from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
 from multikueue.core.workload.effects import (
@@ -77,6 +77,7 @@ class SnapshotReader:
             workload,
             check=check,
             check_unknown=check_unknown,
+            config=name_of(config) if config is not None else "",
             adapter=self.adapters.get(owned_by.gvk) if owned_by is not None else None,
             missing_setting=self.adapters.missing_setting(owned_by.gvk) if owned_by is not None else "",
             unreadable_job=unreadable,
@@ -128,6 +129,7 @@ class SnapshotReader:
                     annotations_of(source or {}),
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
+                    supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.model.dependencies import Dependency, Seal
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
     ApplyStatus,
+    CheckDependencies,
     CountAdmitted,
     CountRejections,
+    CreateDependencies,
     CreateJob,
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
     Effect,
+    OwnDependencies,
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
@@ -25,6 +29,7 @@ from multikueue.core.workload.effects import (
 
 W1, KEY = ClusterName("w1"), ObjectKey("team", "train")
 OBJECT: Json = {"metadata": {"namespace": "team", "name": "train"}}
+NEEDED, SEAL = (Dependency("ConfigMap", "a"), Dependency("Secret", "b")), Seal(b"secret")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +46,14 @@ OBJECT: Json = {"metadata": {"namespace": "team", "name": "train"}}
         (CreateJob(W1, JOB, OBJECT), "create jobs.batch team/train on w1"),
         (PatchJob(W1, JOB, KEY, {}), "patch jobs.batch team/train on w1"),
         (DeleteJob(W1, JOB, KEY, "u"), "delete jobs.batch team/train on w1"),
+        (CheckDependencies(W1, "team", NEEDED, SEAL), 'look for ConfigMap "a", Secret "b" on w1'),
+        (CreateDependencies(W1, KEY, NEEDED[:1], SEAL, "mk"), 'make or share ConfigMap "a" on w1'),
+        (OwnDependencies(W1, "team", NEEDED[:1], SEAL, {}), 'have the job own ConfigMap "a" on w1'),
     ],
 )
 def test_each_effect_names_its_object(effect: Effect, words: str) -> None:
     assert describe(effect) == words
+
+
+def test_what_marks_copies_is_not_shown() -> None:
+    assert "secret" not in repr(CheckDependencies(W1, "team", NEEDED, SEAL))

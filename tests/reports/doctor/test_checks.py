@@ -34,6 +34,7 @@ from multikueued.doctor.facts import (
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.rbac.objects import Account
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
+from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.leader import BoundTokenSettings
 from multikueued.tokens.bound import Bound
 from tests.reports.doctor.healthy import (
@@ -167,6 +168,9 @@ def placement_cases() -> Iterator[Case]:
     (filled,) = healthy().objects.configs
     filled = {**filled, "metadata": {**filled["metadata"], "labels": {"multikueue.dev/placement": CHECK}}}
     ordered = attrs.evolve(with_objects(configs=(filled,)), settings_known=True)
+    misspelt = attrs.evolve(OFF, dependencies=(DependencySettings("multikeue", ("ConfigMap",)),))
+    named = f'there is no MultiKueueConfig "multikeue" (did you mean "{CHECK}"?)'
+    yield "dependencies-unused", healthy(settings=misspelt), "dependencies", named
     yield "order-unused", ordered, f"MultiKueueConfig {CHECK}", "does not ask its first clusters first"
 
 

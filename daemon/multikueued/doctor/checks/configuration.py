@@ -173,6 +173,20 @@ def orders_without_use(facts: Facts) -> Iterator[Spot]:
             )
 
 
+@check(
+    "dependencies-unused",
+    Severity.WARNING,
+    "what its jobs need is not copied",
+    "correct dependencies in the daemon's settings: config is the name of a MultiKueueConfig",
+)
+def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
+    """The settings name a MultiKueueConfig for `dependencies` that does not exist."""
+    known = {name_of(one) for one in facts.objects.configs}
+    for entry in facts.settings.dependencies:
+        if entry.config not in known:
+            yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
+
+
 @check("worker-says", Severity.ERROR, "it is offered no jobs, or none of that kind")
 def what_workers_say(facts: Facts) -> Iterator[Spot]:
     """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as

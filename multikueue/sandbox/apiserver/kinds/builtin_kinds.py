@@ -139,6 +139,7 @@ def _policies() -> Iterator[ResourceType]:
         namespaced=False,
         short_names=("pc",),
     )
+    yield ResourceType(group="resource.k8s.io", plural="resourceclaimtemplates", kind="ResourceClaimTemplate")
     rbac = partial(ResourceType, group="rbac.authorization.k8s.io")
     yield rbac(plural="roles", kind="Role")
     yield rbac(plural="rolebindings", kind="RoleBinding")

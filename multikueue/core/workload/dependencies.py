@@ -1,0 +1,118 @@
+"""Which of a plan's steps need something done about the dependencies of the job, before or after them.
+
+A worker is asked before it is offered a job. ResourceClaimTemplates are made with the Workload copy, as its Kueue reads
+them before it gives quota; ConfigMaps before the job. Both go with the Workload copy, and with the job copy as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE, Dependency, Seal, dependencies_of, reference_to
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import is_terminating, uid
+from multikueue.core.workload.effects import (
+    CheckDependencies,
+    CreateDependencies,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    Effect,
+    OwnDependencies,
+    Plan,
+    Supply,
+)
+from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.snapshot import Worker
+
+
+def with_dependencies(situation: Situation, decided: Plan) -> Plan:
+    """The plan with what must be done so that the job finds on its worker what it needs."""
+    needed = _needed(situation)
+    if not needed:
+        return decided
+    effects = (*_beside(situation, needed, decided.effects), *_missing(situation, needed, decided.effects))
+    return attrs.evolve(decided, effects=effects)
+
+
+def _needed(situation: Situation) -> tuple[Dependency, ...]:
+    """What is copied or looked for, of what the job needs."""
+    kinds = situation.settings.dependencies.get(situation.snapshot.config)
+    if not kinds or situation.snapshot.workload is None or not situation.facts.is_live or situation.facts.is_evicted:
+        return ()
+    job, adapter = situation.job, situation.snapshot.adapter
+    named = adapter.config_maps(job) if job is not None and adapter is not None else ()
+    return tuple(one for one in dependencies_of(situation.workload, named) if one.kind in kinds)
+
+
+def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]) -> Iterator[Effect]:
+    """The effects of a plan, with what must be done before or after each."""
+    with_job: set[ClusterName] = set()
+    for effect in effects:
+        match effect:
+            case CreateWorkload(cluster, made):
+                namespace = ObjectKey.of(made).namespace
+                if not _runs_there(situation, cluster):
+                    yield CheckDependencies(cluster, namespace, needed, _seal(situation, cluster, namespace))
+                yield effect
+                yield from _create(situation, cluster, ObjectKey.of(made), _claims(needed))
+            case CreateJob(cluster, _, made) if cluster not in with_job:
+                with_job.add(cluster)  # the pods of a group need the same
+                copy = ObjectKey(ObjectKey.of(made).namespace, situation.snapshot.key.name)
+                yield from _create(situation, cluster, copy, needed)
+                yield effect
+            case _:
+                yield effect
+
+
+def _missing(situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]) -> Iterator[Supply]:
+    """What an earlier plan could not do, or this process does not know of."""
+    copied = tuple(one for one in needed if one.is_copied)
+    changed = {
+        one.cluster for one in effects if isinstance(one, CreateWorkload | CreateJob | DeleteWorkload | DeleteJob)
+    }
+    for worker in situation.workers if copied else ():
+        copy = situation.current(worker)
+        if copy is None or is_terminating(copy) or not worker.in_sight or worker.name in changed:
+            continue
+        key = ObjectKey.of(copy)
+        job = _owning_job(situation, worker)
+        if job is None and uid(copy) not in worker.supplied:
+            yield from _create(situation, worker.name, key, _claims(needed))
+        elif job is not None and uid(job) not in worker.supplied:
+            owner, seal = (
+                reference_to(job, situation.adapter.resource.gvk),
+                _seal(situation, worker.name, key.namespace),
+            )
+            yield OwnDependencies(worker.name, key.namespace, copied, seal, owner)
+
+
+def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
+    """Whether its job is there: a slice or a part of a group joins it, with what it has."""
+    worker = situation.snapshot.worker(cluster)
+    return worker is not None and bool(worker.jobs or worker.shared)
+
+
+def _owning_job(situation: Situation, worker: Worker) -> Json | None:
+    """The job copy there. What the pods of a group need goes with their Workload alone: they may be thousands."""
+    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    return job if job is not None and not situation.facts.has_members and situation.is_current(worker, job) else None
+
+
+def _create(
+    situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
+) -> Iterator[CreateDependencies]:
+    if copied := tuple(one for one in needed if one.is_copied):
+        seal = _seal(situation, cluster, copy.namespace)
+        yield CreateDependencies(cluster, copy, copied, seal, situation.settings.origin)
+
+
+def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
+    return tuple(one for one in needed if one.resource == RESOURCE_CLAIM_TEMPLATE)
+
+
+def _seal(situation: Situation, cluster: ClusterName, namespace: str) -> Seal:
+    return Seal.of(situation.settings.mark_key, cluster, namespace)

@@ -1,0 +1,196 @@
+"""Copies of what jobs need beside themselves: each is read on both sides, decided about, and written at most once."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+import anyio
+import attrs
+
+from multikueue.core.model.dependencies import (
+    MAX_COPIED,
+    Dependency,
+    Step,
+    Users,
+    content_of,
+    copy_for,
+    decide,
+    owning_patch,
+    reference_to,
+    replacing_patch,
+)
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.workloads import is_finished
+from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, OwnDependencies, Supply
+from multikueue.errors import Conflict, Forbidden, Invalid, NotFound, Unsupplied
+from multikueue.protocols import Reader
+from multikueue.runtime.origin import coming_from
+
+if TYPE_CHECKING:
+    from multikueue.runtime.effect_executor import Target
+
+MAX_CONTENT: Final = 1 << 20
+"""Bytes of one copy, as JSON: what API servers take as a ConfigMap."""
+
+
+@attrs.define(eq=False)
+class DependencyCopies:
+    """Does what effects ask for."""
+
+    _locks: WeakValueDictionary[tuple[str, Resource, ObjectKey], anyio.Lock] = attrs.field(
+        factory=WeakValueDictionary, init=False
+    )
+    """Jobs that share a copy take turns to own it: each patch replaces all owners."""
+
+    async def supply(self, here: Reader, there: Target, effect: Supply, namespace: str, said: str) -> str:
+        """Execute an effect.
+
+        Args:
+            here: the manager.
+            there: the worker.
+            effect: what to do.
+            namespace: the job's on the manager.
+            said: where copies come from; empty: they do not say it.
+
+        Returns:
+            The UID of the copy that owns what the job needs; empty if none has got to own it.
+
+        Raises:
+            Unsupplied: the job cannot run there.
+            ApiError: one of the two did not answer.
+        """
+        if sum(one.is_copied for one in effect.dependencies) > MAX_COPIED:
+            raise Unsupplied(f"it names more than {MAX_COPIED} objects that would have to be copied")
+        match effect:
+            case CheckDependencies(cluster, place):
+                owner = None
+            case OwnDependencies(cluster, place):
+                owner = effect.owner
+            case CreateDependencies(cluster, workload):
+                place, owner = workload.namespace, _reference(there, workload)
+        for one in effect.dependencies:
+            lock = self._locks.setdefault((cluster, one.resource, ObjectKey(place, one.name)), anyio.Lock())
+            try:
+                await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
+            except (Forbidden, Invalid, NotFound) as error:
+                raise Unsupplied(f"{one} cannot be had there: {error}") from error
+        return "" if owner is None else str(owner["uid"])
+
+
+@attrs.frozen
+class _Case:
+    """One dependency of one job."""
+
+    here: Reader
+    there: Target
+    effect: Supply
+    dependency: Dependency
+    namespace: str
+    place: str
+    owner: Json | None
+    said: str
+
+    @property
+    def resource(self) -> Resource:
+        return self.dependency.resource
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey(self.place, self.dependency.name)
+
+    async def settle(self, lock: anyio.Lock) -> None:
+        """Do what is to be done about it."""
+        if not self.dependency.is_copied:
+            await self._look()
+        elif isinstance(self.effect, OwnDependencies):
+            async with lock:
+                found = await _found(self.there.client, self.resource, self.key)
+                if found is not None and self.effect.seal.sealed(self.dependency, found):
+                    await self._patch(owning_patch(found, self.effect.owner))
+        else:
+            wanted = await self._wanted()
+            async with lock:
+                await self._bring(self.effect, wanted, await _found(self.there.client, self.resource, self.key))
+
+    async def _bring(
+        self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
+    ) -> None:
+        """Make it or share it, or say why that cannot be."""
+        decision = decide(self.dependency, wanted, found, effect.seal, self._users(found))
+        if decision.step is Step.REFUSE:
+            raise Unsupplied(decision.why)
+        if decision.step is Step.WAIT:
+            raise Unsupplied(decision.why, passing=True)
+        if isinstance(effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
+            return
+        assert wanted is not None, "what the manager does not have is left or refused"
+        if decision.step is Step.CREATE:
+            made = copy_for(self.dependency, wanted, self.key, effect.seal, effect.origin, [self.owner])
+            await self.there.client.create(self.resource, coming_from(made, self.said) if self.said else made)
+        elif found is not None:
+            await self._patch(
+                owning_patch(found, self.owner)
+                if decision.step is Step.SHARE
+                else replacing_patch(self.dependency, wanted, found, effect.seal, self.owner)
+            )
+
+    async def _look(self) -> None:
+        """Whether it is there, as far as that may be read."""
+        if not isinstance(self.effect, CheckDependencies) or not self.dependency.required:
+            return
+        try:
+            await self.there.client.get(self.resource, self.key)
+        except Forbidden:
+            return
+        except NotFound:
+            raise Unsupplied(f"{self.dependency} is not there, and is never copied") from None
+
+    async def _wanted(self) -> Json | None:
+        try:
+            wanted = await _found(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
+        except Forbidden as error:
+            raise Unsupplied(f"{self.dependency} cannot be read on the manager cluster: {error}") from error
+        if wanted is not None and len(json.dumps(content_of(self.dependency.kind, wanted))) > MAX_CONTENT:
+            raise Unsupplied(f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied")
+        return wanted
+
+    async def _patch(self, patch: Json | None) -> None:
+        if patch is None:
+            return
+        try:
+            await self.there.client.merge_patch(self.resource, self.key, patch)
+        except NotFound as error:  # its last owner went a moment ago: it is made anew
+            raise Conflict(str(error)) from error
+
+    def _users(self, found: Json | None) -> Users:
+        """Who uses a copy, by the caches."""
+        present, running, own = False, "", self.owner["uid"] if self.owner is not None else ""
+        for owner in dig(found, "metadata", "ownerReferences") or ():
+            gvk = GVK.of(owner.get("apiVersion") or "", owner.get("kind") or "")
+            is_workload = (gvk.group, gvk.kind) == (WORKLOAD.gvk.group, WORKLOAD.gvk.kind)
+            cache = self.there.workloads if is_workload else self.there.jobs.get(gvk)
+            seen = cache.get(ObjectKey(self.place, owner.get("name") or "")) if cache is not None else None
+            if seen is not None and uid(seen) == owner.get("uid"):
+                present = True
+                if is_workload and not is_finished(seen) and uid(seen) != own:
+                    running = running or str(owner["name"])
+        return Users(present, running)
+
+
+async def _found(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+    try:
+        return await client.get(resource, key)
+    except NotFound:
+        return None
+
+
+def _reference(there: Target, workload: ObjectKey) -> Json:
+    """The reference to the Workload copy, which has just been made, or is seen."""
+    copy = there.workloads.get(workload)
+    if copy is None:
+        raise Conflict(f"Workload {workload} is not there any more")
+    return reference_to(copy, WORKLOAD.gvk)
