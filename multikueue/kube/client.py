@@ -7,7 +7,7 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Self
 
@@ -30,7 +30,7 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.requester import Requester, open_requester
 from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
-from multikueue.kube.served_kinds import ServedKind, published_schema, served
+from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
 from multikueue.kube.truncated_json import mended_event
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
@@ -114,6 +114,12 @@ class KubeClient:
         except NotFound:
             return None
         return published_schema(self._exchange.decode(request, body), gvk)
+
+    async def served(self) -> Set[GVK] | None:
+        """See `Describer.served`. Every authenticated identity may ask."""
+        request = requests.discover_all()
+        body = await self._exchange.fetch(request, MAX_SCHEMAS)
+        return served_by(self._exchange.decode(request, body))
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader.get`."""

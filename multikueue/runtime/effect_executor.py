@@ -16,7 +16,7 @@ from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
+from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent
@@ -46,6 +46,9 @@ class Target:
     """The creations it refuses."""
     stored: Callable[[Json, Json], object] = attrs.field(default=lambda _sent, _stored: None, kw_only=True)
     """Called with a Workload as it was sent and as it was stored, perhaps without some fields."""
+
+    def want(self, gvk: GVK | None) -> None:
+        """Something of a kind is about to be sent, or may be there: it has to be watched."""
 
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
@@ -106,10 +109,12 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
+                target.want(owned_by.gvk if (owned_by := owner(workload)) is not None else None)
                 await self._create_workload(target, effect, workload)
                 if self.hook is not None:
                     self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
+                target.want(effect.resource.gvk)
                 await self._create_job(target, effect, workload)
             case effects.PatchWorkload(key=key, patch=patch):
                 target.workloads.wrote(await target.client.merge_patch(WORKLOAD, key, patch))

@@ -50,6 +50,7 @@ from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.worker_rooms import WorkerRooms, followed_rooms
+from multikueue.runtime.workload_indexes import may_have_jobs
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -192,6 +193,7 @@ class Manager:
             on_workload=handlers.workload_changed,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
+            is_used=partial(may_have_jobs, self.cluster.workloads.informer),
             fraction=self.fraction,
             limits=self.settings.worker_limits,
         )
