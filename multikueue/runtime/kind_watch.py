@@ -17,6 +17,7 @@ import attrs
 from multikueue.core.model.names import GVK
 from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
+from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 
@@ -50,7 +51,7 @@ class KindWatch:
     _watching: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.informer.subscribe_status(lambda _status: self._end_unused())
+        self.informer.subscribe_status(self._settled)
 
     async def run(self) -> None:
         """Watch while there is a need, until cancelled."""
@@ -71,14 +72,16 @@ class KindWatch:
         """Whether nothing of the kind was there when it was read last, and nothing has been sent since."""
         return self.informer.status.synced and not self.informer.current
 
+    def _settled(self, _status: InformerStatus) -> None:
+        self._end_unused()  # behind a list no watch is opened then
+
     async def _look_for_use(self) -> None:
         while True:
             left = self._end_unused()
             await anyio.sleep(left)
 
     def _end_unused(self) -> float:
-        """End the watch if it is not needed; return the seconds until that may be so. A list calls this before a watch
-        is opened."""
+        """End the watch if it is not needed; return the seconds until that may be so."""
         informer, now = self.informer, loop_time()
         if len(informer) or informer.unreadable or self.is_used(informer.resource.gvk):
             self._used_at = now

@@ -5,13 +5,13 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.testing.waiting import until
-from tests.runtime.fleet import JOB, Fleet, is_active
+from tests.runtime.fleet import Fleet, is_active
 
 pytestmark = pytest.mark.looptime
 

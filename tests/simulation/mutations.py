@@ -43,6 +43,7 @@ from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
+from tests.simulation.watch_mutations import WATCH_MUTATIONS
 
 Decide = Callable[[Situation], Plan]
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -252,6 +253,7 @@ def places_are_not_written() -> AbstractContextManager[Any]:
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
+        **WATCH_MUTATIONS,
         **PLACEMENT_MUTATIONS,
         **PLANTED,
         **GUARDS,
