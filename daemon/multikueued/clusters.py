@@ -41,6 +41,10 @@ class ClusterClient(ApiClient, Protocol):
         """See `KubeClient.request_token`."""
         ...
 
+    async def pending_workloads(self, queue: ObjectKey) -> Json:
+        """See `KubeClient.pending_workloads`."""
+        ...
+
     async def pod_log(
         self,
         key: ObjectKey,

@@ -38,7 +38,7 @@ from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.optional_controllers import InventoryOptions, inventory
+from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.part import Part, Process
 from multikueue.runtime.queue_informers import QueueInformers
@@ -49,7 +49,7 @@ from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
-from multikueue.runtime.worker_rooms import WorkerRooms, followed_rooms
+from multikueue.runtime.worker_rooms import WorkerRooms
 from multikueue.runtime.workload_indexes import may_have_jobs
 from multikueue.runtime.workload_memory import WorkloadMemory
 
@@ -162,13 +162,13 @@ class Manager:
         effects = EffectExecutor(
             partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
         )
-        self._rooms = followed_rooms(self.dispatcher, cluster, workers, work.workloads.enqueue, self.clock)
+        figures, self._rooms = scored(self.dispatcher, cluster, workers, work.workloads.enqueue, process)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         made, self.spokes = inventory(cluster, workers, self._inventory_options(), process)
         parts = [
             Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
-            Part((), (self._rooms.run,) if self._rooms is not None else ()),
+            figures,
             self._clusters(process, work, handlers),
             self._quotas(process, work, queues),
             made,

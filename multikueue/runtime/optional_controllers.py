@@ -1,20 +1,28 @@
-"""What an inventory does in a manager: it fills configs, and makes the workers that they list."""
+"""What only some managers do: an inventory fills configs, and makes the workers that they list; a dispatcher looks at
+figures of workers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import attrs
 
+from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.inventory.settings import SpokeSettings
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.protocols import ApiClient, PlacementHook
+from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.selection import PlacementSelection, PlacementSelector
 from multikueue.runtime.inventory.service import PlacementController, PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.part import Part, Process
+from multikueue.runtime.reconcilers.penalties import PenaltyReconciler
 from multikueue.runtime.worker_pool import WorkerPool, workloads_on
+from multikueue.runtime.worker_rooms import WorkerRooms
 
 
 @attrs.frozen
@@ -64,6 +72,26 @@ def inventory(
         process,
     )
     return Part((*part.controllers, spokes.controller), (*part.services, spokes.run)), spokes
+
+
+def scored(
+    dispatcher: Dispatcher,
+    cluster: ManagerCluster,
+    workers: WorkerPool,
+    enqueue: Callable[[ObjectKey], object],
+    process: Process,
+) -> tuple[Part, WorkerRooms | None]:
+    """What follows the workers' queues, and notes their failures, if the dispatcher looks at those; before anything
+    runs."""
+    if not isinstance(dispatcher, Scored):
+        return Part(), None
+    rooms = WorkerRooms(cluster, workers, enqueue, process.clock)
+    workers.follow_figures(rooms.changed)
+    cluster.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
+    penalties = PenaltyReconciler(cluster, KeyQueue(), process.clock)
+    for handler in (rooms.job_changed, penalties.changed):
+        cluster.workloads.informer.subscribe(handler)
+    return Part((process.controller("multikueue_penalty", penalties, penalties.queue),), (rooms.run,)), rooms
 
 
 def _occupied(manager: ManagerCluster, workers: WorkerPool, name: str) -> bool:

@@ -9,7 +9,7 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_queue, owner
-from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, milestones
+from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, WorkerFailed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.manager_cluster import ManagerCluster
@@ -44,6 +44,8 @@ class TransitionLog:
                     self.hook.placed(worker, seconds)
             case JobEnded(worker, seconds, reason):
                 log.info("ended", **_job(key, workload), worker=worker, **_rounded(seconds), reason=reason)
+            case WorkerFailed(worker):
+                log.info("failed by its worker", **_job(key, workload), worker=worker)
 
 
 def _job(key: ObjectKey, workload: Json) -> dict[str, str]:

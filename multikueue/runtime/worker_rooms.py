@@ -10,7 +10,6 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
@@ -26,11 +25,11 @@ from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.run_times import RunTimes, size
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
-from multikueue.core.model.workloads import cluster_name, has_quota
+from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
@@ -68,6 +67,7 @@ class WorkerRooms:
     enqueue: Callable[[ObjectKey], object]
     clock: Callable[[], datetime]
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
+    run_times: RunTimes = attrs.field(factory=RunTimes, init=False)
     _facts: dict[ClusterName, dict[str, QueueFacts]] = attrs.field(factory=dict, init=False)
     _targets: dict[ClusterName, Mapping[ObjectKey, str]] = attrs.field(factory=dict, init=False)
     """The ClusterQueue of each LocalQueue."""
@@ -84,6 +84,13 @@ class WorkerRooms:
         """A queue of a worker changed, or whether it can be read."""
         self._changed[worker] = None
         self._news.set()
+
+    def job_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
+        """A Workload of the manager changed: the first time it is seen to have ended, its run time counts."""
+        if new is not None and is_finished(new) and (old is None or not is_finished(old)):
+            found = kueue_objects.ended(new)
+            if found is not None:
+                self.run_times.add(found)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -159,12 +166,15 @@ class WorkerRooms:
             self._followers[seen.key] = company
         else:
             self._followers.pop(seen.key, None)
+        request = kueue_objects.request(workload)
+        run_time = None if request is None else self.run_times.run_time(cluster_queue(workload), size(request.total))
         return JobFacts(
-            request=kueue_objects.request(workload),
+            request=request,
             annotations=annotations,
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
             company=company.worker if company is not None else None,
+            run_time=run_time,
         )
 
     def _company(self, namespace: str, job: str) -> Company:
@@ -231,22 +241,6 @@ class WorkerRooms:
     def _penalized_until(self, worker: ClusterName) -> datetime | None:
         cluster = self.manager.clusters.get(ObjectKey("", worker))
         return Failures.parse(annotations_of(cluster or {}).get(FAILURES_ANNOTATION)).until
-
-
-def followed_rooms(
-    dispatcher: Dispatcher,
-    manager: ManagerCluster,
-    workers: WorkerPool,
-    enqueue: Callable[[ObjectKey], object],
-    clock: Callable[[], datetime],
-) -> WorkerRooms | None:
-    """Rooms that follow the workers' queues, if the dispatcher looks at them; before anything runs."""
-    if not isinstance(dispatcher, Scored):
-        return None
-    rooms = WorkerRooms(manager, workers, enqueue, clock)
-    workers.follow_figures(rooms.changed)
-    manager.clusters.subscribe(lambda key, _old, _new: rooms.changed(ClusterName(key.name)))
-    return rooms
 
 
 def _known(queues: QueueInformers) -> Known:

@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.requests import LogQuery
 from multikueue.kube.served_kinds import ServedKind
@@ -76,6 +76,10 @@ class Person(DirectClient):
         """See `KubeClient.discover`."""
         rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
         return ServedKind(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
+
+    async def pending_workloads(self, queue: ObjectKey) -> Json:
+        """The sandbox's Kueue has no visibility API."""
+        raise NotFound(f"{queue}", status=404)
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Commands that only look ask for none."""

@@ -109,6 +109,9 @@ def test_reports_as_json_and_yaml_have_the_same_fields() -> None:
         "created": "2026-01-01T12:00:00Z",
         "since": None,
         "reason": "why",
+        "place": None,
+        "startEarliest": None,
+        "startLatest": None,
     }
     assert yaml.safe_load(as_yaml(report)) == plain
     assert camel("next_attempt") == "nextAttempt"

@@ -126,6 +126,16 @@ class TestWhatIsGranted:
         scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
         assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
 
+    def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
+        for setting in (f"dispatcher: {{name: {SCORED}}}", f"dispatcherName: {SCORED}"):
+            assert granted(on_manager(parse_settings(setting)))[KUEUE, "multikueueclusters"] == {
+                "list",
+                "watch",
+                "patch",
+            }
+        assert granted(on_manager(Settings()))[KUEUE, "multikueueclusters"] == {"list", "watch"}
+        assert rules(chart_objects("rbac-scored.yaml")) == {(KUEUE, "multikueueclusters"): {"patch"}}
+
     def test_the_namespaces_of_both_sides_are_read_only_for_a_manager_with_a_name(self) -> None:
         named = parse_settings("managerName: prod-eu")
         assert granted(on_manager(named))["", "namespaces"] == {"get"}

@@ -166,9 +166,8 @@ class Manager:
         workload.writes += 1
         self.waiting.pop(workload)
         self._request(workload, site, self._start, site, copy)
-        for name in tuple(workload.copies):
-            if name != site.name:
-                self._take_back(workload, name)
+        for name in [name for name in workload.copies if name != site.name]:
+            self._take_back(workload, name)
         self._settled(workload)
 
     def _start(self, site: Site, copy: Copy) -> None:
@@ -243,7 +242,8 @@ class Manager:
     def _reset(self, workload: Workload) -> None:
         """The check says Retry, and Kueue clears what was decided."""
         workload.writes += 1
-        workload.running, workload.started, workload.reserved, workload.winner = False, None, None, None
+        workload.running = False
+        workload.started = workload.reserved = workload.winner = workload.promised = None
         workload.looks += 1
         for name in tuple(workload.copies):
             self._take_back(workload, name)

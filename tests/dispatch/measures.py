@@ -53,6 +53,16 @@ def fairness(workloads: Sequence[Workload], score: Callable[[Workload], float]) 
     return jain([fmean(scores) for scores in tenants.values() if len(scores) >= 20])
 
 
+def promises(workloads: Sequence[Workload]) -> dict[str, float]:
+    """How many intervals of the start were told, how many of them were right, and how wide they were."""
+    told = [(w.promised, w.started - w.reserved) for w in workloads if w.promised and w.started and w.reserved]
+    return {
+        "interval_told": len(told),
+        "interval_right": mean(one.earliest <= wait <= one.latest for one, wait in told),
+        "interval_width": mean(one.latest - one.earliest for one, _ in told),
+    }
+
+
 def _slowdown(workload: Workload) -> float:
     """Response over run time: 1 if it never waited. What runs for less than a minute counts as a minute."""
     if workload.ended is None or workload.started is None:
@@ -86,8 +96,7 @@ def measure(manager: Manager, load: Load) -> Measures:
         "own_p99": quantile(own_waits, 0.99),
         "makespan_h": makespan / HOUR,
         "jain": fairness(done, _slowdown),
-        "interval_right": math.nan,
-        "interval_width": math.nan,
+        **promises(done),
         "unfinished": len(load.jobs) - len(done),
         "impossible": load.impossible,
     }

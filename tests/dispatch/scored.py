@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict, deque
-from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -14,26 +11,25 @@ from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
-from multikueue.core.dispatchers.scored.penalties import FAULT, Failures
+from multikueue.core.dispatchers.scored.penalties import Failures
 from multikueue.core.dispatchers.scored.profile import Profile
-from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
+from multikueue.core.dispatchers.scored.room import Tree
+from multikueue.core.dispatchers.scored.run_times import Ended, RunTimes
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
-from tests.dispatch.kueue import ClusterQueue, Copy
+from tests.dispatch.kueue import Copy
 from tests.dispatch.manager import Manager
-from tests.dispatch.quota import QuotaNode
+from tests.dispatch.manifests import NAMESPACE, RESOURCES, conditions, kind, manifest, node
 from tests.dispatch.sites import ONE_WAY, Site
 from tests.dispatch.workloads import Workload
 
-RESOURCES: Final = ("nvidia.com/gpu", "cpu")
-NAMESPACE: Final = "team"
 JUST_WON: Final = 3.0
 """Seconds for which a copy with quota may be missing in the status."""
 TICK: Final = 5.0
 """Seconds after which the ledger is asked at the latest."""
-SAMPLES: Final = 50
+ASKED_AFTER: Final = 60.0
+"""Seconds from the quota until a user asks when a job starts that waits."""
 
 
 @attrs.define
@@ -65,8 +61,7 @@ class ScoredPolicy:
         self._objects: dict[ObjectKey, tuple[Workload, Json]] = {}
         self._entries: dict[ObjectKey, Entry] = {}
         self._jobs: dict[str, JobFacts] = {}
-        self._ended: dict[tuple[int, int], deque[float]] = defaultdict(lambda: deque(maxlen=SAMPLES))
-        self._run_times: dict[tuple[int, int], float] = {}
+        self._run_times = RunTimes()
         self._ticking = False
         for known in self._known.values():
             self._status(known, *self._snapshot(known))
@@ -76,6 +71,8 @@ class ScoredPolicy:
         key = ObjectKey(NAMESPACE, workload.job.name)
         known = self._objects.get(key)
         obj = known[1] if known else self._arrive(key, workload)
+        if not known:
+            self._clock.after(ASKED_AFTER, self._ask, workload, workload.reserved)
         now = moment(self._clock.now)
         places = self._by_queue[workload.job.queue]
         candidates = Candidates(
@@ -109,9 +106,9 @@ class ScoredPolicy:
 
     def ended(self, workload: Workload, site: Site, copy: Copy) -> None:
         """See `manager.Policy`: its run time is a sample, and its worker is well."""
-        kind = workload.job.queue, workload.job.size
-        self._ended[kind].append(self._clock.now - (workload.started or 0.0))
-        self._run_times[kind] = median(self._ended[kind])
+        started = workload.started or 0.0
+        wait = started - (workload.reserved or 0.0)
+        self._run_times.add(Ended(*kind(workload), self._clock.now - started, wait))
         self._known[site.name].failures = Failures()
 
     def touched(self, site: Site) -> None:
@@ -138,7 +135,7 @@ class ScoredPolicy:
             known.base.annotations,
             available=known.site.reachable,
             nominated=name in workload.nominated,
-            conditions=_conditions(said),
+            conditions=conditions(said),
             gate_open=said is not None and copy is not None and bool(workload.job.priority) and not copy.gated,
             queue=known.facts,
             net=self._ledger.net(key, known.place, now),
@@ -147,14 +144,14 @@ class ScoredPolicy:
 
     def _facts(self, workload: Workload) -> JobFacts:
         known = self._jobs.get(workload.job.name)
-        run_time = self._run_times.get((workload.job.queue, workload.job.size))
+        run_time = self._run_times.run_time(*kind(workload))
         if known is None or known.run_time != run_time:
-            known = JobFacts(request(_manifest(workload)), run_time=run_time)
+            known = JobFacts(request(manifest(workload)), run_time=run_time)
             self._jobs[workload.job.name] = known
         return known
 
     def _arrive(self, key: ObjectKey, workload: Workload) -> Json:
-        obj = _manifest(workload)
+        obj = manifest(workload)
         self._objects[key] = workload, obj
         bare = tuple(
             attrs.evolve(one.base, queue=one.facts, available=one.site.reachable)
@@ -178,6 +175,11 @@ class ScoredPolicy:
             self._entries[key] = entry
             self._ledger.put(entry)
 
+    def _ask(self, workload: Workload, reserved: float) -> None:
+        """When will it start?"""
+        if workload.waits and workload.reserved == reserved:
+            workload.promised = self._run_times.start(*kind(workload), ASKED_AFTER)
+
     def _forget(self, key: ObjectKey) -> None:
         if key not in self._objects:
             self._ledger.drop(key)
@@ -196,9 +198,9 @@ class ScoredPolicy:
     def _snapshot(self, known: _Known) -> tuple[Tree, int]:
         """What the statuses of a worker say."""
         site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
-        queues = {"pool": _node(site.ours, flavors)}
+        queues = {"pool": node(site.ours, flavors)}
         if site.theirs is not site.ours:
-            queues["own"] = _node(site.theirs, flavors)
+            queues["own"] = node(site.theirs, flavors)
         return Tree(queues), site.ours.pending
 
     def _status(self, known: _Known, tree: Tree, pending: int) -> None:
@@ -236,56 +238,3 @@ class ScoredPolicy:
         if self._objects:
             self._wake()
             self._tick_later()
-
-
-def _conditions(said: str | None) -> tuple[Json, ...]:
-    if said is None:
-        return ()
-    if said == "BlockedOnPreemptionGates":
-        return ({"type": said, "status": "True"},)
-    return ({"type": "QuotaReserved", "status": "False", "reason": said},)
-
-
-def _node(queue: ClusterQueue, flavors: list[str]) -> Node:
-    """In thousandths."""
-    node: QuotaNode = queue.node
-    keys = [(flavor, resource) for flavor in flavors for resource in RESOURCES]
-    quotas = {key: Quota(amount * 1000) for key, amount in zip(keys, node.nominal, strict=True)}
-    usage = {key: amount * 1000 for key, amount in zip(keys, node.usage, strict=True)}
-    return Node("fleet" if node.parent else None, quotas, usage)
-
-
-def _manifest(workload: Workload) -> Json:
-    """Its Workload on the manager, as Kueue and we write it."""
-    job = workload.job
-    annotations: dict[str, Any] = {}
-    if job.model:
-        annotations["multikueue.dev/cluster-selector"] = f"gpu/{job.model}"
-    if job.region:
-        annotations["multikueue.dev/cluster-preference"] = f"region={job.region}:100"
-    if workload.placements:
-        annotations["multikueue.dev/placements"] = json.dumps(
-            [
-                {"worker": one.worker, "why": one.reason} | ({"fault": FAULT} if one.reason != "Preempted" else {})
-                for one in workload.placements
-            ]
-        )
-    usage = {name: str(amount) for name, amount in zip(RESOURCES, job.request, strict=True) if amount}
-    reserved = timestamp(moment(workload.reserved or 0.0))
-    return {
-        "metadata": {
-            "name": job.name,
-            "namespace": NAMESPACE,
-            "uid": f"uid-{job.name}",
-            "creationTimestamp": timestamp(moment(workload.queued)),
-            "annotations": annotations,
-        },
-        "spec": {"priority": job.priority, "podSets": [{"name": "main", "count": 1}]},
-        "status": {
-            "admission": {
-                "clusterQueue": f"queue-{job.queue}",
-                "podSetAssignments": [{"name": "main", "count": 1, "resourceUsage": usage}],
-            },
-            "conditions": [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": reserved}],
-        },
-    }

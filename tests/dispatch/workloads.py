@@ -5,6 +5,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Nomination
+from multikueue.core.dispatchers.scored.run_times import Interval
 from tests.dispatch.kueue import Copy
 from tests.dispatch.load import Job
 
@@ -52,6 +53,8 @@ class Workload:
     ended: float | None = None
     given_up: bool = False
     placements: list[Placement] = attrs.field(factory=list)
+    promised: Interval | None = None
+    """When it would start, as was said while it waited; None: nobody asked, or too little was known."""
     latest: Nomination | None = None
     """What its dispatcher answered last."""
 

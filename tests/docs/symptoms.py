@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.job_annotations import NAMES
+from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
@@ -90,6 +92,12 @@ def inactive() -> ManagerObjects:
     """The queue does not admit anything."""
     told = new_condition("Active", False, "Stopped", "Can't admit new workloads: is stopped", now=NOW)
     return changed("cluster_queues", status={"conditions": [told]})
+
+
+def narrowed() -> Json:
+    """A Workload that names a worker that the config does not list."""
+    made = saying(MADE, State(NOW).describe("worker1 worker2: the job does not name it"))
+    return {**made, "metadata": {**made["metadata"], "annotations": {NAMES: "wroker1"}}}
 
 
 def deactivated() -> Json:
@@ -180,6 +188,7 @@ def _of_workloads() -> tuple[Case, ...]:
             "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
             lambda: next(queue_findings(MADE, inactive())),
         ),
+        ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
         ("the check is Rejected, and says nothing of the list below", lambda: explained(rejected())),
         ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),

@@ -19,7 +19,7 @@ from tests.docs.marked import replaced
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
-FINDERS: Final = ("chain", "clocks", "explanation", "rejections", "remedy_table", "status")
+FINDERS: Final = ("chain", "clocks", "explanation", "rejections", "remedy_table", "status", "worker_reasons")
 
 
 def test_the_settings_are_up_to_date() -> None:

@@ -11,21 +11,29 @@ import attrs
 import pytest
 import pytest_asyncio
 
+from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION
 from multikueue.core.dispatchers.scored.profile import SCORED, Profile
-from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, WORKLOAD, WORKLOAD_PRIORITY_CLASS
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    JOB,
+    MULTIKUEUE_CLUSTER,
+    WORKLOAD,
+    WORKLOAD_PRIORITY_CLASS,
+)
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import checks, cluster_name, has_quota
 from multikueue.core.workload.history import placements
 from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, admission_check, cluster_queue
-from multikueued.rbac.rules import on_worker
+from multikueued.rbac.rules import on_worker, penalty_rules
 from multikueued.settings.config import DispatcherSettings
 from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet, job
-from tests.integration.permissions import WORKER_RULES
+from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, kueue_crds
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
@@ -124,6 +132,12 @@ async def it_runs_elsewhere(real: Fleet) -> None:
     assert first["fault"] == "worker"
     assert cluster_name(real.manager.workload_of(SAMPLE) or {}) not in (None, first["worker"])
 
+    def noted() -> bool:
+        worker = real.manager.get(MULTIKUEUE_CLUSTER, first["worker"])
+        return FAILURES_ANNOTATION in annotations_of(worker or {})
+
+    await real.changes.until(noted, otherwise=f"the failure is not noted on {first['worker']}")
+
 
 async def own_check(real: Fleet) -> None:
     """A check of the worker's own, with somebody who answers it."""
@@ -216,6 +230,7 @@ async def arranged(three: Planes, scenario: Scenario) -> AsyncIterator[Fleet]:
     """A fleet whose daemon works, on workers that allow it what `multikueue rbac worker` prints."""
     for worker in three.workers.values():
         await worker.grant(WORKER_USER, on_worker(SCORED_SETTINGS if scenario.figures else SETTINGS))
+    await grant_daemon(three.manager, penalty_rules())
     async with fleet(three, daemon=False, settings=SCORED_SETTINGS, pods_ready_timeout=timedelta(seconds=2)) as real:
         for (name, view), cpu in zip(real.workers.items(), scenario.cpu, strict=True):
             spec = cluster_queue({"cpu": cpu, "memory": "16Gi"})["spec"]

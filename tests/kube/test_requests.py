@@ -25,6 +25,11 @@ OBJ = {"metadata": {"namespace": "n", "name": "a"}}
             "GET",
             "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters/w",
         ),
+        (
+            requests.pending_workloads(ObjectKey("n", "q")),
+            "GET",
+            "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/n/localqueues/q/pendingworkloads",
+        ),
         (requests.create(JOB, OBJ), "POST", "/apis/batch/v1/namespaces/n/jobs"),
         (requests.replace(JOB, OBJ, "status"), "PUT", "/apis/batch/v1/namespaces/n/jobs/a/status"),
         (requests.merge_patch(JOB, ObjectKey("n", "a"), {}, ""), "PATCH", "/apis/batch/v1/namespaces/n/jobs/a"),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 
 import anyio
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
+from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
@@ -18,16 +21,20 @@ from multikueue.core.model.kinds import (
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
+    NAMESPACE,
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
+from multikueue.runtime.reconcilers.penalties import PACE
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
-from tests.runtime.fleet import LONG, Fleet, until
+from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, namespace
+from tests.runtime.fleet import LONG, Fleet, now, until
 from tests.runtime.test_telling import Counts
 
 pytestmark = pytest.mark.looptime
@@ -224,7 +231,8 @@ async def test_what_is_told_of_a_hold_is_what_the_figures_say() -> None:
     async with scored(fleet, start_with=("a", "b", "c")):
         await anyio.sleep(30)
         (held,) = (one for one in (await fleet.admin.list(WORKLOAD)).items if cluster_name(one) is None)
-        assert "w1: its room goes to jobs that are ahead" in held["status"]["admissionChecks"][0]["message"]
+        message = held["status"]["admissionChecks"][0]["message"]
+        assert message.endswith(": w1: its room goes to jobs that are ahead")
 
 
 async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:
@@ -301,3 +309,111 @@ async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() ->
 
     assert set(told) == {("rejected: Claimed", "worker1"), ("rejected: Claimed", "worker2")}
     assert len(told) <= 4
+
+
+async def failures(fleet: Fleet) -> str | None:
+    """What the first worker carries."""
+    return annotations_of(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "w1"))).get(FAILURES_ANNOTATION)
+
+
+def writes(fleet: Fleet) -> int:
+    """How often MultiKueueClusters were written."""
+    return fleet.manager.access.requests["multikueue", "patch", str(MULTIKUEUE_CLUSTER)]
+
+
+async def fail(fleet: Fleet, *jobs: str, of: str = "default") -> None:
+    """Jobs run on the first worker, and their pods do not get ready."""
+    for name in jobs:
+        await fleet.submit(name, namespace=of)
+        await annotate(fleet, JOB, ObjectKey(of, name), NAMES, "w1")
+    await until(lambda: _all_placed(fleet, jobs, "w1"))
+    await anyio.sleep(2)
+    theirs = DirectClient(fleet.workers["w1"], user="kueue")
+    for copy in (await theirs.list(WORKLOAD)).items:
+        if copy["metadata"]["ownerReferences"][0]["name"] in jobs:
+            await evict(theirs, ObjectKey.of(copy), reason="PodsReadyTimeout", message="too slow", clock=now)
+
+
+async def another_tenant(fleet: Fleet, name: str) -> None:
+    """One with a namespace and a LocalQueue on all clusters."""
+    for server in (fleet.manager, *fleet.workers.values()):
+        await DirectClient(server).create(NAMESPACE, namespace(name))
+        await DirectClient(server).create(LOCAL_QUEUE, local_queue(name))
+
+
+def _all_placed(fleet: Fleet, jobs: Sequence[str], worker: str) -> object:
+    async def holds() -> bool:
+        where = await placed(fleet)
+        return all(where.get(job) == worker for job in jobs)
+
+    return holds()
+
+
+async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_there() -> None:
+    """It lies on the MultiKueueCluster: the next daemon knows it, too."""
+    fleet = Fleet.of("w1", "w2")
+    async with fleet.kueues(SHORT):
+        await fleet.connect(cpu=4, on_manager=100)
+        await another_tenant(fleet, "other")
+        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=Scored())):
+            await anyio.sleep(5)
+            before = writes(fleet)
+            await fail(fleet, "a", "b")
+            await anyio.sleep(2 * PACE)
+            noted = Failures.parse(await failures(fleet))
+            assert [owner for owner, _ in noted.owners] == ["default"]
+            assert noted.until is None
+            await fail(fleet, "c", of="other")
+            await anyio.sleep(2 * PACE)
+            noted = Failures.parse(await failures(fleet))
+            assert noted.until is not None
+            assert noted.hours == 1
+            assert writes(fleet) - before == 2
+        async with fleet.running(attrs.evolve(fleet.build(), dispatcher=Scored())):
+            await anyio.sleep(5)
+            new = ("d", "e", "f", "g")
+            for name in new:
+                await fleet.submit(name)
+            await until(lambda: _all_placed(fleet, new, "w2"))
+            await anyio.sleep(90)  # those that failed ran again, and have finished
+            assert await failures(fleet) is None
+
+
+async def test_a_failure_that_could_not_be_written_is_written_later_and_asked_for_seldom() -> None:
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet, SHORT):
+        match = Match(verbs=("patch",), resource="multikueueclusters", user="multikueue")
+        refused = fleet.manager.faults.add(Refuse(403), on=match)
+        before = writes(fleet)
+        await fail(fleet, "a")
+        await anyio.sleep(45)
+        assert await failures(fleet) is None
+        assert writes(fleet) - before <= 15
+        fleet.manager.faults.remove(refused)
+        await anyio.sleep(10)
+        assert await failures(fleet) is not None
+
+
+@attrs.frozen
+class Watched(Scored):
+    """One whose questions are looked at."""
+
+    run_times: list[float | None] = attrs.field(factory=list)
+
+    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
+        """See `Dispatcher.nominate`."""
+        self.run_times.append(candidates.job.run_time)
+        return super().nominate(workload, candidates, now)
+
+
+async def test_how_long_such_jobs_run_is_known_once_one_has_ended_and_after_a_restart() -> None:
+    fleet, dispatcher = Fleet.of("w1"), Watched()
+    await fleet.connect(cpu=1, on_manager=100)
+    async with fleet.kueues(SHORT):
+        for name in ("first", "second", "third"):
+            async with fleet.running(attrs.evolve(fleet.build(), dispatcher=dispatcher)):
+                dispatcher.run_times.clear()
+                await fleet.submit(name)
+                await anyio.sleep(90)
+            known = dispatcher.run_times[-1]
+            assert (known is None) if name == "first" else (known is not None and 60 <= known <= 65), name

@@ -20,6 +20,7 @@ from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.queue_places import read_waiting
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines
 from multikueued.reports.events import EventReport
@@ -73,8 +74,9 @@ async def gather_explanation(
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
     unread = (*found.not_checked, *not_checked)
-    seen = Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
-    return explain(seen)
+    waits = await read_waiting(client, (found.workload,), found.objects, namespace, now)
+    about = (found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
+    return explain(Seen(*about, waits[ObjectKey.of(found.workload)]))
 
 
 async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tuple[EventReport, ...], tuple[str, ...]]:

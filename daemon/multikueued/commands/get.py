@@ -8,11 +8,14 @@ from typing import Any
 import attrs
 import click
 
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import reserved_at
 from multikueue.errors import Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import USAGE, CommandError
 from multikueued.commands.manager_lists import read_objects, workloads_of_labelled_jobs
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.queue_places import read_waiting
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, workers_table
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_reports
@@ -54,8 +57,8 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
     chosen = JobFilter("" if everywhere else target.namespace, states=states, **filters)
 
     async def make(client: ClusterClient, now: datetime) -> tuple[JobReport, ...]:
-        del now
-        return await gather_jobs(client, chosen, selector=selector, user_label=user_label)
+        asked = now if output != "table" else None
+        return await gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
 
     def lines(jobs: tuple[JobReport, ...], now: datetime, width: int | None) -> list[str]:
         if not jobs:
@@ -66,9 +69,21 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
 
 
 async def gather_jobs(
-    client: ClusterClient, chosen: JobFilter, *, selector: str = "", user_label: str = ""
+    client: ClusterClient,
+    chosen: JobFilter,
+    *,
+    selector: str = "",
+    user_label: str = "",
+    waiting_at: datetime | None = None,
 ) -> tuple[JobReport, ...]:
     """Read the manager and list jobs.
+
+    Args:
+        client: of the manager.
+        chosen: which jobs.
+        selector: of their labels.
+        user_label: the label that names a job's user.
+        waiting_at: the wall clock, to tell places in queues and starts, too; None: they are not.
 
     Raises:
         CommandError: the selector is none.
@@ -80,7 +95,14 @@ async def gather_jobs(
             of = tuple(await workloads_of_labelled_jobs(client, of, selector, chosen.namespace))
         except Invalid as error:
             raise CommandError(f"-l {selector}: {error}", USAGE) from error
-    return job_reports(objects, chosen, user_label=user_label, of=of)
+    jobs = job_reports(objects, chosen, user_label=user_label, of=of)
+    if waiting_at is None:
+        return jobs
+    listed = {ObjectKey(job.namespace, job.workload) for job in jobs}
+    shown = {key: one for one in of if (key := ObjectKey.of(one)) in listed}
+    waits = await read_waiting(client, tuple(shown.values()), objects, chosen.namespace, waiting_at)
+    keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
+    return tuple(waits[key].on(job, reserved_at(shown[key])) for key, job in keyed)
 
 
 @click.command("workers")

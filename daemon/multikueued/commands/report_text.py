@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from multikueued.commands.tables import age, listed, paint, paragraph, table, until
+from multikueued.commands.tables import age, listed, paint, paragraph, span, table, until
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
-from multikueued.reports.jobs import JobReport
+from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.workers import WorkerReport
@@ -28,16 +28,24 @@ def jobs_table(
         users: with the user.
     """
     columns = [*(["NAMESPACE"] if everywhere else []), "JOB", "CLUSTER", "STATE", "AGE", *(["USER"] if users else [])]
-    columns += ["QUEUE", "CLUSTERQUEUE", "OFFERED", "SINCE", "WORKLOAD"] if wide else []
+    columns += ["QUEUE", "CLUSTERQUEUE", "PLACE", "START", "OFFERED", "SINCE", "WORKLOAD"] if wide else []
     rows = []
     for job in jobs:
         row = [*([job.namespace] if everywhere else []), job.job, job.worker or "-", str(job.state)]
         row += [age(job.created, now), *([job.user or "-"] if users else [])]
         if wide:
             offered = ",".join(job.offered_to) or "-"
-            row += [job.queue or "-", job.cluster_queue or "-", offered, age(job.since, now), job.workload]
+            row += [job.queue or "-", job.cluster_queue or "-", str(job.place or "-"), start(job, now)]
+            row += [offered, age(job.since, now), job.workload]
         rows.append([*row, job.reason])
     return table([*columns, "REASON"], rows, width)
+
+
+def start(job: JobReport, now: datetime) -> str:
+    """From now until when it starts, if that is known: `4m-20m`."""
+    if job.start_earliest is None or job.start_latest is None:
+        return "-"
+    return f"{span(job.start_earliest - now)}-{span(job.start_latest - now)}"
 
 
 def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | None, *, wide: bool) -> list[str]:
@@ -109,6 +117,11 @@ def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str
     job = found.job
     *first, last = paragraph(f"{job.job} in namespace {job.namespace}: {job.state}", width)
     lines = [*first, last.removesuffix(job.state) + paint(str(job.state)), *paragraph(found.summary, width), ""]
+    if job.place is not None:
+        among = "in its ClusterQueue" if job.state is JobState.QUEUED else "of those held that share a worker with it"
+        lines[-1:-1] = paragraph(f"Place {job.place} {among}.", width)
+    if (within := start(job, now)) != "-":
+        lines[-1:-1] = paragraph(f"Four of five such jobs that had waited so long started {within} from now.", width)
     chain = [[link.kind, link.name or "-", link.state, link.told] for link in found.chain]
     lines += table(["CHAIN", "NAME", "STATE", "SAYS"], chain, width, wrapped=True)
     if found.workers:

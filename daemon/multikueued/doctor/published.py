@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.model.conditions import parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
@@ -210,6 +210,10 @@ def _queue(name: str, told: Json) -> Json:
     return {"metadata": {"name": name}, "spec": dict(told["spec"]), "status": dict(told.get("status") or {})}
 
 
+_SPEC: Final = ("cohortName", "cohort", "stopPolicy", "admissionChecks", "admissionChecksStrategy")
+"""What is kept of a ClusterQueue's spec beside its quotas."""
+
+
 def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
     """The ClusterQueues that LocalQueues lead to, with no more than what is looked at: quota and what is used of it."""
     reached = set(queues.local.values())
@@ -217,17 +221,22 @@ def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
 
 
 def _slim(queue: Json) -> Json:
-    spec: Json = {
-        field: dig(queue, "spec", field)
-        for field in ("cohortName", "cohort", "stopPolicy")
-        if dig(queue, "spec", field) is not None
-    }
-    groups = dig(queue, "spec", "resourceGroups") or []
+    spec: Json = {field: found for field in _SPEC if (found := dig(queue, "spec", field)) is not None}
     spec["resourceGroups"] = [
-        {"flavors": _amounts(group.get("flavors"), ("nominalQuota", "borrowingLimit"))} for group in groups
+        {
+            "coveredResources": group.get("coveredResources") or [],
+            "flavors": _amounts(group.get("flavors"), ("nominalQuota", "borrowingLimit")),
+        }
+        for group in dig(queue, "spec", "resourceGroups") or []
     ]
-    used = _amounts(dig(queue, "status", "flavorsUsage"), ("total", "borrowed"))
-    return {"spec": spec, "status": {"flavorsUsage": used}}
+    status: Json = {
+        "flavorsUsage": _amounts(dig(queue, "status", "flavorsUsage"), ("total", "borrowed")),
+        "flavorsReservation": _amounts(dig(queue, "status", "flavorsReservation"), ("total",)),
+    }
+    active = condition(queue, "Active")
+    if active is not None:
+        status["conditions"] = [{"type": "Active", "status": active.get("status")}]
+    return {"spec": spec, "status": status}
 
 
 def _amounts(flavors: Iterable[Json] | None, fields: tuple[str, ...]) -> list[Json]:

@@ -73,6 +73,11 @@ def quota_rules() -> list[Json]:
     ]
 
 
+def penalty_rules() -> list[Json]:
+    """In the whole manager cluster, for the scored dispatcher: it notes on a worker whose jobs failed there."""
+    return [rule(KUEUE_GROUP, ["multikueueclusters"], ["patch"])]
+
+
 def ocm_rules() -> list[Json]:
     """In the whole manager cluster, for the placement check."""
     return [
@@ -203,6 +208,8 @@ def on_manager(settings: Settings) -> list[Json]:
     rules = manager_rules()
     if settings.quota_automation:
         rules += quota_rules()
+    if dispatcher_name(settings) == SCORED:
+        rules += penalty_rules()
     if settings.manager_name:
         rules += origin_rules()
     if settings.ocm.enabled:

@@ -11,6 +11,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import reserved_at
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
@@ -21,11 +22,13 @@ from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.next_steps import Step, next_steps
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.places import Waiting
 from multikueued.reports.rejections import why_rejected
 from multikueued.reports.remedies import Finding, filled, found_by
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
+from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _WITHOUT_TROUBLE = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
 
@@ -46,6 +49,7 @@ class Seen:
     """What could not be read."""
     others: tuple[str, ...] = ()
     """The other Workloads of the job that have not ended, as `workload/NAME`."""
+    waiting: Waiting = attrs.field(factory=Waiting)
 
 
 @attrs.frozen
@@ -78,8 +82,9 @@ class Explanation:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    job = job_report(seen.workload, seen.objects)
-    answers = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    job = seen.waiting.on(job_report(seen.workload, seen.objects), reserved_at(seen.workload))
+    asked = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    answers = with_reasons(asked, seen.workload, seen.job, seen.objects, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda one: not one.blocking)
     return Explanation(
         job=job,
@@ -109,6 +114,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     check = seen.objects.check_of(seen.workload) or seen.objects.queue_check(seen.workload) or ""
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
+    yield from narrowed_out(job, answers)
     yield from _about_workers(job, answers, context)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 

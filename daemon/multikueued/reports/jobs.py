@@ -89,6 +89,11 @@ class JobReport:
     """Since when it is in this state, as far as that is known."""
     reason: str
     """Why it is in this state: the words of Kueue, the check, or the worker."""
+    place: int | None = None
+    """Its place, 1 is next: without quota in its ClusterQueue, held among those that share a worker with it."""
+    start_earliest: datetime | None = None
+    """Four of five such jobs that had waited so long started between this and `start_latest`."""
+    start_latest: datetime | None = None
 
 
 def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") -> JobReport:

@@ -41,6 +41,8 @@ class WorkerAnswer:
     """When a worker that is not connected, or refuses the job, is asked again; None: that is not known."""
     is_ours: bool = False
     """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
+    reason: str = ""
+    """Why the scored dispatcher does not offer the job there, as `NoRoom`; empty: it does, or that is not known."""
 
     @property
     def is_connected(self) -> bool:
@@ -108,7 +110,8 @@ def _answer(
         return WorkerAnswer(name, "Refused", refused[name], "event")
     if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
         return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
-    if job.state in WAITING_STATES and name in job.offered_to and (told := _seen_there(name, workload, objects)):
+    asked = name in job.offered_to or job.state is JobState.WAITING
+    if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
     return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
 

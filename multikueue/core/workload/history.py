@@ -164,7 +164,14 @@ class JobEnded:
     reason: str
 
 
-Milestone: TypeAlias = Offered | Placed | JobEnded
+@attrs.frozen
+class WorkerFailed:
+    """A placement has ended by the worker's fault."""
+
+    worker: ClusterName
+
+
+Milestone: TypeAlias = Offered | Placed | JobEnded | WorkerFailed
 
 
 def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Milestone]:
@@ -188,6 +195,10 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
         placed = placement_of(new)
         since = parse_timestamp(placed.since) if placed is not None else None
         yield JobEnded(worker, _seconds(since, now), finish_reason(new))
+    if annotations_of(old).get(PLACEMENTS_ANNOTATION) != annotations_of(new).get(PLACEMENTS_ANNOTATION):
+        latest, failed = placements(new)[-1:], last_place(new)
+        if failed is not None and latest != placements(old)[-1:] and latest[0].get("fault") == FAULT:
+            yield WorkerFailed(failed)
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -140,7 +140,7 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         again = timestamp(situation.now + worker.refusal.left)
         return f"refuses it, is asked again at {again}: {worker.refusal.why}"
     if worker.name not in names:
-        return "not nominated yet"
+        return "" if worker.room.is_known else "not nominated yet"
     copy = situation.current(worker)
     if copy is None:
         if awaits_turn(situation, worker):

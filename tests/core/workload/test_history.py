@@ -22,6 +22,7 @@ from multikueue.core.workload.history import (
     JobEnded,
     Offered,
     Placed,
+    WorkerFailed,
     last_place,
     milestones,
     placement_of,
@@ -174,6 +175,13 @@ class TestMilestones:
         ended = {**ran, "status": {**ran["status"], "conditions": [*ran["status"]["conditions"]]}}
         ended["status"]["conditions"].append(condition("Finished", "Succeeded"))
         assert list(milestones(ran, ended, NOW)) == [JobEnded(ClusterName("w1"), 180.0, "Succeeded")]
+
+    def test_a_placement_that_failed_is_told_when_it_is_noted_and_only_then(self) -> None:
+        at_fault, not_at_fault = {"worker": "w1", "fault": FAULT, "since": SINCE}, {"worker": "w1", "since": UNTIL}
+        (found,) = milestones(evicted(), evicted(at_fault), NOW)
+        assert found == WorkerFailed(ClusterName("w1"))
+        assert list(milestones(evicted(at_fault), evicted(at_fault, over=True), NOW)) == []
+        assert list(milestones(evicted(at_fault), evicted(at_fault, not_at_fault), NOW)) == []
 
     def test_each_round_is_one(self) -> None:
         (found,) = milestones(workload(nominated=("w1",)), workload(nominated=("w1", "w2")), NOW)

@@ -10,6 +10,8 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.dispatchers.incremental import Incremental
+from multikueue.core.dispatchers.scored.facts import Room
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.reasons import reasons
@@ -183,6 +185,10 @@ class TestRounds:
         seen = offered(worker("w1", waiting("no room")), worker("w2"), head=self.ROUND)
         said = told(seen, Incremental(step=1))
         assert said == f"{self.ROUND} — w1: no room · w2: not nominated yet"
+
+    def test_a_dispatcher_that_says_itself_why_is_not_contradicted(self) -> None:
+        inactive = worker("w2", room=Room(obstacle=Reason(Why.QUEUE_INACTIVE)))
+        assert reasons_of(worker("w1"), inactive, worker("w3")) == ["w3: not nominated yet"]
 
     @pytest.mark.parametrize("tail", ["", " — w1: no room", " — w1: unreachable since 2026-11-21T11:55:00Z"])
     def test_what_stands_behind_it_never_restarts_it(self, tail: str) -> None:

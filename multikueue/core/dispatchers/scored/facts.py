@@ -161,6 +161,11 @@ class Room:
     obstacle: Reason | None = None
     """What is in the way, as far as the queues tell."""
 
+    @property
+    def is_known(self) -> bool:
+        """Whether the dispatcher looks at figures: it says itself why it does not offer the Workload there."""
+        return self.queue is not None or self.obstacle is not None
+
 
 @attrs.frozen
 class JobFacts:

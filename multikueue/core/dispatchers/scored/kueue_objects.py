@@ -17,11 +17,19 @@ from multikueue.core.dispatchers.scored.facts import (
     Running,
 )
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
+from multikueue.core.dispatchers.scored.run_times import Ended, size
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.quantities import MILLI, thousandths
-from multikueue.core.model.workloads import pod_counts
+from multikueue.core.model.workloads import (
+    cluster_name,
+    cluster_queue,
+    is_finished,
+    is_replaced,
+    pod_counts,
+    reserved_at,
+)
 
 MAX_FLAVORS: Final = 64
 """A ClusterQueue's status lists no more."""
@@ -135,6 +143,25 @@ def queued_at(workload: Json) -> datetime | None:
     return parse_timestamp(
         evicted.get("lastTransitionTime") if by_check else dig(workload, "metadata", "creationTimestamp")
     )
+
+
+def ended(workload: Json) -> Ended | None:
+    """How long a job waited, and ran on the worker that is recorded; None: it has not ended on one, or that cannot be
+    read."""
+    needs, reserved = request(workload), reserved_at(workload)
+    if not is_finished(workload) or is_replaced(workload) or cluster_name(workload) is None or needs is None:
+        return None
+    if not is_true(workload, "Admitted") or reserved is None:
+        return None
+    start, end = (_since(workload, kind) for kind in ("Admitted", "Finished"))
+    if start is None or end is None:
+        return None
+    run_time, wait = (end - start).total_seconds(), (start - reserved).total_seconds()
+    return Ended(cluster_queue(workload), size(needs.total), max(0.0, run_time), max(0.0, wait))
+
+
+def _since(workload: Json, kind: str) -> datetime | None:
+    return parse_timestamp((condition(workload, kind) or {}).get("lastTransitionTime"))
 
 
 def _pod_set(usage: Mapping[str, Any], count: int, least: int | None) -> PodSet:

@@ -1,8 +1,8 @@
 """Workers at fault: what a job remembers of one, and what a worker itself carries.
 
 A job's placements (`multikueue.dev/placements` on its Workload) say which ended by the worker's fault. Failures of
-different jobs are read from the annotation `multikueue.dev/failures` of the MultiKueueCluster, which outlives the
-Workloads, and a restart. We do not write it yet: that needs a right to patch MultiKueueClusters.
+different jobs lie in the annotation `multikueue.dev/failures` of the MultiKueueCluster, which outlives the Workloads,
+and a restart.
 """
 
 from __future__ import annotations
@@ -73,18 +73,23 @@ class Failures:
         owners = tuple((owner, at) for owner, at in listed if at is not None)
         return cls(owners, parse_timestamp(str(noted.get("until") or "")), hours)
 
-    def failed(self, owner: str, now: datetime) -> Failures:
+    def failed(self, owner: str, at: datetime) -> Failures:
         """After a job of this owner has failed there by the worker's fault.
 
-        Two of different owners within `LONGEST` make a penalty of an hour; each failure after it doubles it. One that
-        ends while the penalty lasts began before, and changes nothing.
+        Two of different owners within `LONGEST` make a penalty of an hour; one within `LONGEST` after a penalty makes
+        the next, twice as long. One that ends while a penalty lasts began before, and changes nothing. Nor does an
+        owner's next one within `SHORTEST`: what is said is written.
         """
-        recent = {one: at for one, at in self.owners if now - at < LONGEST} | {owner: now}
-        owners = tuple(sorted(recent.items()))[-5:]
-        if self.penalized(now) or len(owners) < 2:
-            return attrs.evolve(self, owners=owners)
-        hours = min(max(1, self.hours * 2), LONGEST // SHORTEST)
-        return Failures(owners, now + timedelta(hours=hours), hours)
+        known = dict(self.owners)
+        if self.penalized(at) or (owner in known and at - known[owner] < SHORTEST):
+            return self
+        recent = {one: when for one, when in known.items() if at - when < LONGEST} | {owner: at}
+        owners = tuple(sorted(recent.items(), key=lambda item: item[1]))[-5:]
+        again = self.until is not None and at - self.until < LONGEST
+        if len(owners) < 2 and not again:
+            return Failures(owners)
+        hours = min(self.hours * 2 if again else 1, LONGEST // SHORTEST)
+        return Failures(owners, at + timedelta(hours=hours), hours)
 
     def penalized(self, now: datetime) -> bool:
         """Whether it ranks last."""
@@ -97,3 +102,32 @@ class Failures:
         noted = {"owners": {owner: timestamp(at) for owner, at in self.owners}}
         penalty = {"until": timestamp(self.until), "hours": self.hours} if self.until is not None else {}
         return json.dumps(noted | penalty, separators=(",", ":"))
+
+
+@attrs.frozen
+class WorkerVerdict:
+    """What the end of a job's time on a worker says of the worker."""
+
+    owner: str
+    """Whose it was: its namespace."""
+    failed: bool
+    """Whether by the worker's fault; otherwise the job has succeeded there."""
+    at: datetime
+
+
+def together(ended: Sequence[WorkerVerdict], one: WorkerVerdict) -> tuple[WorkerVerdict, ...]:
+    """What counts of those that ended, in the order of time, and one more: at most one of each owner."""
+    return (*(other for other in ended if other.owner != one.owner), one) if one.failed else (one,)
+
+
+def noted(annotation: str | None, ended: Sequence[WorkerVerdict]) -> str | None:
+    """What a MultiKueueCluster's annotation is to be after these have ended; empty: away with it; None: it stays.
+
+    Args:
+        annotation: as it is.
+        ended: in the order of time. A success clears what was before it.
+    """
+    before = after = Failures.parse(annotation)
+    for one in ended:
+        after = after.failed(one.owner, one.at) if one.failed else Failures()
+    return None if after == before else str(after)

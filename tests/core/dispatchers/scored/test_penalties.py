@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.scored.penalties import FAULT, Failures, failed_on, is_fault
+from multikueue.core.dispatchers.scored.penalties import (
+    FAULT,
+    Failures,
+    WorkerVerdict,
+    failed_on,
+    is_fault,
+    noted,
+    together,
+)
 from tests.core.building import NOW, condition
 
 HOUR = timedelta(hours=1)
@@ -65,6 +73,57 @@ def test_one_that_began_before_the_penalty_does_not_double_it() -> None:
     failures = Failures().failed("a", NOW).failed("b", NOW)
 
     assert failures.failed("c", NOW + HOUR / 2).until == failures.until
+
+
+def test_after_eight_hours_without_a_failure_it_begins_with_an_hour_again() -> None:
+    failures = Failures().failed("a", NOW).failed("b", NOW)
+    later = NOW + 10 * HOUR
+
+    assert not failures.failed("c", later).penalized(later)
+    assert failures.failed("c", later).failed("a", later).until == later + HOUR
+
+
+def ended(owner: str, *, failed: bool = True, after: int = 0) -> WorkerVerdict:
+    return WorkerVerdict(owner, failed, NOW + after * HOUR / 60)
+
+
+def test_what_ended_changes_the_annotation_and_nothing_is_written_for_what_does_not() -> None:
+    one = noted(None, [ended("a")])
+    assert one is not None
+    assert not Failures.parse(one).penalized(NOW)
+    assert noted(one, [ended("a", after=5)]) is None
+    two = noted(one, [ended("b", after=5)])
+    assert two is not None
+    assert Failures.parse(two).until == NOW + HOUR * 65 / 60
+    assert noted(two, [ended("c", after=6), ended("d", after=7)]) is None
+
+
+def test_one_success_clears_all_and_costs_nothing_where_there_is_nothing() -> None:
+    failed = noted(None, [ended("a"), ended("b")])
+
+    assert noted(failed, [ended("a", failed=False)]) == ""
+    assert noted(failed, [ended("a", failed=False), ended("b", after=1)]) == str(
+        Failures().failed("b", NOW + HOUR / 60)
+    )
+    assert noted(None, [ended("a", failed=False)]) is None
+    assert noted(None, []) is None
+
+
+def test_of_a_thousand_jobs_that_fail_together_one_of_each_owner_is_kept() -> None:
+    kept: tuple[WorkerVerdict, ...] = ()
+    for number in range(1000):
+        kept = together(kept, ended(f"ns-{number % 3}", after=number))
+
+    assert [one.owner for one in kept] == ["ns-1", "ns-2", "ns-0"]
+    assert together(kept, ended("x", failed=False)) == (ended("x", failed=False),)
+
+
+def test_it_is_short_however_many_fail() -> None:
+    failures = Failures()
+    for number in range(50):
+        failures = Failures.parse(str(failures.failed(f"{number:02}".ljust(63, "n"), NOW + number * 2 * HOUR)))
+
+    assert len(str(failures)) <= 600
 
 
 def test_nothing_is_written_where_nothing_is_known() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
+from multikueue.core.dispatchers.scored.run_times import Ended
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
-from tests.core.building import NOW, condition
+from tests.core.building import NOW, condition, workload
 
 GPU = ("a100", "nvidia.com/gpu")
 
@@ -98,3 +100,23 @@ def test_what_a_workload_needs_is_what_the_manager_has_counted_and_the_least_of_
 
 def test_without_quota_nobody_knows_what_it_needs() -> None:
     assert kueue_objects.request({"spec": {"podSets": [{"name": "main"}]}}) is None
+
+
+def ran(*conditions: Json, **facts: Any) -> Json:
+    made = workload(cluster="w1", check="Ready", reserved_at=timestamp(NOW - timedelta(minutes=9)), **facts)
+    (placed,) = made["status"]["admission"]["podSetAssignments"]
+    made["status"]["admission"]["podSetAssignments"] = [{**placed, "count": 2, "resourceUsage": {"cpu": "3"}}]
+    made["status"]["conditions"] += conditions
+    return made
+
+
+def test_how_long_a_job_waited_and_ran() -> None:
+    admitted = condition("Admitted", at=timestamp(NOW - timedelta(minutes=7)))
+    finished = condition("Finished", "Succeeded", at=timestamp(NOW))
+
+    assert kueue_objects.ended(ran(admitted, finished)) == Ended("cq", (("cpu", 3_000), ("pods", 2_000)), 420.0, 120.0)
+    assert kueue_objects.ended(ran(admitted)) is None
+    assert kueue_objects.ended(ran(finished)) is None
+    nowhere = ran(admitted, finished)
+    del nowhere["status"]["clusterName"]
+    assert kueue_objects.ended(nowhere) is None

@@ -1,0 +1,66 @@
+"""Reads what places in queues are told by: Kueue's visibility API, and the Workloads of all namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model import workloads
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.errors import ApiError
+from multikueued.clusters import ClusterClient
+from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.places import Waiting, is_held, places_told, waiting
+
+DEADLINE: Final = 5.0
+"""Seconds for all of it: a report does not wait for what it can do without."""
+MOST_QUEUES: Final = 50
+"""LocalQueues that are asked for, each by a request."""
+
+
+async def read_waiting(
+    client: ClusterClient, chosen: Sequence[Json], objects: ManagerObjects, namespace: str, now: datetime
+) -> dict[ObjectKey, Waiting]:
+    """How these Workloads wait, as far as it may be read.
+
+    Args:
+        client: of the manager.
+        chosen: Workloads.
+        objects: of the manager.
+        namespace: whose Workloads are among the objects; empty: all.
+        now: the wall clock.
+    """
+    queues = {
+        ObjectKey(ObjectKey.of(one).namespace, queue_name(one))
+        for one in chosen
+        if not workloads.has_quota(one) and not workloads.is_finished(one) and queue_name(one)
+    }
+    pending, everywhere = dict[ObjectKey, int](), list[Json]()
+
+    async def ask(queue: ObjectKey) -> None:
+        with suppress(ApiError):  # not served, or not permitted
+            pending.update(places_told(await client.pending_workloads(queue)))
+
+    async def read_all() -> None:
+        with suppress(ApiError):
+            everywhere.extend((await client.list(WORKLOAD)).items)
+
+    whole = not namespace
+    with anyio.move_on_after(DEADLINE):
+        async with anyio.create_task_group() as tasks:
+            for queue in sorted(queues)[:MOST_QUEUES]:
+                tasks.start_soon(ask, queue)
+            if not whole and any(is_held(one, objects) for one in chosen):
+                tasks.start_soon(read_all)
+    seen = attrs.evolve(objects, workloads=tuple(everywhere)) if everywhere else objects
+    found = waiting(chosen, seen, pending, now)
+    if whole or everywhere:
+        return found
+    # The place among the held is known to those who see all that are ahead.
+    return {key: attrs.evolve(one, place=pending.get(key)) for key, one in found.items()}

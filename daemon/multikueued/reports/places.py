@@ -1,0 +1,148 @@
+"""Places in queues, and when a job starts: of those that wait.
+
+A Workload without quota waits in its ClusterQueue here, and Kueue tells its place. One with quota that no worker has
+room for is held, in the order of the scored dispatcher: of those ahead only the ones count that share a worker with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
+from heapq import heapify, heappop, heappush
+
+import attrs
+
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.entries import Rank
+from multikueue.core.dispatchers.scored.job_annotations import read
+from multikueue.core.dispatchers.scored.run_times import Interval, RunTimes, size
+from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.model import workloads
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, labels_of, uid
+from multikueue.core.workload.check_message import Message
+from multikueued.reports.jobs import JobReport, check_message
+from multikueued.reports.objects import ManagerObjects
+
+
+@attrs.frozen
+class Waiting:
+    """What is known of how a Workload waits."""
+
+    place: int | None = None
+    """1 is next."""
+    start: Interval | None = None
+    """Seconds since its quota."""
+
+    def on(self, job: JobReport, reserved: datetime | None) -> JobReport:
+        """The line of its job with that."""
+        first, last = (self.start.earliest, self.start.latest) if self.start is not None else (None, None)
+        return attrs.evolve(
+            job, place=self.place, start_earliest=_after(reserved, first), start_latest=_after(reserved, last)
+        )
+
+
+def _after(reserved: datetime | None, seconds: float | None) -> datetime | None:
+    return None if reserved is None or seconds is None else reserved + timedelta(seconds=seconds)
+
+
+@attrs.frozen
+class _HeldJob:
+    key: ObjectKey
+    queue: str
+    rank: Rank
+    reserved: datetime
+    workers: frozenset[str]
+    """That it may go to, whatever room they have."""
+
+
+def is_held(workload: Json, objects: ManagerObjects) -> bool:
+    """Whether it has quota, and the scored dispatcher offers it to nobody."""
+    if not workloads.is_live(workload) or workloads.cluster_name(workload) or workloads.nominated(workload):
+        return False
+    return State.parse(Message.read(check_message(workload, objects)).head) is not None
+
+
+def waiting(
+    chosen: Iterable[Json], objects: ManagerObjects, pending: Mapping[ObjectKey, int], now: datetime
+) -> dict[ObjectKey, Waiting]:
+    """What is known of these Workloads, by key.
+
+    Args:
+        chosen: of the manager.
+        objects: of the manager. Places among the held need the Workloads of all namespaces.
+        pending: the places that Kueue tells.
+        now: the wall clock.
+    """
+    ended = RunTimes()
+    for one in filter(None, map(kueue_objects.ended, sorted(objects.workloads, key=_finished))):
+        ended.add(one)
+    held = _places(objects)
+    found = {}
+    for workload in chosen:
+        key = ObjectKey.of(workload)
+        place = held.get(key) if workloads.has_quota(workload) else pending.get(key)
+        found[key] = Waiting(place, _start(workload, ended, now))
+    return found
+
+
+def places_told(summary: Json) -> dict[ObjectKey, int]:
+    """The places in a PendingWorkloadsSummary: there the first is 0."""
+    listed = ((ObjectKey.of(one), one.get("positionInClusterQueue")) for one in summary.get("items") or ())
+    return {key: at + 1 for key, at in listed if isinstance(at, int)}
+
+
+def _finished(workload: Json) -> str:
+    conditions = dig(workload, "status", "conditions") or []
+    return next((str(one.get("lastTransitionTime")) for one in conditions if one.get("type") == "Finished"), "")
+
+
+def _start(workload: Json, ended: RunTimes, now: datetime) -> Interval | None:
+    reserved, needs = workloads.reserved_at(workload), kueue_objects.request(workload)
+    if not workloads.is_live(workload) or workloads.cluster_name(workload) or reserved is None or needs is None:
+        return None
+    return ended.start(workloads.cluster_queue(workload), size(needs.total), (now - reserved).total_seconds())
+
+
+def _places(objects: ManagerObjects) -> dict[ObjectKey, int]:
+    ahead: dict[frozenset[str], int] = {}
+    places = {}
+    for one in _in_order(_held_jobs(objects)):
+        places[one.key] = 1 + sum(count for workers, count in ahead.items() if workers & one.workers)
+        ahead[one.workers] = ahead.get(one.workers, 0) + 1
+    return places
+
+
+def _held_jobs(objects: ManagerObjects) -> Iterator[_HeldJob]:
+    for one in objects.workloads:
+        reserved = workloads.reserved_at(one)
+        if reserved is None or not is_held(one, objects):
+            continue
+        key, name = ObjectKey.of(one), uid(one)
+        rank = Rank(-int(dig(one, "spec", "priority") or 0), kueue_objects.queued_at(one) or reserved, name, key)
+        yield _HeldJob(key, workloads.cluster_queue(one), rank, reserved, _workers(one, objects))
+
+
+def _workers(workload: Json, objects: ManagerObjects) -> frozenset[str]:
+    """Of its config those that its annotations take. What stands on its job alone is not looked at."""
+    wanted = read(annotations_of(workload))
+    return frozenset(
+        name
+        for name in objects.workers_of(objects.check_of(workload) or "")
+        if (cluster := objects.clusters_by_name.get(name)) is not None
+        and not wanted.excludes(ClusterName(name), labels_of(cluster), annotations_of(cluster), ClusterName(name))
+    )
+
+
+def _in_order(held: Iterable[_HeldJob]) -> Iterator[_HeldJob]:
+    """As the dispatcher looks at them: in a ClusterQueue by rank, between them the head that has had quota longest."""
+    queues: dict[str, list[_HeldJob]] = {}
+    for one in sorted(held, key=lambda one: one.rank, reverse=True):
+        queues.setdefault(one.queue, []).append(one)
+    heads = [(ranked[-1].reserved, queue) for queue, ranked in queues.items()]
+    heapify(heads)
+    while heads:
+        ranked = queues[heappop(heads)[1]]
+        yield ranked.pop()
+        if ranked:
+            heappush(heads, (ranked[-1].reserved, ranked[-1].queue))

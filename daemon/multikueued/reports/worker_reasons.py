@@ -1,0 +1,155 @@
+"""Why a job is not offered to each worker, where the scored dispatcher chooses: by what the manager shows.
+
+The dispatcher's own functions look at what the manager and the daemon's findings show now. They do not show what other
+jobs have claimed, nor what a cohort could lend: then there is no reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts
+from multikueue.core.dispatchers.scored.filters import REFUSED_FOR
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOLERATIONS, read
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.dispatchers.scored.view import view
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, labels_of
+from multikueue.core.workload.check_message import Message
+from multikueued.reports.jobs import JobReport, check_message
+from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.remedies import Finding
+from multikueued.reports.worker_answers import WorkerAnswer
+
+_OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}
+_ABSENT: Final = ("Lost", "NotConnected", "Missing")
+_SEEN_THERE: Final = (Why.NO_LOCAL_QUEUE, Why.QUEUE_INACTIVE, Why.NEVER_FITS, Why.NO_ROOM)
+
+_NARROWED: Final = frozenset({Why.NOT_NAMED, Why.NOT_SELECTED, Why.NOT_TOLERATED, Why.OTHER_FLAVOR, Why.UNREADABLE})
+_WIDEN: Final = (
+    f"correct {NAMES}, {SELECTOR} or {TOLERATIONS} on the job, or the labels and annotations of the workers: "
+    "kubectl get multikueueclusters --show-labels"
+)
+
+
+def with_reasons(
+    answers: Sequence[WorkerAnswer], workload: Json, job: Json | None, objects: ManagerObjects, now: datetime
+) -> tuple[WorkerAnswer, ...]:
+    """The answers with why the dispatcher does not offer the job there; as they are, if another dispatcher chooses.
+
+    Args:
+        answers: of all workers of the config.
+        workload: the manager's.
+        job: the one behind it, as far as it could be read.
+        objects: of the manager.
+        now: the wall clock.
+    """
+    state = State.parse(Message.read(check_message(workload, objects)).head)
+    if state is None or not workloads.has_quota(workload) or workloads.cluster_name(workload) is not None:
+        return tuple(answers)
+    reasons = _reasons(answers, workload, job, objects, state, now)
+    return tuple(
+        _with(one, reasons.get(ClusterName(one.worker)), objects, workloads.nominated(workload)) for one in answers
+    )
+
+
+def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
+    reasons = {one.reason for one in answers}
+    if reasons & _NARROWED and reasons <= _NARROWED | {Why.NEVER_FITS}:
+        why = "no worker may take it, by the annotations of the job and the labels, taints and flavors of the workers"
+        told = "; ".join(f"{one.worker}: {one.told}" for one in answers)
+        yield Finding("narrowed-out", f"Workload {job.workload}", why, told, _WIDEN)
+
+
+def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, offered: Sequence[str]) -> WorkerAnswer:
+    if reason is None or answer.worker in offered:
+        return answer
+    answer = attrs.evolve(answer, reason=reason.why.value)
+    if answer.told:
+        return answer
+    published = objects.published.get(answer.worker)
+    if reason.why not in _SEEN_THERE or published is None or published.quota_at is None:
+        return attrs.evolve(answer, told=str(reason))
+    told = f"{reason} (as the daemon saw it at {timestamp(published.quota_at)})"
+    return attrs.evolve(answer, told=told, source="findings")
+
+
+def _reasons(
+    answers: Iterable[WorkerAnswer],
+    workload: Json,
+    job: Json | None,
+    objects: ManagerObjects,
+    state: State,
+    now: datetime,
+) -> Mapping[ClusterName, Reason]:
+    refused = {one.worker for one in state.refused if now - one.at < REFUSED_FOR}
+    candidates = Candidates(
+        tuple(_candidate(one, workload, objects, refused) for one in answers),
+        workloads.nominated(workload),
+        job=_job(workload, job, objects),
+    )
+    asked = {ClusterName(name): Reason(Why.ASKED_BEFORE) for name in state.asked}
+    return {**asked, **view(workload, candidates, Profile(), state, now).reasons}
+
+
+def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, refused: set[str]) -> Candidate:
+    name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
+    why = _OBSTACLES.get(answer.state) or (Why.REFUSED if name in refused else None)
+    found = _queue(name, workload, objects)
+    missing = found if isinstance(found, Reason) else None
+    return Candidate(
+        ClusterName(name),
+        labels_of(cluster),
+        annotations_of(cluster),
+        available=answer.state not in _ABSENT,
+        obstacle=Reason(why) if why is not None else missing,
+        queue=found if isinstance(found, QueueFacts) else None,
+    )
+
+
+def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | Reason | None:
+    """The ClusterQueue that a Workload goes to on a worker, as the daemon saw it; None: it has not said enough."""
+    published = objects.published.get(name)
+    queues = published.facts.queues if published is not None else None
+    if published is None or queues is None or published.quota_at is None:
+        return None
+    here = ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload))
+    leads = queues.local.get(objects.names_on(name).local_queue(here))
+    if leads is None:
+        return Reason(Why.NO_LOCAL_QUEUE)
+    queue = queues.cluster.get(leads)
+    if queue is None or dig(queue, "status", "conditions") is None:  # of a daemon before this one
+        return None
+    shared = dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort")
+    known = Known.FORBIDDEN if shared else Known.YES
+    return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, published.quota_at, known=known)
+
+
+def _job(workload: Json, job: Json | None, objects: ManagerObjects) -> JobFacts:
+    annotations = annotations_of(job or {})
+    together = read({**annotations, **annotations_of(workload)}).together
+    company = _company(together, ObjectKey.of(workload).namespace, objects) if together else None
+    return JobFacts(kueue_objects.request(workload), annotations, company=company)
+
+
+def _company(together: str, namespace: str, objects: ManagerObjects) -> ClusterName | None:
+    """Where a job runs that is named as `job/train` or `rayjob.ray.io/train`."""
+    kind, _, name = together.partition("/")
+    for one in objects.workloads:
+        found, worker = workloads.owner(one), workloads.cluster_name(one)
+        if found is None or worker is None or ObjectKey.of(one).namespace != namespace or found.name != name:
+            continue
+        if kind in (found.gvk.kind.lower(), f"{found.gvk.kind.lower()}.{found.gvk.group}"):
+            return ClusterName(worker)
+    return None

@@ -1,0 +1,79 @@
+"""What workers' Kueues and the manager's tell, as the scored dispatcher reads it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from multikueue.core.dispatchers.scored.penalties import FAULT
+from multikueue.core.dispatchers.scored.room import Node, Quota
+from multikueue.core.dispatchers.scored.run_times import Size, size
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import Json
+from tests.dispatch.clock import moment
+from tests.dispatch.kueue import ClusterQueue
+from tests.dispatch.quota import QuotaNode
+from tests.dispatch.workloads import Workload
+
+RESOURCES: Final = ("nvidia.com/gpu", "cpu")
+NAMESPACE: Final = "team"
+
+
+def conditions(said: str | None) -> tuple[Json, ...]:
+    """Of a copy whose Kueue says why it waits."""
+    if said is None:
+        return ()
+    if said == "BlockedOnPreemptionGates":
+        return ({"type": said, "status": "True"},)
+    return ({"type": "QuotaReserved", "status": "False", "reason": said},)
+
+
+def node(queue: ClusterQueue, flavors: list[str]) -> Node:
+    """A ClusterQueue's quota and use, in thousandths."""
+    own: QuotaNode = queue.node
+    keys = [(flavor, resource) for flavor in flavors for resource in RESOURCES]
+    quotas = {key: Quota(amount * 1000) for key, amount in zip(keys, own.nominal, strict=True)}
+    usage = {key: amount * 1000 for key, amount in zip(keys, own.usage, strict=True)}
+    return Node("fleet" if own.parent else None, quotas, usage)
+
+
+def kind(workload: Workload) -> tuple[str, Size]:
+    """Its ClusterQueue on the manager, and its size."""
+    needs = dict(zip(RESOURCES, workload.job.request, strict=True))
+    return f"queue-{workload.job.queue}", size(needs)
+
+
+def manifest(workload: Workload) -> Json:
+    """Its Workload on the manager, as Kueue and we write it."""
+    job = workload.job
+    annotations: dict[str, Any] = {}
+    if job.model:
+        annotations["multikueue.dev/cluster-selector"] = f"gpu/{job.model}"
+    if job.region:
+        annotations["multikueue.dev/cluster-preference"] = f"region={job.region}:100"
+    if workload.placements:
+        annotations["multikueue.dev/placements"] = json.dumps(
+            [
+                {"worker": one.worker, "why": one.reason} | ({"fault": FAULT} if one.reason != "Preempted" else {})
+                for one in workload.placements
+            ]
+        )
+    usage = {name: str(amount) for name, amount in zip(RESOURCES, job.request, strict=True) if amount}
+    reserved = timestamp(moment(workload.reserved or 0.0))
+    return {
+        "metadata": {
+            "name": job.name,
+            "namespace": NAMESPACE,
+            "uid": f"uid-{job.name}",
+            "creationTimestamp": timestamp(moment(workload.queued)),
+            "annotations": annotations,
+        },
+        "spec": {"priority": job.priority, "podSets": [{"name": "main", "count": 1}]},
+        "status": {
+            "admission": {
+                "clusterQueue": f"queue-{job.queue}",
+                "podSetAssignments": [{"name": "main", "count": 1, "resourceUsage": usage}],
+            },
+            "conditions": [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": reserved}],
+        },
+    }
