@@ -90,15 +90,21 @@ def overspent(world: World) -> list[str]:
     for name, worker in world.workers.items():
         for what, count in sorted(worker.link.requests.items()):
             verb, _, kind = what.partition(" ")
-            rarely = world.unused_after < UNUSED_AFTER and kind != str(WORKLOAD)  # it is listed again for the next job
-            once = (verb in ("list", "schema") and not rarely) or kind == str(DEPLOYMENT)  # of the worker's Kueue
-            if (once and count > 1) or (verb == "get" and not once):
+            once = verb in ("list", "schema") or kind == str(DEPLOYMENT)  # of the worker's Kueue
+            if (once and count > _lists(world, verb, kind)) or (verb == "get" and not once):
                 found.append(f"{count} times {what} on {name}")
             writes += 0 if verb in ("get", "list", "schema", "discover", "watch", "probe") else count
     if world.population in (JOBS, PLACED) and writes > jobs * (2 * workers + 4):
         told = json.dumps({name: dict(worker.link.requests) for name, worker in world.workers.items()})
         found.append(f"{writes} writes for {jobs} jobs on {workers} workers: {told}")
     return found
+
+
+def _lists(world: World, verb: str, kind: str) -> float:
+    """How often a kind may be read: a kind of jobs when a worker is connected, and when a job comes after a while."""
+    if verb != "list" or kind == str(WORKLOAD):
+        return 1
+    return 2 if world.unused_after == UNUSED_AFTER else float("inf")
 
 
 def serves(world: World, workload: Json) -> bool:
