@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 from typing import Literal, Protocol, TypeVar
 
 import attrs
@@ -80,6 +80,14 @@ class Describer(Protocol):
 
     async def schema(self, gvk: GVK) -> Json | None:
         """Return the OpenAPI schema of a kind, as a CustomResourceDefinition has it; None: it is not published.
+
+        Raises:
+            ApiError: the server did not answer, or with too much.
+        """
+        ...
+
+    async def served(self) -> Set[GVK] | None:
+        """Return the kinds of all groups but the core; None: it does not tell them all at once.
 
         Raises:
             ApiError: the server did not answer, or with too much.

@@ -7,31 +7,29 @@ errors of `multikueue.errors`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self
+from typing import Self
 
 import attrs
 
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
-from multikueue.core.model.shape import has_name
-from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent, Unreachable, Unreadable
+from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent
 from multikueue.kube import requests
 from multikueue.kube.activity import Activity
 from multikueue.kube.client_configuration import cluster_config
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
-from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of_status, where
-from multikueue.kube.list_pages import UNDECODABLE, ListPages, PageSizes
+from multikueue.kube.error_mapping import ErrorMapping, where
+from multikueue.kube.list_pages import ListPages, PageSizes
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.requester import Requester, open_requester
 from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
-from multikueue.kube.served_kinds import ServedKind, published_schema, served
-from multikueue.kube.truncated_json import mended_event
+from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
+from multikueue.kube.watch_line import parsed
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
 
@@ -115,6 +113,12 @@ class KubeClient:
             return None
         return published_schema(self._exchange.decode(request, body), gvk)
 
+    async def served(self) -> Set[GVK] | None:
+        """See `Describer.served`. Every authenticated identity may ask."""
+        request = requests.discover_all()
+        body = await self._exchange.fetch(request, MAX_SCHEMAS)
+        return served_by(self._exchange.decode(request, body))
+
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `Reader.get`."""
         return await self._exchange.call(requests.get(resource, key))
@@ -156,7 +160,7 @@ class KubeClient:
                     line = await lines.next()
                 if not line:
                     return
-                event = _event(begin, line)
+                event = parsed(begin, line)
                 self._activity.sent(event)
                 on_event(event)
         except ApiError as error:
@@ -272,27 +276,3 @@ class KubeClient:
         tally = ListTally(self.options.limits, f"{self.name}: list {resource}")
         pages = ListPages(self._exchange, resource, namespace, label_selector, PageSizes(limit), tally)
         return await pages.read(one_page=one_page)
-
-
-def _event(begin: str, line: bytes) -> WatchEvent:
-    """Parse a line of a watch.
-
-    Raises:
-        Unreadable: it is a whole line and tells of no object: a list must go past it.
-        Unreachable: it is cut off.
-        ApiError: it is an ERROR event.
-    """
-    event, whole = decoded(line), line.endswith(b"\n")
-    found = (mended_event(line) if event is None and whole else event) or {}
-    kind, obj = found.get("type"), found.get("object")
-    if isinstance(obj, dict) and kind == "ERROR":
-        raise error_of_status(begin, obj)
-    if isinstance(obj, dict) and isinstance(kind, str) and (_has_version(obj) if kind == "BOOKMARK" else has_name(obj)):
-        return WatchEvent(kind, obj, len(line), "" if event is found else UNDECODABLE)
-    if whole:
-        raise Unreadable(f"{begin}: a line of the stream is not an event")
-    raise Unreachable(f"{begin}: a line of the stream is cut off")
-
-
-def _has_version(obj: Any) -> bool:
-    return isinstance(dig(obj, "metadata", "resourceVersion"), str)

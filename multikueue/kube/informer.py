@@ -104,6 +104,9 @@ class Informer(Indexer):
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
+    current: bool = attrs.field(default=False, init=False)
+    """Whether `run` is under way and has read a list. It may end and begin again: until then the store is of that
+    time."""
     unreadable: UnreadableObjects = attrs.field(init=False)
     """The objects that are there and cannot be read. Handlers get their changes as those of others, with what is known
     of their metadata as the object."""
@@ -150,12 +153,18 @@ class Informer(Indexer):
         self._on_change.close()
         self._on_status.close()
         task_status.started()
-        while True:
-            outcome, error = await self._step()
-            if isinstance(outcome, Listed):
-                self._tell(self.status.listed())
-            if error is not None:
-                await self._back_off(error)
+        try:
+            while True:
+                await anyio.lowlevel.checkpoint_if_cancelled()  # a handler may have ended this: no watch is opened then
+                outcome, error = await self._step()
+                if isinstance(outcome, Listed):
+                    self.current = True
+                    self._tell(self.status.listed())
+                if error is not None:
+                    await self._back_off(error)
+        finally:
+            self.current = False
+            self._reflector.begin_anew()
 
     def subscribe(self, handler: Handler) -> None:
         """Have a handler called with each change, behind those before it; before `run`."""

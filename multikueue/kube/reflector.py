@@ -96,6 +96,10 @@ class Reflector:
         if self._open is not None:
             self._open.deadline = min(self._open.deadline, anyio.current_time() + seconds)
 
+    def begin_anew(self) -> None:
+        """Send a list next."""
+        self.state = watch.WatchState()
+
     def abandon(self, error: ApiError) -> tuple[watch.Outcome, ApiError]:
         """What a `step` came to that was cancelled because somebody knows that the server does not answer."""
         self._advance(watch.Failed())

@@ -19,6 +19,7 @@ from multikueue.protocols import Propagation, Subresource
 _Part: TypeAlias = Subresource | Literal["log", "token", "pendingworkloads"]
 PAGE_SIZE: Final = 500
 """Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Asks for a list of the metadata alone: free-form fields, which may nest too deep to be decoded, are not in it."""
 
@@ -87,6 +88,12 @@ def discover(group: str, version: str) -> Request:
     """Read which kinds are served of one version of a group."""
     resource = Resource(GVK("", "v1", "APIResourceList"), "apiresources", namespaced=False)
     return Request("get", resource, "GET", _version(resource, group, version))
+
+
+def discover_all() -> Request:
+    """Read which kinds are served of all groups but the core, in one document."""
+    resource = Resource(GVK("", "v1", "APIGroupDiscoveryList"), "apigroups", namespaced=False)
+    return Request("get", resource, "GET", "/apis", accept=f"{AGGREGATED},application/json")
 
 
 def openapi(group: str, version: str) -> Request:

@@ -34,6 +34,25 @@ def served(listed: Json, gvk: GVK) -> ServedKind | None:
     return None
 
 
+def served_by(document: Json) -> frozenset[GVK] | None:
+    """The kinds in an aggregated discovery document; None: it is another document, or tells not all of them now."""
+    items = document.get("items")
+    if document.get("kind") != "APIGroupDiscoveryList" or not isinstance(items, list):
+        return None
+    versions = [(item, version) for item in items for version in _dicts(dig(item, "versions"))]
+    if any(version.get("freshness") != "Current" for _, version in versions):
+        return None  # an aggregated API server does not answer
+    return frozenset(
+        GVK(str(dig(item, "metadata", "name")), str(version.get("version")), str(dig(one, "responseKind", "kind")))
+        for item, version in versions
+        for one in _dicts(version.get("resources"))
+    )
+
+
+def _dicts(found: object) -> list[Json]:
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
 def published_schema(document: Json, gvk: GVK) -> Json | None:
     """Find the schema of a kind in the OpenAPI document of its group and version; None if it is not there."""
     kind = {"group": gvk.group, "version": gvk.version, "kind": gvk.kind}

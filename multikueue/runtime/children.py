@@ -58,6 +58,6 @@ def adopter(copy: Json) -> str:
 def _may_have(cache: MutationCache, key: ObjectKey, owner: str) -> bool:
     """Whether this very object is one of ours: what it has made goes with it. Also if that cannot be told now."""
     status = cache.informer.status
-    if not status.synced or status.failing_since is not None:
+    if not status.synced or not cache.informer.current or status.failing_since is not None:
         return True
     return any(found is not None and uid(found) == owner for found in (cache.get(key), cache.informer.get(key)))

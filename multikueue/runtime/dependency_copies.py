@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
@@ -29,9 +29,7 @@ from multikueue.core.workload.effects import CheckDependencies, CreateDependenci
 from multikueue.errors import Conflict, Forbidden, Invalid, NotFound, Unsupplied
 from multikueue.protocols import Reader
 from multikueue.runtime.origin import coming_from
-
-if TYPE_CHECKING:
-    from multikueue.runtime.effect_executor import Target
+from multikueue.runtime.target import Target
 
 MAX_CONTENT: Final = 1 << 20
 """Bytes of one copy, as JSON: what API servers take as a ConfigMap."""

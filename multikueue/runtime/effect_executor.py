@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Final
@@ -14,19 +14,20 @@ from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
-from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
-from multikueue.core.model.workloads import attempt, cluster_queue, job_reference
+from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent, Unsupplied
 from multikueue.logs import get_logger
-from multikueue.protocols import ApiClient, ManagerHook, Subresource
-from multikueue.runtime.create_conflicts import CERTAIN_AFTER, CreateConflicts
+from multikueue.protocols import ManagerHook, Subresource
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin, coming_from
+from multikueue.runtime.target import Target
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -34,23 +35,6 @@ log = get_logger(__name__)
 _CREATIONS: Final = (effects.CreateWorkload, effects.CreateJob)
 TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
-
-
-@attrs.define(eq=False, repr=False)
-class Target:
-    """A cluster on which effects can be executed: its client, and what is known of what is there."""
-
-    client: ApiClient
-    workloads: MutationCache
-    jobs: Mapping[GVK, MutationCache]
-    create_conflicts: CreateConflicts = attrs.field(factory=CreateConflicts, kw_only=True)
-    """The creations it refuses."""
-    stored: Callable[[Json, Json], object] = attrs.field(default=lambda _sent, _stored: None, kw_only=True)
-    """Called with a Workload as it was sent and as it was stored, perhaps without some fields."""
-
-    def cache_of(self, gvk: GVK | None) -> MutationCache | None:
-        """The jobs of one kind; None if the kind is not registered."""
-        return self.jobs.get(gvk) if gvk is not None else None
 
 
 @attrs.define(eq=False)
@@ -108,10 +92,12 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
+                target.want(owned_by.gvk if (owned_by := owner(workload)) is not None else None)
                 await self._create_workload(target, effect, workload)
                 if self.hook is not None:
                     self.hook.dispatched(cluster_queue(workload), effect.cluster)
             case effects.CreateJob() if workload is not None:
+                target.want(effect.resource.gvk)
                 await self._create_job(target, effect, workload)
             case effects.PatchWorkload(key=key, patch=patch):
                 target.workloads.wrote(await target.client.merge_patch(WORKLOAD, key, patch))
@@ -192,11 +178,11 @@ class EffectExecutor:
             raise NotSent("the manager cluster is not connected")
         said = await self.origin.of(of.namespace) if self.origin is not None else ""
         try:
-            owner = await self._dependencies.supply(here.client, target, effect, of.namespace, said)
+            owned_by = await self._dependencies.supply(here.client, target, effect, of.namespace, said)
         except Unsupplied as error:
             raise self._refused(target, effect.cluster, CONFIG_MAP, of, workload, error) from error
-        if owner:
-            self.memory.supply(effect.cluster, of, owner)
+        if owned_by:
+            self.memory.supply(effect.cluster, of, owned_by)
         if (waiting := target.create_conflicts.created(CONFIG_MAP, of)) is not None:
             self.ask_again(waiting)
 

@@ -28,7 +28,7 @@ from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, Placeme
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
-from multikueue.runtime.effect_executor import EffectExecutor, Target
+from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
@@ -45,11 +45,13 @@ from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
+from multikueue.runtime.target import Target
 from multikueue.runtime.transition_log import TransitionLog
 from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.worker_rooms import WorkerRooms
+from multikueue.runtime.workload_indexes import may_have_jobs
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 
@@ -192,6 +194,7 @@ class Manager:
             on_workload=handlers.workload_changed,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
+            is_used=partial(may_have_jobs, self.cluster.workloads.informer),
             fraction=self.fraction,
             limits=self.settings.worker_limits,
         )
@@ -292,7 +295,5 @@ def _ask_again(workers: WorkerPool, backoffs: WorkerBackoffs, key: ObjectKey) ->
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
-    if cluster == MANAGER:
-        return manager
     worker = workers.get(cluster)
-    return worker.usable if worker is not None else None
+    return manager if cluster == MANAGER else worker and worker.usable

@@ -27,8 +27,8 @@ from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.initial_list import InitialList
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.target import Target
 from multikueue.runtime.workload_indexes import INDEXES, RUNNING, check_names, offered_entry, owner_entry, placed_entry
 
 log = get_logger(__name__)

@@ -8,12 +8,12 @@ import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import controller_of, is_terminating
 from multikueue.core.model.worker_names import origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.snapshot import JobCopy, Refusal
 from multikueue.runtime.children import adopter, is_child
-from multikueue.runtime.effect_executor import Target
+from multikueue.runtime.target import Target
 from multikueue.runtime.workload_indexes import ORIGIN
 
 
@@ -43,11 +43,11 @@ class WorkerCopies(Target):
             JobCopy(cache.informer.resource, job, adopter(job))
             for cache in self.jobs.values()
             for job in cache.of(key)
-            if ObjectKey.of(job).namespace == there and not is_child(job, self.jobs)
+            if ObjectKey.of(job).namespace == there and not self._is_child(job)
         )
         cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
         job = cache.get(ObjectKey(there, owned_by.name)) if cache is not None and owned_by is not None else None
-        if cache is None or job is None or origin_namespace(job) != key.namespace or is_child(job, self.jobs):
+        if cache is None or job is None or origin_namespace(job) != key.namespace or self._is_child(job):
             return own, ()
         if any(copy.object is job for copy in own):
             return own, ()
@@ -74,9 +74,7 @@ class WorkerCopies(Target):
         """The job behind a Workload, from its copy, or from a job that names it."""
         copy = self.workload_of(key, self.place_of(key, None))
         found = owner(copy) if copy is not None else None
-        named = (
-            (gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not is_child(job, self.jobs)
-        )
+        named = ((gvk, job) for gvk, cache in self.jobs.items() for job in cache.of(key) if not self._is_child(job))
         return found or next((Owner(gvk, job["metadata"]["name"]) for gvk, job in named), None)
 
     def keys(self) -> Iterator[ObjectKey]:
@@ -86,3 +84,9 @@ class WorkerCopies(Target):
         for cache in self.jobs.values():
             yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
             yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
+
+    def _is_child(self, job: Json) -> bool:
+        """See `is_child`. What controls a job has to be watched: only then it shows whether it is ours."""
+        if (found := controller_of(job)) is not None:
+            self.want(GVK.of(found.get("apiVersion", ""), found.get("kind", "")))
+        return is_child(job, self.jobs)

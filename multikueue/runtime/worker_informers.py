@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -28,6 +28,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.job_event_handlers import copy_handler
+from multikueue.runtime.kind_watch import UNUSED_AFTER, KindWatch, KindWatches
 from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
@@ -55,6 +56,10 @@ class WorkerSettings:
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
     """The source of jitter: numbers in [0, 1)."""
+    is_used: Callable[[ClusterName, GVK, Iterable[Json]], bool] = lambda _name, _kind, _copies: True
+    """Whether jobs of a kind may be on a worker, as the manager and these copies of Workloads there tell; see
+    `KindWatch`."""
+    unused_after: float = UNUSED_AFTER
     on_figures: Callable[[ClusterName], None] | None = None
     """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
@@ -68,6 +73,7 @@ class WorkerInformers(WorkerCopies):
     name: ClusterName
     """Of the worker."""
     queues: QueueInformers
+    watches: KindWatches
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
@@ -104,12 +110,21 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
+        jobs = {
+            kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed
+        }
+
+        def is_used(gvk: GVK) -> bool:
+            return settings.is_used(name, gvk, workloads.values())
+
+        followed = [cache.informer for cache in jobs.values()]
         return cls(
             client,
             MutationCache(workloads),
-            {kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed},
+            jobs,
             name,
             _queues(name, client, settings, report),
+            KindWatches.build(client, followed, is_used, settings.unused_after),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
@@ -122,19 +137,23 @@ class WorkerInformers(WorkerCopies):
             tasks.start_soon(self.workloads.informer.run)
             tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
-            for gvk in self.jobs:
-                tasks.start_soon(self._follow_jobs, gvk)
+            tasks.start_soon(self.watches.run, self._follow_jobs)
             await self._queues_wanted.wait()
             await self.queues.run()
 
-    async def _follow_jobs(self, gvk: GVK) -> None:
+    async def _follow_jobs(self, watch: KindWatch) -> None:
         """Read the kind's definition before the kind counts as served, and again while it lacks a field."""
-        informer = self.jobs[gvk].informer
+        informer = watch.informer
+        gvk = informer.resource.gvk
         async with anyio.create_task_group() as tasks:
             if gvk in self.crd_checks:
                 await self.crd_checks[gvk].look()
                 tasks.start_soon(self.crd_checks[gvk].run, informer.wait_synced)
-            tasks.start_soon(informer.run)
+            tasks.start_soon(watch.run)
+
+    def want(self, gvk: GVK | None) -> None:
+        """See `Target`."""
+        self.watches.want(gvk)
 
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""

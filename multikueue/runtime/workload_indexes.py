@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 from multikueue.core.machinery.resync import runs_on
@@ -19,6 +19,7 @@ from multikueue.core.model.workloads import (
     has_quota,
     is_finished,
     nominated,
+    noted_worker,
     owner,
 )
 from multikueue.kube.indexer import Indexer
@@ -89,6 +90,23 @@ def _running_entries(workload: Json) -> list[str]:
     return [sys.intern(worker)] if worker is not None else []
 
 
+NAMED: Final = "named"
+"""The index of those that name a worker which has or had them, by worker and kind of job: see `named_entry`."""
+
+
+def named_entry(worker: str, kind: GVK) -> str:
+    """The entry of the index `NAMED`. The version does not count: a kind is served in several."""
+    return f"{worker}|{kind.kind}.{kind.group}"
+
+
+def _named_entries(workload: Json) -> list[str]:
+    found = owner(workload)
+    if found is None or is_finished(workload):
+        return []
+    names = filter(None, {cluster_name(workload), noted_worker(workload)})
+    return [sys.intern(named_entry(name, found.gvk)) for name in names]
+
+
 RUNNING: Final = "running"
 """The index of those that run where they should, by worker."""
 INDEXES: Final = {
@@ -98,6 +116,7 @@ INDEXES: Final = {
     "quota": _quota_entries,
     "worker": _worker_entries,
     RUNNING: _running_entries,
+    NAMED: _named_entries,
 }
 """All of them, by name."""
 
@@ -105,6 +124,21 @@ INDEXES: Final = {
 def looking(workloads: Indexer) -> Set[ObjectKey]:
     """The Workloads that have quota and no worker, or shall leave theirs: any worker may be the one they get."""
     return workloads.keys_by("worker", UNPLACED) | workloads.keys_by("worker", MOVING)
+
+
+def may_have_jobs(workloads: Indexer, worker: str, kind: GVK, copies: Iterable[Json]) -> bool:
+    """Whether jobs of a kind may be on a worker: a Workload names it, or has a copy there.
+
+    Args:
+        workloads: the manager's.
+        worker: its name.
+        kind: of the jobs.
+        copies: the Workloads that are there.
+    """
+    if workloads.keys_by(NAMED, named_entry(worker, kind)):
+        return True
+    owners = (owner(workloads.get(origin_key(copy)) or copy) for copy in copies)
+    return any(found is None or named_entry("", found.gvk) == named_entry("", kind) for found in owners)
 
 
 PENDING: Final = "pending"

@@ -98,8 +98,8 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
         "pending": 232,
         "assigned": 400,
         "assigned, nothing follows": 100,
-        "finished": 136,
-        "finished, nothing follows": 196,
+        "finished": 132,
+        "finished, nothing follows": 192,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {

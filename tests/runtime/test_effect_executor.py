@@ -46,10 +46,11 @@ from multikueue.errors import (
 )
 from multikueue.kube import Informer
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFUSAL_BACKOFF, CreateConflicts
-from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor, Target
+from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin
+from multikueue.runtime.target import Target
 from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds

@@ -36,6 +36,9 @@ class Server:
         found: Json | None = self.published
         return found
 
+    async def served(self) -> None:
+        raise AssertionError("it is not asked")
+
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         assert (resource, key) == (DEPLOYMENT, CONTROLLER)
         if isinstance(self.deployment, ApiError):

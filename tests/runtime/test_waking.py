@@ -19,8 +19,9 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.runtime.event_handlers import MARKS_BATCH
+from multikueue.runtime.kind_watch import SERVED_INTERVAL
 from multikueue.runtime.reconcilers import workload as reconciling
-from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 from tests.runtime.test_recording import hold, lose
@@ -84,8 +85,10 @@ async def worker2_is_lost(fleet: Fleet) -> None:
 
 
 async def worker2_serves_no_jobs(fleet: Fleet) -> None:
-    fleet.workers["worker2"].faults.add(Refuse(403), on=Match(verbs=("list", "watch"), resource="jobs"))
-    fleet.workers["worker2"].faults.connections.drop()
+    """It has none, so they are not watched there."""
+    types = fleet.workers["worker2"].registry.cluster.types
+    del types["batch", "v1", "jobs"]
+    await anyio.sleep(SERVED_INTERVAL)
 
 
 async def worker2_has_no_kubeconfig(fleet: Fleet) -> None:

@@ -247,8 +247,9 @@ async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
     """A stream of one kind that a proxy resets a few times: the status is not written and no event is sent for it."""
     fleet = Fleet.of("worker1")
     await fleet.connect()
-    async with fleet.running():
+    async with fleet.kueues(), fleet.running():
         await until(is_active(fleet))
+        await fleet.submit("job")  # a kind of which nothing is there is not watched
         await anyio.sleep(10)  # until its stream is steady
         version = (await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER))["metadata"]["resourceVersion"]
         broken = fleet.workers["worker1"].faults.add(Reset(), on=WATCH_JOBS, times=4)

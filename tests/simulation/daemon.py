@@ -262,7 +262,7 @@ class Daemon:
         clock: Callable[[], datetime],
         led_until: datetime | None,
     ) -> Manager:
-        return Manager(
+        manager = Manager(
             home,
             kinds.adapters,
             self.settings,
@@ -273,6 +273,9 @@ class Daemon:
             before=kinds.before,
             fraction=random.Random(f"daemon/{self.world.seed}/{self.restarts}").random,
         )
+        workers = manager.workers
+        workers.settings = attrs.evolve(workers.settings, unused_after=self.world.unused_after)
+        return manager
 
     def _connect(self, life: Life, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         host = config.server.removeprefix("https://").partition(".")[0]

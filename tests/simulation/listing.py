@@ -121,7 +121,8 @@ class Listing:
 
     def _faults_of_order(self, before: list[str], after: list[str]) -> Iterator[str]:
         past = anyio.current_time() - self._written
-        clocks = (0.0, *self.world.replica_skews)  # the next leader's may be ahead of this one's
+        set_by = self.world.step_of("")()  # somebody has set the clock by which it was written
+        clocks = (0.0, set_by, *self.world.replica_skews)  # the next leader's may be ahead of this one's
         if past < ORDERED_EVERY - ROUNDED - abs(self.world.daemon_skew) - (max(clocks) - min(clocks)):
             yield f"the order of the config is written again after {past:.0f} s: {after}"
         pairs = [(one, other) for number, one in enumerate(before) for other in before[number + 1 :]]

@@ -36,6 +36,7 @@ from multikueue.runtime import worker_informers
 from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.target import Target
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.guard_mutations import GUARDS
@@ -44,6 +45,7 @@ from tests.simulation.need_mutations import NEED_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
+from tests.simulation.watch_mutations import WATCH_MUTATIONS
 
 Decide = Callable[[Situation], Plan]
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -178,7 +180,7 @@ def every_admitted_worker_runs_it() -> AbstractContextManager[None]:
 def failed_deletions_are_forgotten() -> AbstractContextManager[Any]:
     """Cleanup that a worker did not answer is not tried again."""
 
-    async def delete(place: performing.Target, cache: Any, resource: Any, key: ObjectKey, uid: str) -> None:
+    async def delete(place: Target, cache: Any, resource: Any, key: ObjectKey, uid: str) -> None:
         if cache is not None:
             cache.removed(key, uid)
             cache._deleted[key] = (uid, float("inf"))
@@ -254,6 +256,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
         **NEED_MUTATIONS,
+        **WATCH_MUTATIONS,
         **PLACEMENT_MUTATIONS,
         **PLANTED,
         **GUARDS,

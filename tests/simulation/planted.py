@@ -100,7 +100,7 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
 def deletes_have_no_uid() -> AbstractContextManager[Any]:
     """Whatever has the name by now is deleted, be it somebody else's."""
 
-    async def delete(target: performing.Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
+    async def delete(target: Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
         with suppress(NotFound):
             await target.client.delete(resource, key, propagation="Background")
         if cache is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Set
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -83,6 +83,10 @@ class Session:
     async def schema(self, gvk: GVK) -> Json | None:
         """See `Describer`. It is asked for once in a connection, as what Kueue's version is."""
         return await self._call("schema", WORKLOAD, lambda: self.link.client.schema(gvk))
+
+    async def served(self) -> Set[GVK] | None:
+        """See `Describer`."""
+        return await self._call("discover", WORKLOAD, self.link.client.served)
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0

@@ -22,6 +22,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import labels_of
+from multikueue.runtime.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.updating import Target
@@ -54,6 +55,8 @@ UNUSUAL: Final = 0.5
 """Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
 NEEDING: Final = 0.5
 """Share of those in which the pods of Jobs mount ConfigMaps."""
+RARELY_WATCHED: Final = 0.5
+"""Share of unusual runs in which the watch of a kind ends soon after the last job of it."""
 RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
 OVER_HTTP: Final = 0.25
@@ -133,6 +136,8 @@ class World:
     replica_skews: tuple[float, ...] = ()
     """Two daemons elect a leader, with clocks ahead of `daemon_skew` by so much; empty: there is one daemon."""
     unusual: bool = False
+    unused_after: float = UNUSED_AFTER
+    """Seconds after which a kind is not watched on a worker that has nothing of it."""
     """Whether hostile neighbours, elections and more are drawn."""
     over_http: bool = False
     """Whether the daemon uses its real HTTP client."""
@@ -193,6 +198,8 @@ class World:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
         world.needing = world.unusual and random.Random(f"needing/{seed}").random() < NEEDING
+        if world.unusual and (watching := random.Random(f"watching/{seed}")).random() < RARELY_WATCHED:
+            world.unused_after = watching.choice((0.5, 5.0, 30.0))
         if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world

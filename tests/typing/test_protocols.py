@@ -32,12 +32,12 @@ from multikueue.kube.credentials.credential import CredentialSource
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
 from multikueue.kube.reflector import ListerWatcher
 from multikueue.runtime.discovery import Discoverer
-from multikueue.runtime.effect_executor import Target
 from multikueue.runtime.election import LeaseClient
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
+from multikueue.runtime.target import Target
 from multikueue.runtime.worker_informers import WorkerInformers
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.testing import InMemoryCluster

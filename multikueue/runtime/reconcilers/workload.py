@@ -117,6 +117,7 @@ class SnapshotReader:
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is None or kind.traits.workload_only
+        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if name in known:
@@ -134,14 +135,16 @@ class SnapshotReader:
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
+                if (informers := cluster.known) is not None and (name in named or not worker.is_empty):
+                    informers.want(owned_by.gvk if owned_by is not None else None)
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
-                if (informers := cluster.known) is not None:
+                if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
-        for name in sorted({*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}):
+        for name in sorted(named):
             exists = self._source(name) is not None
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.

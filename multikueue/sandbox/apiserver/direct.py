@@ -7,7 +7,7 @@ fleet of clusters can run on virtual time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -47,6 +47,7 @@ from multikueue.sandbox.apiserver.verbs.updating import Target
 T = TypeVar("T")
 
 OPENAPI = "openapi"
+APIS = "apigroups"
 """What faults call the reading of a schema."""
 
 
@@ -101,6 +102,18 @@ class DirectClient:
             self._activity.answered()
             found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
             return clone(found.schema) if found is not None else None
+        raise AssertionError("unreachable: the connection raises when it does not return")
+
+    async def served(self) -> Set[GVK] | None:
+        """The kinds of all groups but the core; see `Describer`."""
+        with self._connected("get apigroups", self._deadline):
+            self._authenticate()
+            hit = self.faults.match(Call(self._user, "get", APIS))
+            await anyio.lowlevel.checkpoint()
+            await self.faults.apply(hit, "request")
+            self._activity.answered()
+            rows = self.registry.cluster.types.values()
+            return frozenset(GVK(one.group, one.version, one.kind) for one in rows if one.group)
         raise AssertionError("unreachable: the connection raises when it does not return")
 
     async def list(

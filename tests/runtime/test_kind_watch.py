@@ -1,0 +1,108 @@
+"""A kind is watched on a worker while something of it is there, or may be."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.runtime.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
+from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.testing.waiting import until
+from tests.runtime.fleet import Fleet, is_active
+
+pytestmark = pytest.mark.looptime
+
+LEFTOVER: Json = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {
+        "name": "left",
+        "namespace": "default",
+        "labels": {ORIGIN_LABEL: "multikueue", "kueue.x-k8s.io/prebuilt-workload-name": "gone"},
+    },
+    "spec": {"template": {"spec": {"containers": [{"name": "main", "image": "app"}], "restartPolicy": "Never"}}},
+}
+
+
+def watches(fleet: Fleet) -> int:
+    """How many watches of Jobs the worker has been asked for."""
+    return fleet.requests("worker1", "watch", JOB)
+
+
+async def test_a_kind_without_jobs_is_listed_once_and_not_watched_until_one_comes() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(60)
+        assert (watches(fleet), fleet.requests("worker1", "list", JOB)) == (0, 1)
+
+        await fleet.submit("job")
+        await until(lambda: _runs(fleet))
+        assert watches(fleet) == 1
+
+
+async def test_the_watch_ends_half_an_hour_after_the_last_job() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running() as manager:
+        await until(is_active(fleet))
+        await fleet.submit("job")
+        await until(lambda: _runs(fleet))
+        [informers] = [worker.known for worker in manager.workers]
+        assert informers is not None
+        watch = informers.watches.by_kind[JOB.gvk]
+        await anyio.sleep(3 * UNUSED_AFTER)
+        assert not watch.is_unwatched, "it has a job"
+        for job in (await fleet.admin.list(JOB)).items:
+            await fleet.admin.delete(JOB, ObjectKey.of(job))
+        await anyio.sleep(UNUSED_AFTER - 60)
+        assert not watch.is_unwatched
+        await anyio.sleep(UNUSED_AFTER + 120)
+        assert watch.is_unwatched
+
+        await fleet.submit("next")
+        await until(lambda: _runs(fleet))
+        assert not watch.is_unwatched
+
+
+async def test_what_another_process_has_left_is_found_and_removed() -> None:
+    """Two minutes after the first list: what an old leader sends at its end is there by then. Then each hour."""
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    there = DirectClient(fleet.workers["worker1"])
+    async with fleet.running():
+        await until(is_active(fleet))
+        for wait in (LATE_LOOK, UNUSED_AFTER + LATE_LOOK + LOOK_INTERVAL):
+            await there.create(JOB, LEFTOVER)
+            await anyio.sleep(wait + 180)
+            assert not (await there.list(JOB)).items
+
+
+async def test_a_kind_that_is_not_served_any_more_is_known_before_a_job_is_offered() -> None:
+    fleet = Fleet.of("worker1")
+    await fleet.connect()
+    async with fleet.running() as manager:
+        await until(is_active(fleet))
+        serves_no_jobs(fleet, "worker1")
+        await anyio.sleep(SERVED_INTERVAL + 60)
+        await fleet.submit("job")
+        await anyio.sleep(60)
+        assert not (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items
+        [worker] = manager.workers
+        assert worker.known is not None
+        assert [*worker.known.unusable] == [JOB.gvk.dotted]
+
+
+def serves_no_jobs(fleet: Fleet, worker: str) -> None:
+    """The worker's Jobs are not served any more, and its connections break."""
+    del fleet.workers[worker].registry.cluster.types["batch", "v1", "jobs"]
+    fleet.workers[worker].faults.connections.drop()
+
+
+async def _runs(fleet: Fleet) -> bool:
+    jobs = (await DirectClient(fleet.workers["worker1"]).list(JOB)).items
+    return any((job.get("status") or {}).get("active") for job in jobs)
