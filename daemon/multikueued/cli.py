@@ -92,7 +92,7 @@ _JOBS: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
     "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
     "retry": Subcommand(
-        "multikueued.commands.explain:retry_command",
+        "multikueued.commands.retry:retry_command",
         "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
     ),
 }

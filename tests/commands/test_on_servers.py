@@ -25,6 +25,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
@@ -254,9 +255,17 @@ async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         made = await person.submit()
         result = await person.run("retry", "train", "-o", "json")
-        written = await person.admin.get(WORKLOAD, ObjectKey.of(made))
+        written = await person.admin.get(JOB, ObjectKey("default", "train"))
+        assert RETRY_ANNOTATION not in annotations_of(await person.admin.get(WORKLOAD, ObjectKey.of(made)))
+        refusal = person.server.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="jobs"))
+        on_workload = await person.run("retry", "train")
+        noted = annotations_of(await person.admin.get(WORKLOAD, ObjectKey.of(made)))
+        both = person.server.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="workloads"))
+        neither = await person.run("retry", "train")
+        person.server.faults.remove(refusal)
+        person.server.faults.remove(both)
         await person.submit("runs", cluster="worker1", offered=False)
-        (check,) = written["status"]["admissionChecks"]
+        (check,) = made["status"]["admissionChecks"]
         ready = {"status": {"admissionChecks": [{**check, "state": "Ready"}]}}
         (runs,) = [one for one in (await person.admin.list(WORKLOAD)).items if "runs" in one["metadata"]["name"]]
         await person.admin.merge_patch(WORKLOAD, ObjectKey.of(runs), ready, subresource="status")
@@ -266,6 +275,10 @@ async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert written["metadata"]["annotations"][RETRY_ANNOTATION] == told["retryAt"]
     assert "workers that refuse job/train are asked again" in told["told"]
+    assert f"on Workload {ObjectKey.of(made)}:" in on_workload.stdout
+    assert RETRY_ANNOTATION in noted
+    assert neither.exit_code == 4
+    assert "patch jobs.batch: injected 403" in neither.stderr
     assert refused.exit_code == 1
     assert "job/runs is Running: there is no worker to be asked again" in refused.stderr
 

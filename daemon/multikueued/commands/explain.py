@@ -8,15 +8,9 @@ from typing import Any
 import attrs
 import click
 
-from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import RETRY_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid
-from multikueue.core.model.workloads import was_rejected
-from multikueue.errors import Conflict, Forbidden, NotFound
+from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
+from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
@@ -24,7 +18,6 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
-from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies import Finding
 
 
@@ -128,63 +121,3 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
 
     printed = Printed(make, lines, value=EventList, wraps=True)
     raise SystemExit(run(target, printed, output, watch=watch))
-
-
-@attrs.frozen
-class Retried:
-    """What `multikueue retry` prints."""
-
-    job: str
-    """TYPE/NAME."""
-    namespace: str
-    workload: str
-    retry_at: datetime
-    told: str
-    """What was done, in a sentence."""
-
-
-@click.command("retry")
-@click.argument("job")
-@target_options
-@output_option
-def retry_command(job: str, output: Format, **options: Any) -> None:
-    """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
-
-    It writes the annotation multikueue.dev/retry-at on the Workload, and makes one active again that a check has
-    rejected; the daemon does the rest. JOB is named as for explain.
-    """
-    target = target_of(options)
-
-    async def make(client: Any, now: datetime) -> Retried:
-        return await ask_again(client, job, target.namespace, now, target.daemon_namespace)
-
-    def lines(done: Retried, now: datetime, width: int | None) -> list[str]:
-        del now, width
-        return [done.told]
-
-    raise SystemExit(run(target, Printed(make, lines), output))
-
-
-async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
-    """Write the annotation.
-
-    Raises:
-        CommandError: there is no such job, or nothing to ask again.
-    """
-    found = await find_job(client, job, namespace, daemon_namespace)
-    if found.workload is None:
-        raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
-    state = state_of(found.workload, found.objects)
-    rejected = state is JobState.INACTIVE and was_rejected(found.workload)
-    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
-        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
-    key = ObjectKey.of(found.workload)
-    metadata: Json = {"uid": uid(found.workload), "annotations": {RETRY_ANNOTATION: timestamp(now)}}
-    patch: Json = {"metadata": metadata, **({"spec": {"active": True}} if rejected else {})}
-    try:
-        await client.merge_patch(WORKLOAD, key, patch)
-    except (Conflict, NotFound) as error:
-        raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
-    told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on Workload {key}: "
-    told += f"{found.name} is active again" if rejected else f"workers that refuse {found.name} are asked again"
-    return Retried(found.name, namespace, key.name, now, told)

@@ -18,9 +18,10 @@ import click
 
 from multikueued.cli import main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.explain import EventList, Retried, Unqueued
+from multikueued.commands.explain import EventList, Unqueued
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
+from multikueued.commands.retry import Retried
 from multikueued.commands.structured import camel
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
