@@ -48,6 +48,10 @@ _RBAC: Final = {
         "multikueued.rbac.command:spoke",
         "Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.",
     ),
+    "user": Subcommand(
+        "multikueued.rbac.command:user",
+        "Print the roles of who submits jobs and of who looks at them, to be bound in their namespaces.",
+    ),
     "worker": Subcommand(
         "multikueued.rbac.command:worker", "Print what the user of a worker's kubeconfig needs on that worker."
     ),
@@ -106,7 +110,7 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
     "rbac": LazyGroup(
         "rbac",
-        help="Print the least privileges that the daemon needs, as YAML for kubectl apply.",
+        help="Print the least privileges of the daemon, of servers and of users, as YAML for kubectl apply.",
         subcommands=_RBAC,
     ),
     "status": Subcommand(
