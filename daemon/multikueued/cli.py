@@ -14,6 +14,7 @@ import click
 
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
+from multikueue.errors import Forbidden, Unauthorized, Unreachable
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
@@ -142,6 +143,8 @@ USAGE: Final = 2
 """Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
 FAILURE: Final = 1
 """Exit code for all other errors."""
+REFUSED: Final = 4
+"""Exit code where a cluster does not answer, or refuses: `NOT_REACHABLE` of the commands."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
@@ -174,7 +177,7 @@ class CommandLine(LazyGroup):
             if any(isinstance(one, BrokenPipeError) for one in errors):
                 raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
-            told = without_controls(str(known or _unexpected(errors[0])))
+            told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
             click.echo(f"multikueue: error: {told}", file=sys.stderr)
             ctx.exit(_exit_code(known))
 
@@ -190,8 +193,18 @@ def known_error(error: BaseException) -> MultiKueueError | None:
     return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
 
 
+def _told(error: MultiKueueError) -> str:
+    if isinstance(error, Forbidden):
+        from multikueued.commands.exits import permission
+
+        return f"{permission(error)}: ask for a role that allows it"
+    return str(error)
+
+
 def _exit_code(error: MultiKueueError | None) -> int:
     """What an error ends with: commands say so themselves (see `multikueued.commands.exits`)."""
+    if isinstance(error, Forbidden | Unauthorized | Unreachable):
+        return REFUSED
     if isinstance(error, SettingsError | KubeconfigError | AdapterError):
         return USAGE
     return int(getattr(error, "exit_code", FAILURE))

@@ -77,6 +77,12 @@ class Person(DirectClient):
         rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
         return ServedKind(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
 
+    @asynccontextmanager
+    async def stream(self, resource: Resource, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """As `request_token`."""
+        raise NotImplementedError
+        yield
+
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Commands that only look ask for none."""
         raise NotImplementedError

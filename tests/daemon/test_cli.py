@@ -148,7 +148,7 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
         (SettingsError("port in use"), "port in use", 2),
         (KubeconfigError("BadKubeConfig", "no such context"), "no such context", 2),
         (AdapterError("two adapters"), "two adapters", 2),
-        (Unreachable("manager: connection refused"), "manager: connection refused", 1),
+        (Unreachable("manager: connection refused"), "manager: connection refused", 4),
         (MultiKueueError("something"), "something", 1),
         (ExceptionGroup("tasks", [OSError("x"), ExceptionGroup("inner", [SettingsError("deep")])]), "deep", 2),
         (

@@ -8,16 +8,21 @@ from typing import Any
 import attrs
 import click
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.read_back import read_as
+from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines
+from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
+from multikueued.commands.tables import paragraph
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
+from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.remedies import Finding
 
 
@@ -30,6 +35,8 @@ class Unqueued:
     namespace: str
     summary: str
     findings: tuple[Finding, ...]
+    not_checked: tuple[str, ...] = ()
+    """What could not be read, and so says nothing."""
 
 
 @click.command("explain")
@@ -54,18 +61,34 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
 async def gather_explanation(
     client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
 ) -> Explanation | Unqueued:
-    """Read the manager and explain a job.
+    """Explain a job by the manager's API, or by what may be read there.
 
     Raises:
         CommandError: there is no such job, or there are several.
     """
+
+    async def ask(api: RemoteApi) -> Explanation | Unqueued | None:
+        found = await api.find(job, namespace)
+        return read_as(Explanation, await api.part(found, "explain")) if found is not None else None
+
+    async def otherwise() -> Explanation | Unqueued:
+        return await _read_explanation(client, job, namespace, now, daemon_namespace)
+
+    return await api_first(client, ask, otherwise)
+
+
+async def _read_explanation(
+    client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
+) -> Explanation | Unqueued:
     found = await find_job(client, job, namespace, daemon_namespace)
     if found.workload is None:
         assert found.job is not None, "one of the two was found"
+        if WORKLOAD in found.objects.unread:
+            return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
         summary, finding = unqueued(found.job, found.name, found.objects)
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
-    unread = (*found.not_checked, *not_checked)
+    unread = (*found.unread, *not_checked)
     seen = Seen(found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
     return explain(seen)
 
@@ -79,17 +102,18 @@ async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tup
 
 def explanation_exit_code(found: Explanation | Unqueued) -> int:
     """1 if somebody has to act."""
-    return FINDING if isinstance(found, Unqueued) or found.needs_somebody else FINE
+    return FINDING if any(one.blocking for one in found.findings) else FINE
 
 
 def _lines(found: Explanation | Unqueued, now: datetime, width: int | None) -> list[str]:
     width = width or 160
     if isinstance(found, Explanation):
         return explanation_lines(found, now, width)
-    lines = [f"{found.job} in namespace {found.namespace}: {found.summary}", "", "What to do:"]
+    lines = paragraph(f"{found.job} in namespace {found.namespace}: {found.summary}", width)
+    lines += ["", "What to do:"] if found.findings else []
     for finding in found.findings:
         lines += finding_lines(finding, width)
-    return lines
+    return lines + not_checked_lines(found.not_checked, width)
 
 
 @attrs.frozen
@@ -113,11 +137,31 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
 
     async def make(client: ClusterClient, now: datetime) -> tuple[EventReport, ...]:
         del now
-        found = await find_job(client, job, target.namespace, target.daemon_namespace)
-        return await events_of(client, found.about)
+        return await _gather_events(client, job, target.namespace, target.daemon_namespace)
 
     def lines(events: tuple[EventReport, ...], now: datetime, width: int | None) -> list[str]:
         return events_lines(events, now, width or 160, wide=output == "wide")
 
     printed = Printed(make, lines, value=EventList, wraps=True)
     raise SystemExit(run(target, printed, output, watch=watch))
+
+
+async def _gather_events(
+    client: ClusterClient, job: str, namespace: str, daemon_namespace: str
+) -> tuple[EventReport, ...]:
+    async def ask(api: RemoteApi) -> tuple[EventReport, ...] | None:
+        found = await api.find(job, namespace)
+        return read_as(RemoteEvents, await api.part(found, "events")).items if found is not None else None
+
+    async def otherwise() -> tuple[EventReport, ...]:
+        found = await find_job(client, job, namespace, daemon_namespace)
+        return await events_of(client, found.about)
+
+    return await api_first(client, ask, otherwise)
+
+
+@attrs.frozen
+class RemoteEvents:
+    """What the API answers of events."""
+
+    items: tuple[EventReport, ...]

@@ -128,9 +128,12 @@ def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str
             at = f"{until(step.at, now)}: " if step.at is not None else ""
             lines += paragraph(at + step.text, width, first="- ", rest="  ")
     lines += _findings(found.findings, width)
-    if found.not_checked:
-        lines += ["", *paragraph(f"Not checked: {'; '.join(found.not_checked)}.", width)]
-    return lines
+    return lines + not_checked_lines(found.not_checked, width)
+
+
+def not_checked_lines(what: Sequence[str], width: int | None) -> list[str]:
+    """What could not be read; nothing if all could."""
+    return ["", *paragraph(f"Not checked: {'; '.join(what)}.", width or 1_000)] if what else []
 
 
 def _findings(findings: Iterable[Finding], width: int) -> list[str]:

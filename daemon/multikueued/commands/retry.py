@@ -32,6 +32,7 @@ class Retried:
     """TYPE/NAME."""
     namespace: str
     workload: str
+    """Empty: it may not be read."""
     retry_at: datetime
     told: str
     """What was done, in a sentence."""
@@ -67,21 +68,32 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
         CommandError: there is no such job, or nothing to ask again.
     """
     found = await find_job(client, job, namespace, daemon_namespace)
-    if found.workload is None:
+    if found.workload is None and not (found.job is not None and WORKLOAD in found.objects.unread):
         raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
-    state = state_of(found.workload, found.objects)
-    rejected = state is JobState.INACTIVE and was_rejected(found.workload)
-    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
-        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
+    rejected = found.workload is not None and _is_rejected(found.workload, found)
     try:
         where, active = await _ask(client, found, timestamp(now), rejected=rejected)
     except (Conflict, NotFound) as error:
         raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
+    workload = name_of(found.workload) if found.workload is not None else ""
     told = f"workers that refuse {found.name} are asked again"
     if rejected:
         told = f"{found.name} is active again" if active else f"the daemon makes {found.name} active again"
     told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {told}"
-    return Retried(found.name, namespace, name_of(found.workload), now, told)
+    return Retried(found.name, namespace, workload, now, told)
+
+
+def _is_rejected(workload: Json, found: Found) -> bool:
+    """Whether a check has rejected it before.
+
+    Raises:
+        CommandError: nothing refuses it.
+    """
+    state = state_of(workload, found.objects)
+    rejected = state is JobState.INACTIVE and was_rejected(workload)
+    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
+        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
+    return rejected
 
 
 async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: bool) -> tuple[str, bool]:
@@ -96,7 +108,8 @@ async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: boo
             return found.name, False
         except Forbidden as error:
             refused = error
-    assert found.workload is not None, "the caller has looked"
+    if found.workload is None:
+        raise refused or NotFound(f"{found.name} has no Workload")
     key = ObjectKey.of(found.workload)
     patch: Json = {"metadata": {"uid": uid(found.workload), "annotations": noted}}
     try:
