@@ -12,6 +12,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import Forbidden, Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_REACHABLE, USAGE, CommandError, permission
+from multikueued.commands.label_selector import checked_selector
 from multikueued.commands.manager_lists import (
     jobs_of_all_kinds,
     not_checked,
@@ -34,7 +35,13 @@ _STATES = [str(state) for state in JobState]
 @output_option
 @watch_option
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
-@click.option("-l", "--selector", default="", help="Only jobs with these labels, as kubectl takes them.")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    callback=checked_selector,
+    help="Only jobs with these labels, as for kubectl.",
+)
 @click.option("--queue", default="", help="Only jobs of this LocalQueue or ClusterQueue.")
 @click.option("--worker", default="", help="Only jobs that this worker has, or is asked to take.")
 @click.option(
