@@ -173,7 +173,8 @@ def _code(text: str) -> str:
 def _fields(report: type) -> list[str]:
     told = _documented(report)
     fields: Any = attrs.fields(report)
-    rows = [f"| `{camel(one.name)}` | {_type(str(one.type))} | {_cell(told.get(one.name, ''))} |" for one in fields]
+    types = inspect.get_annotations(report)  # as they are written: cattrs puts classes into the fields
+    rows = [f"| `{camel(one.name)}` | {_type(types[one.name])} | {_cell(told.get(one.name, ''))} |" for one in fields]
     return ["| field | type | what |", "|---|---|---|", *rows, ""]
 
 

@@ -39,7 +39,11 @@ class AccountParameter(click.ParamType[Account]):
 
 
 _SETTINGS = click.option(
-    "--config-file", type=_FILE, help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults."
+    "--config",
+    "--config-file",
+    "config_file",
+    type=_FILE,
+    help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults.",
 )
 _NAME = click.option("--name", default="multikueue", show_default=True, help="Of the roles and their bindings.")
 

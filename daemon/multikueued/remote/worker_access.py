@@ -86,10 +86,10 @@ def told_of(worker: str, error: ApiError) -> str:
     """What went wrong on a worker, and what to do."""
     match error:
         case Forbidden():
-            grant = f"multikueue worker add {worker} --context CONTEXT --logs, or multikueue rbac worker --logs"
+            grant = f"multikueue worker add {worker} --worker-context CONTEXT --logs, or multikueue rbac worker --logs"
             return f"the daemon's account may not do that on {error}: grant it with {grant}"
         case Unauthorized():
-            rotate = f"multikueue worker rotate {worker} --context CONTEXT"
+            rotate = f"multikueue worker rotate {worker} --worker-context CONTEXT"
             return f'worker cluster "{worker}" does not accept the daemon\'s credentials: {rotate} gives it new ones'
         case Unreachable():
             return (
