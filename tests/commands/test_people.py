@@ -16,6 +16,8 @@ from multikueue.testing.waiting import until
 from multikueued.cli import SUBCOMMANDS
 from multikueued.commands.exits import EXIT_CODES
 from multikueued.lazy_group import LazyGroup
+from multikueued.logserver.answers import GROUP
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from tests.commands.people import People, people
 
 WHO: Final = ("admin", "submitter", "viewer", "nobody")
@@ -170,3 +172,30 @@ async def test_the_api_is_left_where_it_fails_and_its_own_error_told_to_whom_not
     assert "job/train" in admin.stdout
     assert viewer.exit_code == 4
     assert "the service is away" in viewer.stderr
+
+
+@pytest.mark.timeout(60)
+async def test_all_namespaces_of_a_viewer_are_those_in_which_he_may_list_jobs(tmp_path: Path) -> None:
+    """The chart has a role for that, which may be bound to everybody."""
+    rule = {"apiGroups": [GROUP], "resources": ["remotenamespaces"], "verbs": ["list"]}
+    named = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "namespaces"}}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "namespaces"}
+    everybody = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        before = await here.run("viewer", "get", "jobs", "-A")
+        await here.stage.admin.create(CLUSTER_ROLE, {**named, "kind": "ClusterRole", "rules": [rule]})
+        bound = {**named, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": everybody}
+        await here.stage.admin.create(CLUSTER_ROLE_BINDING, bound)
+
+        async def answered() -> bool:  # a refusal is kept for a while
+            return (await here.run("viewer", "get", "jobs", "-A")).exit_code == 0
+
+        await until(answered, within=40)
+        after = await here.run("viewer", "get", "jobs", "-A")
+        nobody = await here.run("nobody", "get", "jobs", "-A")
+
+    assert before.exit_code == 4
+    assert "name a namespace with -n, without -A" in before.stderr
+    assert after.stdout.splitlines()[1].split()[:3] == ["default", "job/train", "worker1"]
+    assert nobody.stdout == "No jobs.\n"
