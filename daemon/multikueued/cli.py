@@ -14,6 +14,7 @@ import click
 
 from multikueue import AdapterError, KubeconfigError, MultiKueueError, SettingsError
 from multikueue.core.model.outside_text import without_controls
+from multikueue.errors import Forbidden, Unauthorized, Unreachable
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
@@ -48,6 +49,10 @@ _RBAC: Final = {
         "multikueued.rbac.command:spoke",
         "Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.",
     ),
+    "user": Subcommand(
+        "multikueued.rbac.command:user",
+        "Print the roles of who submits jobs and of who looks at them, to be bound in their namespaces.",
+    ),
     "worker": Subcommand(
         "multikueued.rbac.command:worker", "Print what the user of a worker's kubeconfig needs on that worker."
     ),
@@ -69,19 +74,10 @@ _WORKER: Final = {
     ),
     "uncordon": Subcommand("multikueued.workers.command:uncordon", "Offer jobs to the worker cluster NAME again."),
 }
-SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "api-server": Subcommand(
-        "multikueued.logserver.command:logs_server",
-        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
-    ),
+_JOBS: Final[Mapping[str, Subcommand | click.Group]] = {
     "dashboard": Subcommand(
         "multikueued.dashboard.command:dashboard",
         "Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.",
-    ),
-    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
-    "doctor": Subcommand(
-        "multikueued.doctor.command:doctor",
-        "Look for what is wrong on the manager and on all workers, and say how to mend it.",
     ),
     "events": Subcommand(
         "multikueued.commands.explain:events_command",
@@ -99,26 +95,24 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
     "logs": Subcommand(
         "multikueued.remote.command:logs_command", "Print the logs of JOB's pods on the worker that has it."
     ),
-    "logs-server": Subcommand(
-        "multikueued.logserver.command:logs_server",
-        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
-    ),
     "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
+    "retry": Subcommand(
+        "multikueued.commands.retry:retry_command",
+        "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
+    ),
+}
+_FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
+    "doctor": Subcommand(
+        "multikueued.doctor.command:doctor",
+        "Look for what is wrong on the manager and on all workers, and say how to mend it.",
+    ),
     "queues": LazyGroup(
         "queues", help="Make queues of workers that stand for those of the manager.", subcommands=_QUEUES
     ),
     "rbac": LazyGroup(
         "rbac",
-        help="Print the least privileges that the daemon needs, as YAML for kubectl apply.",
+        help="Print the least privileges of the daemon, of servers and of users, as YAML for kubectl apply.",
         subcommands=_RBAC,
-    ),
-    "retry": Subcommand(
-        "multikueued.commands.explain:retry_command",
-        "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
-    ),
-    "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
-    "sandbox": Subcommand(
-        "multikueued.sandbox_command.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."
     ),
     "status": Subcommand(
         "multikueued.commands.status:status", "Show the workers, the queues, and what needs somebody."
@@ -127,17 +121,48 @@ SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {
         "worker", help="Add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
     ),
 }
-
+_SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
+    "api-server": Subcommand(
+        "multikueued.logserver.command:logs_server",
+        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
+    ),
+    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
+    "logs-server": Subcommand(
+        "multikueued.logserver.command:logs_server",
+        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
+    ),
+    "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
+    "sandbox": Subcommand(
+        "multikueued.sandbox_command.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."
+    ),
+}
+SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS}
+"""The subcommands as `--help` lists them."""
+SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {**_JOBS, **_FLEET, **_SERVERS}
 USAGE: Final = 2
 """Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
 FAILURE: Final = 1
 """Exit code for all other errors."""
+REFUSED: Final = 4
+"""Exit code where a cluster does not answer, or refuses: `NOT_REACHABLE` of the commands."""
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it: 128 + SIGINT."""
 
 
+PLUGIN: Final = "kubectl-multikueue"
+"""By this name of a file kubectl finds it as `kubectl multikueue`."""
+
+
 class CommandLine(LazyGroup):
     """The outermost group: it prints an error as one message."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Begin, under the name by which it was called."""
+        return super().make_context(
+            info_name and info_name.replace(PLUGIN, "kubectl multikueue"), args, parent, **extra
+        )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; click itself handles wrong usage."""
@@ -152,12 +177,12 @@ class CommandLine(LazyGroup):
             if any(isinstance(one, BrokenPipeError) for one in errors):
                 raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
-            told = without_controls(str(known or _unexpected(errors[0])))
+            told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
             click.echo(f"multikueue: error: {told}", file=sys.stderr)
             ctx.exit(_exit_code(known))
 
 
-@click.group(cls=CommandLine, subcommands=SUBCOMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandLine, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="multikueue", prog_name="multikueue")
 def main() -> None:
     """Dispatch batch jobs of one cluster to many."""
@@ -168,8 +193,18 @@ def known_error(error: BaseException) -> MultiKueueError | None:
     return next((one for one in _ungrouped(error) if isinstance(one, MultiKueueError)), None)
 
 
+def _told(error: MultiKueueError) -> str:
+    if isinstance(error, Forbidden):
+        from multikueued.commands.exits import permission
+
+        return f"{permission(error)}: ask for a role that allows it"
+    return str(error)
+
+
 def _exit_code(error: MultiKueueError | None) -> int:
     """What an error ends with: commands say so themselves (see `multikueued.commands.exits`)."""
+    if isinstance(error, Forbidden | Unauthorized | Unreachable):
+        return REFUSED
     if isinstance(error, SettingsError | KubeconfigError | AdapterError):
         return USAGE
     return int(getattr(error, "exit_code", FAILURE))

@@ -6,7 +6,8 @@ of the built-in providers. What an exec plugin gets, only the daemon has.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager
 from enum import Enum, auto
 from typing import Protocol
 
@@ -35,6 +36,10 @@ class ClusterClient(ApiClient, Protocol):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
+        ...
+
+    def stream(self, resource: Resource, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
+        """See `KubeClient.stream`."""
         ...
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:

@@ -25,10 +25,15 @@ class LazyGroup(click.Group):
     """A group whose subcommands are imported on use."""
 
     def __init__(
-        self, *args: Any, subcommands: Mapping[str, Subcommand | click.Group] | None = None, **settings: Any
+        self,
+        *args: Any,
+        subcommands: Mapping[str, Subcommand | click.Group] | None = None,
+        sections: Mapping[str, Mapping[str, Subcommand | click.Group]] | None = None,
+        **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
-        self.subcommands = subcommands or {}
+        self.sections = sections or {"Commands": subcommands or {}}
+        self.subcommands = {name: one for section in self.sections.values() for name, one in section.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All names, without importing anything."""
@@ -44,9 +49,9 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands, without importing anything."""
-        names = self.list_commands(ctx)
-        limit = formatter.width - 6 - max(map(len, names), default=0)
-        described = [(name, click.Command(name, help=self.subcommands[name].help)) for name in names]
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])
+        """List the subcommands by section, without importing anything."""
+        limit = formatter.width - 6 - max(map(len, self.subcommands), default=0)
+        for title, section in self.sections.items():
+            described = [(name, click.Command(name, help=one.help)) for name, one in sorted(section.items())]
+            with formatter.section(title):
+                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])

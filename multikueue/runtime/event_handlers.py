@@ -104,8 +104,11 @@ class ManagerHandlers:
 
     def _job_changed(self, kind: SafeAdapter, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         status_only = is_of_status_only(old, new)
+        again = old is not None and new is not None and asks_again(old, new)
         for workload in self.cluster.workloads_of(key, kind.resource.gvk, new or old or {}):
             self.memory.touched(workload)
+            if again:
+                self.ask_again(workload)
             # Most such changes are the status that we copied from the worker ourselves, so they may wait.
             waits = status_only and _runs(self.cluster.workloads.get(workload))
             self.work.workloads.enqueue(workload, STATUS_BATCH if waits else 0.0)
@@ -235,7 +238,7 @@ class WorkerHandlers:
 
 
 def asks_again(old: Json, new: Json) -> bool:
-    """Whether the user of a Workload has just asked for it to be tried again, with a time that can be read."""
+    """Whether the user of a job or a Workload has just asked for it to be tried again, with a time that can be read."""
     asked = annotations_of(new).get(RETRY_ANNOTATION)
     return asked != annotations_of(old).get(RETRY_ANNOTATION) and parse_timestamp(asked) is not None
 

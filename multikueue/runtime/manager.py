@@ -296,4 +296,4 @@ def _ask_again(workers: WorkerPool, backoffs: WorkerBackoffs, key: ObjectKey) ->
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
     worker = workers.get(cluster)
-    return manager if cluster == MANAGER else worker and worker.usable
+    return manager if cluster == MANAGER else worker.usable if worker is not None else None

@@ -84,6 +84,12 @@ class Person(DirectClient):
         """The sandbox's Kueue has no visibility API."""
         raise NotFound(f"{queue}", status=404)
 
+    @asynccontextmanager
+    async def stream(self, resource: Resource, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
+        """As `request_token`."""
+        raise NotImplementedError
+        yield
+
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Commands that only look ask for none."""
         raise NotImplementedError

@@ -117,7 +117,7 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
     assert told.startswith("system:serviceaccount:kueue-system:m-multikueued may not list secrets in namespace")
     assert found["gate-on"]["remedy"].startswith("turn it off: --feature-gates=MultiKueue=false")
     assert "may not patch workloads.kueue.x-k8s.io" in found["worker-permission-missing"]["what"]
-    assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --context worker1" in " ".join(text.split())
+    assert f"multikueue queues mirror {LOCAL_QUEUE_NAME} -n default --worker-context worker1" in " ".join(text.split())
     assert "3 errors, 1 warning" in text
     assert all(len(line) <= 80 for line in text.splitlines())
 
@@ -127,12 +127,12 @@ async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
         await here.join("worker1", "worker2")
         await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
         await here.worker("worker1").delete(NAMESPACE, ObjectKey("", "default"))
-        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1")
+        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1")
         printed = list(yaml.safe_load_all(await here.done(*mirror, "--print")))
         made = await here.done(*mirror)
         again = await here.done(*mirror)
         text = await here.done("doctor")
-        typo = await here.refused("queues", "mirror", "user-queeu", "-n", "default", "--context", "worker1")
+        typo = await here.refused("queues", "mirror", "user-queeu", "-n", "default", "--worker-context", "worker1")
         elsewhere = await here.refused(*mirror, "--cluster-queue", "cluster-queeu")
 
     assert [one["kind"] for one in printed] == ["Namespace", "LocalQueue"]
@@ -151,7 +151,7 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         said = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}', QUEUES_ANNOTATION: f'{{"{LOCAL_QUEUE_NAME}": "theirs"}}'}
         key = ObjectKey("", "worker1")
         await here.manager.merge_patch(MULTIKUEUE_CLUSTER, key, {"metadata": {"annotations": said}})
-        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1", "--worker")
+        mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1", "--worker")
         found = (await here.run("doctor")).stdout
         made = await here.done(*mirror, "worker1")
         again = await here.done(*mirror, "worker1")
@@ -161,7 +161,7 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         (copy,) = await until(lambda: _copies(here))
 
     assert 'namespace "mk-default" does not exist there' in " ".join(found.split())
-    assert "queues mirror QUEUE -n default --context worker1 --worker worker1" in " ".join(found.split())
+    assert "queues mirror QUEUE -n default --worker-context worker1 --worker worker1" in " ".join(found.split())
     assert "made namespace mk-default" in made
     assert "made LocalQueue mk-default/theirs, which leads to ClusterQueue cluster-queue" in made
     assert "LocalQueue mk-default/theirs is there: nothing to do" in again
@@ -177,7 +177,7 @@ async def _copies(here: Ground) -> list[Json]:
 
 async def test_a_cluster_queue_is_never_made(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
-        told = await here.refused("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--context", "worker1")
+        told = await here.refused("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1")
 
     assert 'the worker has no ClusterQueue "cluster-queue"; there is none' in told
     assert "its quota is yours to decide" in told

@@ -23,8 +23,9 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     WORKLOAD,
 )
-from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
@@ -149,12 +150,15 @@ async def test_jobs_by_label_worker_state_and_namespace(tmp_path: Path) -> None:
         assert await names("-n", "elsewhere") == []
         assert await names("-A", "--worker", "worker1") == ["job/one", "job/two"]
         nobody = await person.run("get", "jobs", "-n", "elsewhere")
-        wrong = await person.run("get", "jobs", "-l", "a in (")
+        none = await person.run("get", "jobs", "-l", "team=blue")
+        wrong = [await person.run("get", "jobs", "-n", "elsewhere", "-l", text) for text in ("a=(", "a in (", "a,")]
+        right = [await person.run("get", "jobs", "-l", text) for text in ("a", "!a", "x.y/a notin (b, c),d!=e")]
         no_label = await person.run("get", "jobs", "--user", "me")
 
     assert nobody.stdout == "No jobs in namespace elsewhere; -A shows all.\n"
-    assert wrong.exit_code == 2
-    assert "unable to parse requirement" in wrong.stderr
+    assert none.stdout == "None of the jobs in namespace default match.\n"
+    assert [one.exit_code for one in (*wrong, *right)] == [2, 2, 2, 0, 0, 0]
+    assert "'a=(' is no label selector" in wrong[0].stderr
     assert no_label.exit_code == 2
     assert "--user needs --user-label" in no_label.stderr
 
@@ -254,9 +258,17 @@ async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         made = await person.submit()
         result = await person.run("retry", "train", "-o", "json")
-        written = await person.admin.get(WORKLOAD, ObjectKey.of(made))
+        written = await person.admin.get(JOB, ObjectKey("default", "train"))
+        assert RETRY_ANNOTATION not in annotations_of(await person.admin.get(WORKLOAD, ObjectKey.of(made)))
+        refusal = person.server.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="jobs"))
+        on_workload = await person.run("retry", "train")
+        noted = annotations_of(await person.admin.get(WORKLOAD, ObjectKey.of(made)))
+        both = person.server.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="workloads"))
+        neither = await person.run("retry", "train")
+        person.server.faults.remove(refusal)
+        person.server.faults.remove(both)
         await person.submit("runs", cluster="worker1", offered=False)
-        (check,) = written["status"]["admissionChecks"]
+        (check,) = made["status"]["admissionChecks"]
         ready = {"status": {"admissionChecks": [{**check, "state": "Ready"}]}}
         (runs,) = [one for one in (await person.admin.list(WORKLOAD)).items if "runs" in one["metadata"]["name"]]
         await person.admin.merge_patch(WORKLOAD, ObjectKey.of(runs), ready, subresource="status")
@@ -266,6 +278,10 @@ async def test_retry_writes_the_annotation(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert written["metadata"]["annotations"][RETRY_ANNOTATION] == told["retryAt"]
     assert "workers that refuse job/train are asked again" in told["told"]
+    assert f"on Workload {ObjectKey.of(made)}:" in on_workload.stdout
+    assert RETRY_ANNOTATION in noted
+    assert neither.exit_code == 4
+    assert "patch jobs.batch: injected 403" in neither.stderr
     assert refused.exit_code == 1
     assert "job/runs is Running: there is no worker to be asked again" in refused.stderr
 
@@ -351,3 +367,48 @@ async def test_the_namespace_of_the_context_is_the_default(tmp_path: Path) -> No
         result = await person.run("get", "jobs")
 
     assert result.stdout == "No jobs in namespace team; -A shows all.\n"
+
+
+async def test_a_job_whose_label_names_no_queue_is_shown_with_the_one_that_may_be_meant(tmp_path: Path) -> None:
+    """It was in none of the lists: nothing led from it to a check."""
+    async with shell(tmp_path) as person:
+        made = await person.submit("typo", offered=False)
+        key = ObjectKey.of(made)
+        without = {"status": {"admission": None, "admissionChecks": None, "conditions": None}}
+        await person.admin.merge_patch(WORKLOAD, key, without, subresource="status")
+        await person.admin.merge_patch(WORKLOAD, key, {"spec": {"queueName": "user-qeue"}})
+        jobs = await person.run("get", "jobs")
+        status = await person.run("status")
+        explained = await person.run("explain", "job/typo")
+        doctor = await person.run("doctor")
+
+    guess = 'LocalQueue "user-qeue" does not exist in namespace "default" (did you mean "user-queue"?)'
+    assert guess in jobs.stdout
+    assert "Jobs: 1 (1 Queued)" in status.stdout
+    assert status.exit_code == 0, "whoever submitted it has to act, no operator"
+    for done in (status, explained, doctor):
+        assert guess in " ".join(done.stdout.split())
+
+
+async def test_status_tells_that_a_worker_refuses_jobs_why_one_is_cordoned_and_how_old_figures_are(
+    tmp_path: Path,
+) -> None:
+    """A worker that is connected and whose RBAC refuses every job was all green."""
+    async with shell(tmp_path) as person:
+        made = await person.submit()
+        before = await person.run("status")
+        refusal = 'worker1: jobs.batch is forbidden: User "x" cannot create resource "jobs" in API group "batch"'
+        (check,) = made["status"]["admissionChecks"]
+        told = {"status": {"admissionChecks": [{**check, "message": f"Offered to worker1 — {refusal}"}]}}
+        await person.admin.merge_patch(WORKLOAD, ObjectKey.of(made), told, subresource="status")
+        after = await person.run("status")
+        cordon = {"metadata": {"annotations": {CORDON_ANNOTATION: "disks are changed"}}}
+        await person.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), cordon)
+        cordoned = await person.run("status")
+
+    assert before.exit_code == 0
+    assert after.exit_code == 1
+    assert "the daemon's identity on worker1 may not create jobs" in " ".join(after.stdout.split())
+    (line,) = [line for line in cordoned.stdout.splitlines() if line.startswith("worker1 ")]
+    assert "Connected,Cordoned" in line
+    assert line.endswith("disks are changed")

@@ -7,10 +7,13 @@ import attrs
 import pytest
 
 from multikueue.adapters import AdapterRegistry
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueued.commands.exits import CommandError
-from multikueued.commands.explain import ask_again
+from multikueued.commands.retry import ask_again
 from tests.commands.breaking import Person, explained
 from tests.runtime.fleet import Fleet, is_active, now, until
 
@@ -39,9 +42,14 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
             assert any("multikueue retry job/job" in step.text for step in (await explained(fleet)).next)
 
             done = await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
-            assert done.told.endswith("job/job is active again")
+            assert done.told.endswith("the daemon makes job/job active again")
             await anyio.sleep(20)
             assert list(await fleet.running_on()) == ["worker1"]
+            key = ObjectKey.of(workload := await fleet.workload())
+            assert annotations_of(workload)[RETRY_ANNOTATION] == timestamp(done.retry_at)
+            await fleet.admin.merge_patch(WORKLOAD, key, {"spec": {"active": False}})
+            await anyio.sleep(60)
+            assert (await fleet.workload())["spec"]["active"] is False, "what was asked counts once"
 
 
 async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:

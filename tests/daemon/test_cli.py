@@ -6,6 +6,7 @@ import errno
 import io
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import click
@@ -38,6 +39,12 @@ def test_version_and_help_list_what_there_is() -> None:
     assert version.output == f"multikueue, version {__version__}\n"
     assert text.exit_code == 0
     assert all(name in text.output for name in SUBCOMMANDS)
+    assert [line for line in text.output.splitlines() if line and line == line.lstrip()][1:] == [
+        "Options:",
+        "Jobs:",
+        "The fleet:",
+        "Servers:",
+    ]
 
 
 HELP = [["--help"], *([name, "--help"] for name, one in SUBCOMMANDS.items() if isinstance(one, click.Group))]
@@ -99,6 +106,21 @@ def test_wrong_usage_is_reported_and_exits_with_2(arguments: list[str], told: st
     assert result.stdout == ""
 
 
+def test_kubectl_finds_it_as_a_plugin(tmp_path: Path) -> None:
+    """By the name of the file alone: `kubectl multikueue get jobs` runs `kubectl-multikueue get jobs`."""
+    pyproject = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    scripts = pyproject["project"]["scripts"]
+    module, _, function = scripts["kubectl-multikueue"].partition(":")
+    script = tmp_path / "kubectl-multikueue"
+    script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+    result = subprocess.run(
+        [sys.executable, str(script), "get", "jobs", "--help"], capture_output=True, text=True, check=True, timeout=20
+    )
+
+    assert scripts["kubectl-multikueue"] == scripts["multikueue"]
+    assert result.stdout.startswith("Usage: kubectl multikueue get jobs [OPTIONS]")
+
+
 def test_outside_a_pod_and_without_a_kubeconfig_it_says_what_to_name() -> None:
     result = CliRunner().invoke(main, ["run"], env={"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""})
 
@@ -126,7 +148,7 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
         (SettingsError("port in use"), "port in use", 2),
         (KubeconfigError("BadKubeConfig", "no such context"), "no such context", 2),
         (AdapterError("two adapters"), "two adapters", 2),
-        (Unreachable("manager: connection refused"), "manager: connection refused", 1),
+        (Unreachable("manager: connection refused"), "manager: connection refused", 4),
         (MultiKueueError("something"), "something", 1),
         (ExceptionGroup("tasks", [OSError("x"), ExceptionGroup("inner", [SettingsError("deep")])]), "deep", 2),
         (
@@ -178,3 +200,27 @@ def test_python_m_is_the_same_command() -> None:
     result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True, timeout=20)
 
     assert result.stdout == f"multikueue, version {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        *(
+            (command.split(), "write --worker-context oslo")
+            for command in (
+                "worker add oslo --context oslo",
+                "worker remove oslo --context oslo",
+                "worker rotate oslo --context oslo",
+                "worker grant-logs oslo --context oslo",
+                "queues mirror queue --context oslo",
+            )
+        ),
+        (["worker", "add", "oslo", "--worker-context", "oslo", "--config", "main"], "write --multikueue-config main"),
+    ],
+)
+def test_a_flag_that_means_another_cluster_now_is_refused_with_its_new_name(arguments: list[str], told: str) -> None:
+    """An alias would silently reach another cluster one version later."""
+    result = CliRunner().invoke(main, arguments)
+
+    assert result.exit_code == 2
+    assert told in result.stderr

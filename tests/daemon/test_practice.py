@@ -92,7 +92,7 @@ async def test_bare_leaves_the_workers_to_be_added(tmp_path: Path) -> None:
             assert (await client.list(MULTIKUEUE_CONFIG)).items == []
 
     assert [line.strip() for line in lines if "worker add" in line] == [
-        f"multikueue worker add {name} --context {name} --outside" for name in ("worker1", "worker2")
+        f"multikueue worker add {name} --worker-context {name} --outside" for name in ("worker1", "worker2")
     ]
 
 

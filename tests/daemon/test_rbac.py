@@ -63,6 +63,23 @@ class TestTheChart:
         references = {one["metadata"]["name"]: one["roleRef"] for one in command if "roleRef" in one}
         assert {one["metadata"]["name"]: one["roleRef"] for one in chart if "roleRef" in one} == references
 
+    @pytest.mark.parametrize("framework", ["batch/job", "pod", "auto"])
+    def test_it_grants_users_what_the_command_does(self, framework: str, tmp_path: Path) -> None:
+        file = tmp_path / "settings.yaml"
+        file.write_text(yaml.safe_dump({"integrations": {"frameworks": [framework]}}))
+        command = printed("user", "--config-file", str(file), "--aggregate")
+        chart = chart_objects("rbac-users.yaml", frameworks=[framework])
+        assert [granted(one["rules"]) for one in chart] == [granted(one["rules"]) for one in command]
+        assert [one["metadata"]["labels"] for one in chart] == [one["metadata"]["labels"] for one in command]
+        assert "labels" not in printed("user")[0]["metadata"]
+
+    def test_users_get_nothing_of_secrets_workers_or_the_whole_cluster(self) -> None:
+        viewer, submitter = (granted(one["rules"]) for one in printed("user"))
+        assert all(verbs <= {"get", "list", "watch"} for verbs in viewer.values())
+        assert {key for key, verbs in submitter.items() if verbs - {"get", "list", "watch"}} == {("batch", "jobs")}
+        for _, resource in submitter:
+            assert resource.partition("/")[0] in ("remotejobs", "workloads", "localqueues", "events", "jobs")
+
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
 

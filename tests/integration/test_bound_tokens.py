@@ -47,7 +47,16 @@ async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_pat
         await manager.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         options = ("--bound", "--life", "20m", "--config-file", str(settings))
         await cli(
-            file, "add", "worker1", "--context", "worker1", "--outside", "--config", CHECK, "--diagnose", *options
+            file,
+            "add",
+            "worker1",
+            "--worker-context",
+            "worker1",
+            "--outside",
+            "--multikueue-config",
+            CHECK,
+            "--diagnose",
+            *options,
         )
         first = await manager.get(SECRET, KEY)
         claims = claims_of(token_in(first))
@@ -74,7 +83,7 @@ async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_pat
         assert bound is not None
         assert bound.life == timedelta(minutes=20)
 
-        said = await cli(file, "rotate", "worker1", "--context", "worker1", "--config-file", str(settings))
+        said = await cli(file, "rotate", "worker1", "--worker-context", "worker1", "--config-file", str(settings))
         assert "Secret kueue-system/multikueue-bound is deleted, its token void" in said
         old = parse_worker_kubeconfig(decoded(second, "kubeconfig").encode())
 
@@ -98,6 +107,6 @@ async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_pat
             return "worker1" in found and found["worker1"].quota_at is not None
 
         await poll_until(published, seconds=60, otherwise="nothing is published of worker1")
-        await cli(file, "remove", "worker1", "--context", "worker1")
+        await cli(file, "remove", "worker1", "--worker-context", "worker1")
         left = (await there.list(SECRET, namespace=KUEUE_NAMESPACE)).items
         assert [one["metadata"]["name"] for one in left if "bound" in one["metadata"]["name"]] == []

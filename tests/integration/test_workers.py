@@ -56,7 +56,9 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         await manager.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker2"))
         await manager.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker2-secret"))
 
-        said = await cli(file, "add", "worker2", "--context", "worker2", "--outside", "--config", CHECK)
+        said = await cli(
+            file, "add", "worker2", "--worker-context", "worker2", "--outside", "--multikueue-config", CHECK
+        )
         assert "worker2 is connected" in said
         printed = CliRunner().invoke(main, ["rbac", "worker"]).stdout
         (role,) = [one for one in yaml.safe_load_all(printed) if one["kind"] == "ClusterRole"]
@@ -66,7 +68,7 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         await cli(file, "cordon", "worker1")
         await real.submit("joined")
         assert await real.running("joined") == "worker2"
-        said = await cli(file, "rotate", "worker2", "--context", "worker2")
+        said = await cli(file, "rotate", "worker2", "--worker-context", "worker2")
         assert "Secret kueue-system/multikueue-token is deleted" in said
         real.kubelet.end("joined", "Succeeded")
         await real.ended("joined")
@@ -74,7 +76,9 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         assert real.ran_on("joined") == ["worker2"]
 
         await cli(file, "uncordon", "worker1")
-        assert "its role and its tokens are deleted" in await cli(file, "remove", "worker2", "--context", "worker2")
+        assert "its role and its tokens are deleted" in await cli(
+            file, "remove", "worker2", "--worker-context", "worker2"
+        )
         await real.submit("left")
         assert await real.running("left") == "worker1"
 

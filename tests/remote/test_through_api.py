@@ -11,7 +11,6 @@ import pytest
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, ObjectKey, Resource
-from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.log_stream import LogLine
 from multikueue.kube.requests import LogQuery, pod_log
@@ -22,7 +21,7 @@ from multikueued.commands.options import ReportTarget
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
 from multikueued.remote.log_output import LogSelection
 from multikueued.remote.pod_lookup import Asked
-from multikueued.remote.through_api import is_served, logs_through_api
+from multikueued.remote.through_api import logs_through_api
 from tests.remote.test_on_servers import fleet
 
 TARGET = ReportTarget(ClusterConfig("https://manager"), "default", "kueue-system")
@@ -96,7 +95,6 @@ async def test_a_log_that_ends_early_is_an_error() -> None:
     ("manager", "job", "code", "told"),
     [
         (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue api-server"),
-        (Manager(error=NotFound("there is no Workload of job/train")), "job/train", 3, "there is no Workload"),
         (Manager(), "train", 2, "write TYPE/NAME, as job/train-1"),
     ],
 )
@@ -104,14 +102,6 @@ async def test_what_cannot_be_asked(manager: Manager, job: str, code: int, told:
     with pytest.raises(CommandError, match=told) as raised:
         await shown(manager, job)
     assert raised.value.exit_code == code
-
-
-async def test_whether_it_is_served() -> None:
-    client: Any = Manager()
-    assert await is_served(client, "job/train")
-    assert not await is_served(client, "train")
-    client = Manager(serves=False)
-    assert not await is_served(client, "job/train")
 
 
 async def test_a_manager_without_the_api_leaves_the_error_as_it_is(tmp_path: Path) -> None:

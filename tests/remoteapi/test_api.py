@@ -307,3 +307,19 @@ async def test_watches_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pyt
             listed = await here.ask(JOBS, user=READER)
 
     assert (refused[0], listed[0]) == (429, 200)
+
+
+async def test_a_job_whose_queue_does_not_exist_is_there_until_it_is_somebody_elses(tmp_path: Path) -> None:
+    async with stage(tmp_path) as here:
+        await ready(here)
+        made = await here.fleet.person.submit(offered=False)
+        key = ObjectKey.of(made)
+        without = {"status": {"admission": None, "admissionChecks": None, "conditions": None}}
+        await here.admin.merge_patch(WORKLOAD, key, without, subresource="status")
+        await here.admin.merge_patch(WORKLOAD, key, {"spec": {"queueName": "user-qeue"}})
+
+        async def told() -> bool:
+            items = (await read(here, JOBS))["items"]
+            return any('did you mean "user-queue"?' in one["status"].get("reason", "") for one in items)
+
+        await until(told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueued.commands.report_text import explanation_lines
 from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.reports.events import EventReport
@@ -345,3 +347,25 @@ def test_a_job_without_a_workload(queue: str, id: str, told: str) -> None:
     assert wrong.id == id
     assert told in wrong.remedy
     assert queue != "user-que" or 'did you mean "user-queue"?' in wrong.why
+
+
+def test_ran_on_has_only_where_it_ran_and_nobody_it_was_withdrawn_from_is_not_offered_it() -> None:
+    """A worker that refused its job only had it recorded; where it is being created it has not run yet."""
+    was = [
+        {"worker": "worker1", "since": "2026-01-01T00:00:00Z", "until": "2026-01-01T00:10:00Z", "why": "Preempted"},
+        {"worker": "worker2", "since": "2026-01-01T00:20:00Z", "until": "2026-01-01T00:21:00Z", "cause": "Refused"},
+    ]
+    waits = workload(TRAIN)
+    waits["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps(was)}
+    explanation = explained(waits)
+    assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", True), ("worker2", False)]
+    first = explanation.workers[0]
+    assert (first.worker, first.state, first.told) == ("worker1", "Left", "Preempted")
+    lines = explanation_lines(explanation, NOW, 100)
+    (head,) = [number for number, line in enumerate(lines) if line.startswith("RAN ON")]
+    assert [line.split()[0] for line in lines[head + 1 : head + 3] if line] == ["worker1"]
+
+    starts = workload(TRAIN, cluster="worker1")
+    explanation = explained(starts)
+    assert [(one.worker, one.ran) for one in explanation.placements] == [("worker1", False)]
+    assert [one.state for one in explanation.workers] == ["Running", "Elsewhere"]

@@ -12,9 +12,9 @@ from structlog.testing import capture_logs
 
 from multikueue.core.machinery.message_rate import BETWEEN
 from multikueue.core.model.conditions import condition, timestamp
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import CheckState, check
 from multikueue.sandbox.apiserver.faults import Match, Refuse
@@ -186,17 +186,20 @@ async def test_what_refused_is_asked_again_on_request() -> None:
         assert [(entry["log_level"], entry["asked_again_in"]) for entry in refused] == [("warning", 300)]
         asked = fleet.writes(1, "create")
 
-        async def request(value: str) -> None:
+        async def request(value: str, resource: Resource = WORKLOAD) -> None:
             patch = {"metadata": {"annotations": {RETRY_ANNOTATION: value}}}
-            await fleet.manager.api.merge_patch(WORKLOAD, fleet.key, patch)
+            key = fleet.key if resource == WORKLOAD else ObjectKey("default", "job")
+            await fleet.manager.api.merge_patch(resource, key, patch)
             await fleet.rest(20)
 
         await request("now")
         assert fleet.writes(1, "create") == asked
         await request(timestamp(fleet.now()))
         assert fleet.writes(1, "create") == asked + 1
+        await request(timestamp(fleet.now()), JOB)
+        assert fleet.writes(1, "create") == asked + 2
         faults.remove(refusal)
-        await request(timestamp(fleet.now()))
+        await request(timestamp(fleet.now()), JOB)
         assert fleet.copy(1) is not None
         assert RETRY_ANNOTATION not in annotations_of(fleet.copy(1) or {})
 

@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
-from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
 from multikueue.core.workload.snapshot import Snapshot
@@ -110,6 +110,10 @@ READS: Final[dict[str, tuple[Change, set[str]]]] = {
     "nothing": (lambda _: anyio.lowlevel.checkpoint(), set()),
     "Workload": (of_job(WAITS, WORKLOAD, annotated(x="1")), {WAITS}),
     "job": (of_job(WAITS, JOB, annotated(x="1")), {WAITS}),
+    "job, asked again": (
+        of_job(WAITS, JOB, {"metadata": {"annotations": {RETRY_ANNOTATION: "2026-01-01T00:00:00Z"}}}),
+        {WAITS},
+    ),
     "job that runs": (of_job(RUNS, JOB, annotated(x="1")), {RUNS}),
     "copy of the Workload": (of_job(WAITS, WORKLOAD, annotated(x="1"), "worker1"), {WAITS}),
     "copy of the job": (of_job(RUNS, JOB, annotated(x="1"), "worker1"), {RUNS}),

@@ -28,6 +28,7 @@ from multikueue.kube.reflector import Reflector
 from multikueue.protocols import ObjectList, WatchEvent
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.election import Elector
+from multikueue.runtime.target import Target
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 

@@ -68,7 +68,7 @@ def _told(error: ApiError, server: str) -> str:
             advice = "renew the credentials of this context, or choose another with --context"
             return f"the manager at {server} does not accept the credentials of the kubeconfig: {advice}"
         case Forbidden():
-            return f"{_permission(error)}: ask for a role that allows it, or choose another context with --context"
+            return f"{permission(error)}: ask for a role that allows it, or choose another context with --context"
         case NotFound():
             advice = "is Kueue installed there, in version 0.15 or later (v1beta2), and is it the manager?"
             return f"the cluster at {server} does not serve a kind that is needed ({error}): {advice}"
@@ -79,10 +79,12 @@ def _told(error: ApiError, server: str) -> str:
     return f"the manager at {server} answers with an error: {error}"
 
 
-def _permission(error: Forbidden) -> str:
+def permission(error: Forbidden) -> str:
     """Which verb of which resource is not permitted, as RBAC words it."""
     found = _FORBIDDEN.search(str(error))
+    cluster = str(error).partition(":")[0]
+    on = "the manager" if cluster == "manager" else f"worker cluster {cluster}"
     if found is None:
-        return f"the manager refuses: {error}"
+        return f"{on} refuses: {error}"
     verb, resource, group, where = found.groups()
-    return f"you may not {verb} {resource}{f'.{group}' if group else ''} on the manager{where}"
+    return f"you may not {verb} {resource}{f'.{group}' if group else ''} on {on}{where}"

@@ -8,24 +8,23 @@ from typing import Any
 import attrs
 import click
 
-from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import RETRY_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid
-from multikueue.core.model.workloads import was_rejected
-from multikueue.errors import Conflict, Forbidden, NotFound
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINDING, FINE, NOT_FOUND, CommandError
+from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.queue_places import read_waiting
+from multikueued.commands.read_back import read_as
+from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines
+from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
+from multikueued.commands.tables import paragraph
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
-from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
+from multikueued.reports.jobs_alone import summary_alone
 from multikueued.reports.remedies import Finding
 
 
@@ -38,6 +37,8 @@ class Unqueued:
     namespace: str
     summary: str
     findings: tuple[Finding, ...]
+    not_checked: tuple[str, ...] = ()
+    """What could not be read, and so says nothing."""
 
 
 @click.command("explain")
@@ -62,18 +63,34 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
 async def gather_explanation(
     client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
 ) -> Explanation | Unqueued:
-    """Read the manager and explain a job.
+    """Explain a job by the manager's API, or by what may be read there.
 
     Raises:
         CommandError: there is no such job, or there are several.
     """
+
+    async def ask(api: RemoteApi) -> Explanation | Unqueued | None:
+        found = await api.find(job, namespace)
+        return read_as(Explanation, await api.part(found, "explain")) if found is not None else None
+
+    async def otherwise() -> Explanation | Unqueued:
+        return await _read_explanation(client, job, namespace, now, daemon_namespace)
+
+    return await api_first(client, ask, otherwise)
+
+
+async def _read_explanation(
+    client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str
+) -> Explanation | Unqueued:
     found = await find_job(client, job, namespace, daemon_namespace)
     if found.workload is None:
         assert found.job is not None, "one of the two was found"
+        if WORKLOAD in found.objects.unread:
+            return Unqueued(found.name, namespace, summary_alone(found.job), (), found.unread)
         summary, finding = unqueued(found.job, found.name, found.objects)
         return Unqueued(found.name, namespace, summary, (finding,))
     events, not_checked = await _events_if_permitted(client, found)
-    unread = (*found.not_checked, *not_checked)
+    unread = (*found.unread, *not_checked)
     waits = await read_waiting(client, (found.workload,), found.objects, namespace, now)
     about = (found.workload, found.job, found.objects, events, now, daemon_namespace, unread, found.others)
     return explain(Seen(*about, waits[ObjectKey.of(found.workload)]))
@@ -88,17 +105,18 @@ async def _events_if_permitted(client: ClusterClient, found: Found) -> tuple[tup
 
 def explanation_exit_code(found: Explanation | Unqueued) -> int:
     """1 if somebody has to act."""
-    return FINDING if isinstance(found, Unqueued) or found.needs_somebody else FINE
+    return FINDING if any(one.blocking for one in found.findings) else FINE
 
 
 def _lines(found: Explanation | Unqueued, now: datetime, width: int | None) -> list[str]:
     width = width or 160
     if isinstance(found, Explanation):
         return explanation_lines(found, now, width)
-    lines = [f"{found.job} in namespace {found.namespace}: {found.summary}", "", "What to do:"]
+    lines = paragraph(f"{found.job} in namespace {found.namespace}: {found.summary}", width)
+    lines += ["", "What to do:"] if found.findings else []
     for finding in found.findings:
         lines += finding_lines(finding, width)
-    return lines
+    return lines + not_checked_lines(found.not_checked, width)
 
 
 @attrs.frozen
@@ -122,8 +140,7 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
 
     async def make(client: ClusterClient, now: datetime) -> tuple[EventReport, ...]:
         del now
-        found = await find_job(client, job, target.namespace, target.daemon_namespace)
-        return await events_of(client, found.about)
+        return await _gather_events(client, job, target.namespace, target.daemon_namespace)
 
     def lines(events: tuple[EventReport, ...], now: datetime, width: int | None) -> list[str]:
         return events_lines(events, now, width or 160, wide=output == "wide")
@@ -132,61 +149,22 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
     raise SystemExit(run(target, printed, output, watch=watch))
 
 
+async def _gather_events(
+    client: ClusterClient, job: str, namespace: str, daemon_namespace: str
+) -> tuple[EventReport, ...]:
+    async def ask(api: RemoteApi) -> tuple[EventReport, ...] | None:
+        found = await api.find(job, namespace)
+        return read_as(RemoteEvents, await api.part(found, "events")).items if found is not None else None
+
+    async def otherwise() -> tuple[EventReport, ...]:
+        found = await find_job(client, job, namespace, daemon_namespace)
+        return await events_of(client, found.about)
+
+    return await api_first(client, ask, otherwise)
+
+
 @attrs.frozen
-class Retried:
-    """What `multikueue retry` prints."""
+class RemoteEvents:
+    """What the API answers of events."""
 
-    job: str
-    """TYPE/NAME."""
-    namespace: str
-    workload: str
-    retry_at: datetime
-    told: str
-    """What was done, in a sentence."""
-
-
-@click.command("retry")
-@click.argument("job")
-@target_options
-@output_option
-def retry_command(job: str, output: Format, **options: Any) -> None:
-    """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
-
-    It writes the annotation multikueue.dev/retry-at on the Workload, and makes one active again that a check has
-    rejected; the daemon does the rest. JOB is named as for explain.
-    """
-    target = target_of(options)
-
-    async def make(client: Any, now: datetime) -> Retried:
-        return await ask_again(client, job, target.namespace, now, target.daemon_namespace)
-
-    def lines(done: Retried, now: datetime, width: int | None) -> list[str]:
-        del now, width
-        return [done.told]
-
-    raise SystemExit(run(target, Printed(make, lines), output))
-
-
-async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
-    """Write the annotation.
-
-    Raises:
-        CommandError: there is no such job, or nothing to ask again.
-    """
-    found = await find_job(client, job, namespace, daemon_namespace)
-    if found.workload is None:
-        raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
-    state = state_of(found.workload, found.objects)
-    rejected = state is JobState.INACTIVE and was_rejected(found.workload)
-    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
-        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
-    key = ObjectKey.of(found.workload)
-    metadata: Json = {"uid": uid(found.workload), "annotations": {RETRY_ANNOTATION: timestamp(now)}}
-    patch: Json = {"metadata": metadata, **({"spec": {"active": True}} if rejected else {})}
-    try:
-        await client.merge_patch(WORKLOAD, key, patch)
-    except (Conflict, NotFound) as error:
-        raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
-    told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on Workload {key}: "
-    told += f"{found.name} is active again" if rejected else f"workers that refuse {found.name} are asked again"
-    return Retried(found.name, namespace, key.name, now, told)
+    items: tuple[EventReport, ...]

@@ -8,17 +8,27 @@ from typing import Any
 import attrs
 import click
 
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import reserved_at
-from multikueue.errors import Invalid
+from multikueue.errors import Forbidden, Invalid
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import USAGE, CommandError
-from multikueued.commands.manager_lists import read_objects, workloads_of_labelled_jobs
+from multikueued.commands.exits import NOT_REACHABLE, USAGE, CommandError, permission
+from multikueued.commands.label_selector import checked_selector
+from multikueued.commands.manager_lists import (
+    jobs_of_all_kinds,
+    not_checked,
+    read_objects,
+    workloads_of_labelled_jobs,
+)
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.queue_places import read_waiting
+from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.report_text import jobs_table, workers_table
-from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_reports
+from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
+from multikueued.reports.jobs import JobFilter, JobReport, JobState, in_place, job_reports
+from multikueued.reports.jobs_alone import jobs_alone
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 _STATES = [str(state) for state in JobState]
@@ -29,7 +39,13 @@ _STATES = [str(state) for state in JobState]
 @output_option
 @watch_option
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
-@click.option("-l", "--selector", default="", help="Only jobs with these labels, as kubectl takes them.")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    callback=checked_selector,
+    help="Only jobs with these labels, as for kubectl.",
+)
 @click.option("--queue", default="", help="Only jobs of this LocalQueue or ClusterQueue.")
 @click.option("--worker", default="", help="Only jobs that this worker has, or is asked to take.")
 @click.option(
@@ -56,16 +72,21 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
     target = target_of(options)
     chosen = JobFilter("" if everywhere else target.namespace, states=states, **filters)
 
-    async def make(client: ClusterClient, now: datetime) -> tuple[JobReport, ...]:
+    filtered = bool(selector) or attrs.evolve(chosen, namespace="") != JobFilter()
+
+    async def make(client: ClusterClient, now: datetime) -> JobList:
         asked = now if output != "table" else None
         return await gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
 
-    def lines(jobs: tuple[JobReport, ...], now: datetime, width: int | None) -> list[str]:
-        if not jobs:
-            return ["No jobs." if everywhere else f"No jobs in namespace {target.namespace}; -A shows all."]
-        return jobs_table(jobs, now, width, wide=output == "wide", everywhere=everywhere, users=bool(user_label))
+    def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
+        none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."
+        if filtered:
+            none = f"None of the jobs{'' if everywhere else f' in namespace {target.namespace}'} match."
+        form = {"wide": output == "wide", "everywhere": everywhere, "users": bool(user_label)}
+        shown = jobs_table(found.jobs, now, width, **form) if found.jobs else [none]
+        return [*shown, *not_checked_lines(found.not_checked, width)]
 
-    raise SystemExit(run(target, Printed(make, lines, value=JobList), output, watch=watch))
+    raise SystemExit(run(target, Printed(make, lines), output, watch=watch))
 
 
 async def gather_jobs(
@@ -75,8 +96,8 @@ async def gather_jobs(
     selector: str = "",
     user_label: str = "",
     waiting_at: datetime | None = None,
-) -> tuple[JobReport, ...]:
-    """Read the manager and list jobs.
+) -> JobList:
+    """List jobs by the manager's API, or by what may be read there. The API does not show labels of jobs.
 
     Args:
         client: of the manager.
@@ -88,21 +109,49 @@ async def gather_jobs(
     Raises:
         CommandError: the selector is none.
     """
-    objects = await read_objects(client, chosen.namespace)
+
+    async def ask(api: RemoteApi) -> JobList:
+        return JobList(in_place(one for one in await api.jobs(chosen.namespace) if chosen.takes(one)))
+
+    async def otherwise() -> JobList:
+        return await _read_jobs(client, chosen, selector, user_label, waiting_at)
+
+    try:
+        return await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
+    except Invalid as error:
+        raise CommandError(f"-l {selector}: {error}", USAGE) from error
+    except Forbidden as error:
+        if chosen.namespace:
+            raise
+        told = "name a namespace with -n, without -A, or ask for a role that allows it"
+        raise CommandError(f"{permission(error)}: {told}", NOT_REACHABLE) from error
+
+
+async def _read_jobs(
+    client: ClusterClient, chosen: JobFilter, selector: str, user_label: str, waiting_at: datetime | None
+) -> JobList:
+    objects = await read_objects(client, chosen.namespace, lenient=True)
+    if WORKLOAD in objects.unread:
+        jobs = await jobs_of_all_kinds(client, chosen.namespace, selector)
+        return JobList(jobs_alone(jobs, chosen, user_label), not_checked(objects))
     of = objects.dispatched
     if selector:
-        try:
-            of = tuple(await workloads_of_labelled_jobs(client, of, selector, chosen.namespace))
-        except Invalid as error:
-            raise CommandError(f"-l {selector}: {error}", USAGE) from error
-    jobs = job_reports(objects, chosen, user_label=user_label, of=of)
-    if waiting_at is None:
-        return jobs
+        of = tuple(await workloads_of_labelled_jobs(client, of, selector, chosen.namespace))
+    found = job_reports(objects, chosen, user_label=user_label, of=of)
+    if waiting_at is not None:
+        found = await _placed(client, found, objects, chosen.namespace, waiting_at)
+    return JobList(found, not_checked(objects))
+
+
+async def _placed(
+    client: ClusterClient, jobs: tuple[JobReport, ...], objects: ManagerObjects, namespace: str, now: datetime
+) -> tuple[JobReport, ...]:
+    """The jobs with their places in queues, and when they may start."""
     listed = {ObjectKey(job.namespace, job.workload) for job in jobs}
-    shown = {key: one for one in of if (key := ObjectKey.of(one)) in listed}
-    waits = await read_waiting(client, tuple(shown.values()), objects, chosen.namespace, waiting_at)
+    shown = {key: one for one in objects.dispatched if (key := ObjectKey.of(one)) in listed}
+    waits = await read_waiting(client, tuple(shown.values()), objects, namespace, now)
     keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
-    return tuple(waits[key].on(job, reserved_at(shown[key])) for key, job in keyed)
+    return tuple(waits[key].on(job, reserved_at(shown[key])) if key in shown else job for key, job in keyed)
 
 
 @click.command("workers")
@@ -128,6 +177,8 @@ class JobList:
     """What `multikueue get jobs -o json` prints."""
 
     jobs: tuple[JobReport, ...]
+    not_checked: tuple[str, ...] = ()
+    """What could not be read, and so says nothing."""
 
 
 @attrs.frozen

@@ -11,7 +11,8 @@ from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
-from multikueued.commands.manager_lists import job_behind, read_objects
+from multikueued.commands.manager_lists import job_behind, not_checked, read_objects
+from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
 
@@ -27,8 +28,8 @@ class Found:
     """None: Kueue has none for it."""
     job: Json | None
     """None: there is none, or it may not be read."""
-    not_checked: tuple[str, ...] = ()
-    """What could not be read."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, in words."""
     others: tuple[str, ...] = ()
     """The other Workloads of the job that have not ended (LeaderWorkerSets have several), as `workload/NAME`."""
 
@@ -48,7 +49,7 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
     wanted = JobName.parse(text)
     if not wanted.name:
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
-    objects = await read_objects(client, namespace, daemon_namespace)
+    objects = await read_objects(client, namespace, daemon_namespace, lenient=True)
     found = matching(wanted, objects.workloads)
     names = meant(found)
     if len(names) > 1:
@@ -58,15 +59,16 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
         return attrs.evolve(
             await _with_job(client, names[0], objects, found[0]), others=tuple(f"workload/{name}" for name in going)
         )
-    job = await _without_workload(client, wanted, namespace)
+    job = await _without_workload(client, wanted, namespace, lenient=WORKLOAD not in objects.unread)
     if job is not None:
-        return Found(f"{job['kind'].lower()}/{wanted.name}", objects, None, job)
+        return Found(job_alone(job).job, objects, None, job, not_checked(objects))
     hint = suggestions(wanted, await _everywhere(client) or objects.workloads, namespace)
     raise CommandError(f"there is no {wanted} in namespace {namespace}{f': {hint}' if hint else ''}", NOT_FOUND)
 
 
 async def _with_job(client: ClusterClient, name: str, objects: ManagerObjects, workload: Json) -> Found:
-    unread = [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
+    unread = [*not_checked(objects)]
+    unread += [] if objects.lease is not None else ["whether the daemon runs: there is no Lease, or you may not get it"]
     try:
         return Found(name, objects, workload, await job_behind(client, workload), tuple(unread))
     except Forbidden:
@@ -81,12 +83,17 @@ async def _everywhere(client: ClusterClient) -> tuple[Json, ...]:
         return ()
 
 
-async def _without_workload(client: ClusterClient, wanted: JobName, namespace: str) -> Json | None:
+async def _without_workload(client: ClusterClient, wanted: JobName, namespace: str, *, lenient: bool) -> Json | None:
     """The job of that name, though Kueue has no Workload for it. A NAME alone is taken for that of a Job."""
     resource = resource_of(wanted.type or "job")
     if resource is None:
         return None
     try:
-        return await client.get(resource, ObjectKey(namespace, wanted.name))
-    except (NotFound, Forbidden):
+        found = await client.get(resource, ObjectKey(namespace, wanted.name))
+    except NotFound:
         return None
+    except Forbidden:
+        if not lenient:
+            raise
+        return None
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind} | found

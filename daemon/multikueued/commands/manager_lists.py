@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 import anyio
 import attrs
 
+from multikueue.adapters import AVAILABLE
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
     CONFIG_MAP,
+    CORE_EVENT,
     EVENT,
+    JOB,
     LEASE,
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
@@ -24,7 +28,7 @@ from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.protocols import Reader
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.published import NAME as FINDINGS
-from multikueued.reports.events import EventReport, event_reports
+from multikueued.reports.events import EventReport, as_new_event, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import resource_of
 from multikueued.settings.config import LeaderElectionSettings
@@ -37,6 +41,9 @@ class ManagerLists:
     """The lists of one report; they are read at the same time."""
 
     client: Reader
+    lenient: bool = False
+    """Whether a list that is forbidden is left out."""
+    unread: set[Resource] = attrs.field(factory=set)
     found: dict[Resource, tuple[Json, ...]] = attrs.field(factory=dict)
     lease: Json | None = None
     findings: Json | None = None
@@ -47,7 +54,11 @@ class ManagerLists:
         try:
             self.found[resource] = tuple((await self.client.list(resource, namespace=namespace)).items)
         except ApiError as error:
-            self.error = self.error or error
+            if self.lenient and isinstance(error, Forbidden):
+                self.found[resource] = ()
+                self.unread.add(resource)
+            else:
+                self.error = self.error or error
 
     async def read_lease(self, namespace: str) -> None:
         """Read the daemon's Lease, if there is one and it may be read."""
@@ -67,18 +78,21 @@ class ManagerLists:
             return None
 
 
-async def read_objects(client: Reader, namespace: str = "", daemon_namespace: str = "") -> ManagerObjects:
+async def read_objects(
+    client: Reader, namespace: str = "", daemon_namespace: str = "", *, lenient: bool = False
+) -> ManagerObjects:
     """Read the manager's objects.
 
     Args:
         client: of the manager.
         namespace: of Workloads and LocalQueues; empty: all.
         daemon_namespace: where the Lease and what the daemon publishes are; empty: it does not matter.
+        lenient: whether what may not be listed is noted as unread, instead of an error.
 
     Raises:
         ApiError: one of the lists cannot be read.
     """
-    reading = ManagerLists(client)
+    reading = ManagerLists(client, lenient)
     async with anyio.create_task_group() as tasks:
         for resource in (ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER, CLUSTER_QUEUE):
             tasks.start_soon(reading.list, resource, "")
@@ -99,7 +113,47 @@ async def read_objects(client: Reader, namespace: str = "", daemon_namespace: st
         local_queues=found[LOCAL_QUEUE],
         lease=reading.lease,
         findings=reading.findings,
+        unread=frozenset(reading.unread),
     )
+
+
+def not_checked(objects: ManagerObjects) -> tuple[str, ...]:
+    """What may not be read, and what shows it, in one line; none if all may."""
+    if not objects.unread:
+        return ()
+    plurals = ", ".join(sorted(one.plural for one in objects.unread))
+    ask = "the manager's API shows your jobs without that, where an operator runs multikueue api-server"
+    if WORKLOAD in objects.unread:
+        ask = "which worker has a job, and why it waits, shows the role of a viewer (multikueue rbac user)"
+    return (f"you may not list {plurals}: {ask}",)
+
+
+async def jobs_of_all_kinds(client: Reader, namespace: str, selector: str = "") -> list[Json]:
+    """The jobs of all built-in kinds that the manager serves, and that may be listed.
+
+    Raises:
+        Forbidden: none may be.
+        ApiError: the manager does not answer, or the selector is none.
+    """
+    found: dict[Resource, Sequence[Json]] = {}
+    refused: list[Forbidden] = []
+
+    async def read(resource: Resource) -> None:
+        with contextlib.suppress(NotFound):
+            try:
+                listed = (await client.list(resource, namespace=namespace, label_selector=selector)).items
+            except Forbidden as error:
+                refused.append(error)
+            else:
+                kind = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind}
+                found[resource] = [kind | one for one in listed]
+
+    async with anyio.create_task_group() as tasks:
+        for kind in AVAILABLE:
+            tasks.start_soon(read, kind.resource)
+    if refused and not found:
+        raise next((one for one in refused if JOB.qualified in str(one)), refused[0])
+    return [job for listed in found.values() for job in listed]
 
 
 async def job_resource(client: ClusterClient, gvk: GVK) -> Resource | None:
@@ -135,8 +189,14 @@ async def events_of(client: Reader, about: Sequence[Json]) -> tuple[EventReport,
         ApiError: they cannot be read.
     """
     namespace = ObjectKey.of(about[0]).namespace if about else ""
-    listed = await client.list(EVENT, namespace=namespace)
-    return event_reports(listed.items, about)
+    try:
+        return event_reports((await client.list(EVENT, namespace=namespace)).items, about)
+    except Forbidden as error:  # the role `view` shows the very same events under their former group alone
+        try:
+            listed = (await client.list(CORE_EVENT, namespace=namespace)).items
+        except (Forbidden, NotFound):
+            raise error from None
+        return event_reports(map(as_new_event, listed), about)
 
 
 async def workloads_of_labelled_jobs(

@@ -34,7 +34,7 @@ def status_panel(status: StatusReport, now: datetime) -> RenderableType:
         Text(totals_line(status)),
     ]
     for finding in status.findings:
-        parts.append(Text("\n".join(finding_lines(finding, _WIDTH)), style="yellow" if finding.blocking else "dim"))
+        parts.append(Text("\n".join(finding_lines(finding, _WIDTH)), style="red" if finding.blocking else "dim"))
     return Panel(Group(*parts), title=f"multikueue status · {now:%H:%M:%SZ}", title_align="left")
 
 

@@ -18,9 +18,10 @@ import click
 
 from multikueued.cli import main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.explain import EventList, Retried, Unqueued
+from multikueued.commands.explain import EventList, Unqueued
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
+from multikueued.commands.retry import Retried
 from multikueued.commands.structured import camel
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
@@ -172,7 +173,8 @@ def _code(text: str) -> str:
 def _fields(report: type) -> list[str]:
     told = _documented(report)
     fields: Any = attrs.fields(report)
-    rows = [f"| `{camel(one.name)}` | {_type(str(one.type))} | {_cell(told.get(one.name, ''))} |" for one in fields]
+    types = inspect.get_annotations(report)  # as they are written: cattrs puts classes into the fields
+    rows = [f"| `{camel(one.name)}` | {_type(types[one.name])} | {_cell(told.get(one.name, ''))} |" for one in fields]
     return ["| field | type | what |", "|---|---|---|", *rows, ""]
 
 

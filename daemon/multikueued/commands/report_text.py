@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+import click
+
 from multikueued.commands.tables import age, listed, paint, paragraph, span, table, until
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
@@ -63,16 +65,17 @@ def workers_table(workers: Sequence[WorkerReport], now: datetime, width: int | N
     rows = []
     for one in workers:
         state = f"{one.state},Cordoned" if one.cordoned else one.state
-        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used), quota(one)]
+        row = [one.name, state, age(one.since, now), str(one.running), str(one.waiting), listed(one.used)]
+        row += [quota(one, now)]
         row += [",".join(one.checks) or "-", str(one.attempts)] if wide else []
-        rows.append([*row, one.error])
-    return table([*columns, "ERROR"], rows, width)
+        rows.append([*row, "; ".join(filter(None, (one.error, one.cordon)))])
+    return table([*columns, "WHY"], rows, width)
 
 
-def quota(worker: WorkerReport) -> str:
-    """What of a worker's quota is in use: `cpu 3/8`, or that nobody knows."""
+def quota(worker: WorkerReport, now: datetime) -> str:
+    """What of a worker's quota was in use, and how long ago: `cpu 3/8 (20s ago)`; or that nobody knows."""
     found = worker.quota
-    return "not checked" if found.at is None else listed(found.used, found.total)
+    return "not checked" if found.at is None else f"{listed(found.used, found.total)} ({age(found.at, now)} ago)"
 
 
 def status_lines(status: StatusReport, width: int | None, *, wide: bool) -> list[str]:
@@ -129,10 +132,11 @@ def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str
         lines += ["", *table(["WORKER", "STATE", "SAYS"], answers, width, wrapped=True)]
     if found.others:
         lines += ["", *paragraph(f"The job has other Workloads, too: {', '.join(found.others)}.", width)]
-    if found.placements:
+    if any(one.ran for one in found.placements):
         placed = [
             [one.worker, _moment(one.since), _moment(one.until) if one.until else "now", one.why]
             for one in found.placements
+            if one.ran
         ]
         lines += ["", *table(["RAN ON", "FROM", "UNTIL", "WHY IT LEFT"], placed, width, wrapped=True)]
     if found.next:
@@ -141,9 +145,12 @@ def explanation_lines(found: Explanation, now: datetime, width: int) -> list[str
             at = f"{until(step.at, now)}: " if step.at is not None else ""
             lines += paragraph(at + step.text, width, first="- ", rest="  ")
     lines += _findings(found.findings, width)
-    if found.not_checked:
-        lines += ["", *paragraph(f"Not checked: {'; '.join(found.not_checked)}.", width)]
-    return lines
+    return lines + not_checked_lines(found.not_checked, width)
+
+
+def not_checked_lines(what: Sequence[str], width: int | None) -> list[str]:
+    """What could not be read; nothing if all could."""
+    return ["", *paragraph(f"Not checked: {'; '.join(what)}.", width or 1_000)] if what else []
 
 
 def _findings(findings: Iterable[Finding], width: int) -> list[str]:
@@ -151,7 +158,7 @@ def _findings(findings: Iterable[Finding], width: int) -> list[str]:
     lines: list[str] = []
     for title, blocking in (("What to do:", True), ("Noticed beside that:", False)):
         chosen = [one for one in listed_findings if one.blocking is blocking]
-        lines += ["", title] if chosen else []
+        lines += ["", click.style(title, fg="red") if blocking else title] if chosen else []
         for one in chosen:
             lines += finding_lines(one, width)
     return lines

@@ -14,6 +14,7 @@ from multikueued.commands.options import Format, output_option, target_of, targe
 from multikueued.commands.panel import status_panel
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import status_lines
+from multikueued.reports.refused_jobs import with_refusals
 from multikueued.reports.status import StatusReport, status_report
 
 
@@ -41,7 +42,8 @@ def status(output: Format, watch: bool, **options: Any) -> None:
 
 async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: str) -> StatusReport:
     """Read the manager and report."""
-    return status_report(await read_objects(client, "", daemon_namespace), now, daemon_namespace)
+    objects = await read_objects(client, "", daemon_namespace)
+    return with_refusals(status_report(objects, now, daemon_namespace), objects, now, daemon_namespace)
 
 
 def status_exit_code(report: StatusReport) -> int:

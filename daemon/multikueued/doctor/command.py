@@ -28,7 +28,13 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 @click.command("doctor")
 @target_options
-@click.option("--config-file", type=_FILE, help="The daemon's settings. Without it: those of the chart's ConfigMap.")
+@click.option(
+    "--config",
+    "--config-file",
+    "config_file",
+    type=_FILE,
+    help="The daemon's settings. Without it: those of the chart's ConfigMap.",
+)
 @click.option(
     "--service-account", type=AccountParameter(), help="The daemon's. Without it: that of the chart's Deployment."
 )

@@ -8,6 +8,7 @@ import click
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.commands.options import CLIENT
+from multikueued.commands.renamed_option import WORKER_CONTEXT
 from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import connection, tell
 from multikueued.yaml_output import to_yaml
@@ -15,7 +16,8 @@ from multikueued.yaml_output import to_yaml
 
 @click.command("mirror")
 @click.argument("name")
-@click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+@click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
+@WORKER_CONTEXT
 @click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged.")
 @click.option("--manager-context", help="The manager's context. Without it: the kubeconfig's current one.")
 @click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")

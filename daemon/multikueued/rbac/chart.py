@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +47,7 @@ from multikueued.rbac.spokes import (
     token_rules,
     worker_rules,
 )
+from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
 BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
@@ -91,7 +92,8 @@ def blocks() -> dict[str, str]:
     """The text of each block by its name."""
     return {
         "manager": _text([*manager_rules()]),
-        "frameworks": "".join(_frameworks()),
+        "frameworks": "".join(_frameworks(framework_rules())),
+        **{name: _text(viewer_rules()) + "".join(_frameworks(user_framework_rules(name))) for name in AGGREGATED},
         "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "metrics": _text(metrics_rules()),
@@ -120,11 +122,11 @@ def blocks() -> dict[str, str]:
     }
 
 
-def _frameworks() -> Iterator[str]:
+def _frameworks(found: Mapping[str, list[Json]]) -> Iterator[str]:
     """Each built-in framework's rules, where the settings name it; what `auto` stands for, with that."""
     made_of_pods = {kind.framework for kind in AVAILABLE if kind.keeps_check_pending}
     yield '{{- $frameworks := (.Values.settings.integrations).frameworks | default (list "batch/job") }}\n'
-    for name, rules in framework_rules().items():
+    for name, rules in found.items():
         others = [alias for alias, of in ALIASES.items() if of == name]
         named = [name, *others, *([] if name in made_of_pods else [AUTO])]
         condition = " ".join(f'(has "{one}" $frameworks)' for one in named)

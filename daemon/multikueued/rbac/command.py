@@ -14,6 +14,7 @@ from multikueued.rbac.objects import (
     logs_worker_objects,
     manager_objects,
     spoke_objects,
+    user_objects,
     worker_objects,
 )
 from multikueued.settings.file import load_settings
@@ -38,7 +39,11 @@ class AccountParameter(click.ParamType[Account]):
 
 
 _SETTINGS = click.option(
-    "--config-file", type=_FILE, help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults."
+    "--config",
+    "--config-file",
+    "config_file",
+    type=_FILE,
+    help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults.",
 )
 _NAME = click.option("--name", default="multikueue", show_default=True, help="Of the roles and their bindings.")
 
@@ -119,6 +124,20 @@ def spoke(config_file: Path | None, name: str, service_account: Account) -> None
     A klusterlet as OCM installs it may grant any role, and needs nothing more. This is for one that may not.
     """
     _print(spoke_objects(load_settings(config_file).settings, name, service_account))
+
+
+@click.command()
+@_SETTINGS
+@_NAME
+@click.option("--aggregate", is_flag=True, help="Make them parts of Kubernetes' own roles view and edit.")
+def user(config_file: Path | None, name: str, aggregate: bool) -> None:
+    """Print the roles of who submits jobs and of who looks at them, to be bound in their namespaces.
+
+    NAME-viewer reads jobs of the settings' kinds, where they run, their pods, logs and events; NAME-submitter may also
+    create, change and delete them. Neither names Secrets, workers or other namespaces: kubectl -n team-a create
+    rolebinding jobs --clusterrole multikueue-submitter --group team-a
+    """
+    _print(user_objects(load_settings(config_file).settings, name, aggregate=aggregate))
 
 
 def _print(objects: list[Json]) -> None:

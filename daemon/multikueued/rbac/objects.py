@@ -28,6 +28,7 @@ from multikueued.rbac.rules import (
     own_token_rules,
 )
 from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
+from multikueued.rbac.users import AGGREGATED, role_rules
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 from multikueued.settings.leader import FindingsSettings
@@ -159,6 +160,21 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
 def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
     """What the account of `multikueue logs-server` needs on a worker."""
     return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
+
+
+def user_objects(settings: Settings, name: str, *, aggregate: bool = False) -> list[Json]:
+    """The ClusterRoles of those who submit jobs and who look at them.
+
+    Args:
+        settings: the daemon's.
+        name: what theirs begin with.
+        aggregate: whether they are parts of `view` and `edit`.
+    """
+    kinds = chosen_kinds(settings)
+    made = {part: role(f"{name}-{part}", role_rules(part, kinds)) for part in AGGREGATED}
+    for part, whole in AGGREGATED.items() if aggregate else ():
+        made[part]["metadata"]["labels"] = {f"{RBAC_GROUP}/aggregate-to-{whole}": "true"}
+    return list(made.values())
 
 
 def worker_objects(

@@ -5,25 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 import anyio
 import attrs
 import click
 
+from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import one_line, without_controls
-from multikueue.errors import Forbidden
+from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import FINE, CommandError, for_people
+from multikueued.commands.exits import FINE, NOT_FOUND, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.read_back import read_as
+from multikueued.commands.remote_api import ELSEWHERE, RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
-from multikueued.remote.pod_lookup import Asked, LocatorOfManager, WorkerPods, sought_job
+from multikueued.remote.pod_lookup import Asked, LocatorOfManager, UnplacedJob, WorkerPods, sought_job
 from multikueued.remote.pods import PodList, pod_list, pods_table
-from multikueued.remote.through_api import PATIENCE, Shown, is_served, logs_through_api
+from multikueued.remote.through_api import PATIENCE, Shown, logs_through_api
 from multikueued.remote.worker_access import worker_client, worker_for_people
+from multikueued.reports.typenames import WORKLOAD_TYPE, JobName
 from multikueued.settings.config import Settings
 from multikueued.settings.values import parse_duration
 
@@ -56,8 +61,9 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -
 def pods_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
     """List the pods of JOB on the worker that has it.
 
-    JOB is named as for explain. The worker is read with the credentials that the manager holds: you must be allowed to
-    get the Secret with its kubeconfig.
+    JOB is named as for explain. Where the manager's API is served (multikueue api-server), you need the permission to
+    get remotejobs/pods and to list remotejobs. Else the worker is read with the credentials that the manager holds: you
+    must be allowed to get the Secret with its kubeconfig.
     """
     target = target_of(options)
     asked = Asked(job, target, origin)
@@ -73,11 +79,24 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
 
 
 async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:
-    """Read a job's pods.
+    """A job's pods, by the manager's API, or by the worker's credentials where those may be read.
 
     Raises:
         CommandError: there is no such job, no worker has it, or the worker cannot be asked.
     """
+
+    async def ask(api: RemoteApi) -> PodList | None:
+        job = await api.find(asked.job, asked.target.namespace)
+        found = await api.part(job, "pods") if job is not None else None
+        if found is not None and "pods" not in found:
+            none = read_as(UnplacedJob, found)
+            raise CommandError(f"{none.job} has no pods: {none.why}", NOT_FOUND)
+        return read_as(PodList, found) if found is not None else None
+
+    return await api_first(manager, ask, partial(_read_pods, manager, asked))
+
+
+async def _read_pods(manager: ClusterClient, asked: Asked) -> PodList:
     sought = await sought_job(manager, asked)
     async with worker_client(manager, sought.worker, asked.target.daemon_namespace) as client:
         with worker_for_people(sought.worker):
@@ -100,11 +119,12 @@ def logs_command(job: str, origin: str, follow: bool, raw: bool, through_api: bo
     """Print the logs of JOB's pods on the worker that has it.
 
     JOB is named as for explain. Without --all-pods it is one pod: the one that has run the longest. With -f it goes on
-    on another worker when JOB moves there. The worker is read with the credentials that the manager holds: you must be
-    allowed to get the Secret with its kubeconfig, and its account to get pods/log (multikueue rbac worker --logs).
+    on another worker when JOB moves there.
 
-    If you may not, and the manager serves the API of multikueue api-server, that is asked: it needs the permission to
-    get remotejobs/log (remote.multikueue.dev) and no other, and JOB as TYPE/NAME.
+    Where the manager's API is served (multikueue api-server), it is asked: it needs the permission to get
+    remotejobs/log (remote.multikueue.dev) and no other for a JOB that is TYPE/NAME. Else the worker is read with the
+    credentials that the manager holds: you must be allowed to get the Secret with its kubeconfig, and its account to
+    get pods/log (multikueue rbac worker --logs).
     """
     wanted = LogSelection(
         options.pop("all_pods"),
@@ -130,17 +150,37 @@ async def _print_logs(asked: Asked, wanted: LogSelection, follow: bool, through_
     with for_people(config.server):
         async with KubeClient(config, name="manager", options=CLIENT) as manager:
             if through_api:
-                await _ask_api(asked, wanted, follow)
+                try:
+                    await _ask_api(asked, wanted, follow)
+                except NotFound as error:
+                    raise CommandError(str(error), NOT_FOUND) from error
                 return
             shown = Shown(wanted.show)
-            try:
-                await _print_directly(manager, asked, attrs.evolve(wanted, show=shown), follow)
-            except (CommandError, Forbidden) as error:
-                refused = error if isinstance(error, Forbidden) else error.__cause__
-                if shown.any or not isinstance(refused, Forbidden) or not await is_served(manager, asked.job):
-                    raise
-                wanted.tell("you may not ask the worker itself: asking multikueue api-server")
-                await _ask_api(asked, wanted, follow)
+
+            async def ask(api: RemoteApi) -> bool:
+                try:
+                    await _ask_api(await _typed(api, asked), attrs.evolve(wanted, show=shown), follow)
+                except ELSEWHERE as error:
+                    if not shown.any:
+                        raise
+                    raise CommandError(f"the log ends early: {error}", NOT_REACHABLE) from error
+                return True
+
+            async def otherwise() -> bool:
+                await _print_directly(manager, asked, wanted, follow)
+                return True
+
+            await api_first(manager, ask, otherwise)
+
+
+async def _typed(api: RemoteApi, asked: Asked) -> Asked:
+    """The same job as TYPE/NAME, which the API takes: a NAME alone is looked for."""
+    if JobName.parse(asked.job).type not in ("", WORKLOAD_TYPE):
+        return asked
+    found = await api.find(asked.job, asked.target.namespace)
+    if found is None:
+        raise NotFound(f'there is no job "{asked.job}"')
+    return attrs.evolve(asked, job=str(dig(found, "status", "job")))
 
 
 async def _ask_api(asked: Asked, wanted: LogSelection, follow: bool) -> None:

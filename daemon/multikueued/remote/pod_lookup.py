@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.exits import NOT_FOUND, CommandError, for_people
+from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import ReportTarget
@@ -137,12 +137,16 @@ async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
     """
     found = await look_up(manager, asked)
     if isinstance(found, Found):
+        if WORKLOAD in found.objects.unread:
+            raise CommandError(f"{found.name}: {'; '.join(found.unread)}", NOT_REACHABLE)
         raise CommandError(f"{found.name} has no pods: {why_nowhere(found)}", NOT_FOUND)
     return found
 
 
 def why_nowhere(found: Found) -> str:
     """Why no worker has a job, in the words of whoever decided that."""
+    if WORKLOAD in found.objects.unread:
+        return "; ".join(found.unread)
     if found.workload is None:
         return f"it has no Workload (multikueue explain {found.name} says why)"
     state = state_of(found.workload, found.objects)

@@ -8,11 +8,10 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import ApiError, NotFound
 from multikueue.kube import KubeClient
 from multikueue.kube.log_stream import LogLine, at_once
 from multikueue.kube.requests import LogQuery
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.commands.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
 from multikueued.remote.log_output import LogSelection
 from multikueued.remote.pod_lookup import Asked
@@ -37,20 +36,12 @@ class Shown:
         self.show(text)
 
 
-async def is_served(manager: KubeClient, job: str) -> bool:
-    """Whether the manager has the API, and the job's name is one that it takes."""
-    try:
-        return bool(JobName.parse(job).type) and await manager.discover(REMOTE_JOB.gvk) is not None
-    except ApiError:
-        return False
-
-
 async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelection, *, follow: bool) -> None:
     """Show the logs of a job.
 
     Raises:
-        CommandError: the API is not there, there is no such job, or the log ends early.
-        ApiError: the manager refuses.
+        CommandError: the API is not there, or the log ends early.
+        ApiError: the manager refuses, or there is no such job.
     """
     key = ObjectKey(asked.target.namespace, _api_name(asked.job))
     if await manager.discover(REMOTE_JOB.gvk) is None:
@@ -67,10 +58,7 @@ async def logs_through_api(manager: KubeClient, asked: Asked, wanted: LogSelecti
         else:
             wanted.tell(told)
 
-    try:
-        await manager.pod_log(key, query, show, on_open=at_once, resource=REMOTE_JOB, idle=IDLE)
-    except NotFound as error:
-        raise CommandError(str(error), NOT_FOUND) from error
+    await manager.pod_log(key, query, show, on_open=at_once, resource=REMOTE_JOB, idle=IDLE)
     if ends:
         raise CommandError(ends[-1], FINDING)
 

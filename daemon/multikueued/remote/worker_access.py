@@ -17,9 +17,10 @@ from multikueued.settings.config import MarkSettings
 
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""
+_WITHOUT: Final = "ask an operator who may, or for multikueue api-server, which shows pods and logs without that"
 _REMEDIES: Final = {
     Lack.ELSEWHERE: ("ask the worker itself with kubectl", NOT_REACHABLE),
-    Lack.FORBIDDEN: ("ask an operator who may", NOT_REACHABLE),
+    Lack.FORBIDDEN: (_WITHOUT, NOT_REACHABLE),
     Lack.MISSING: ("name the daemon's namespace with --daemon-namespace", NOT_FOUND),
     Lack.UNUSABLE: ("multikueue explain says how to mend it", FINDING),
 }
@@ -50,6 +51,9 @@ async def worker_config(manager: ClusterClient, worker: str, secrets: str) -> Cl
     except NotFound as error:
         told = f'there is no MultiKueueCluster "{worker}" any more: nothing says how to reach that worker'
         raise CommandError(told, NOT_FOUND) from error
+    except Forbidden as error:
+        told = f'you may not get MultiKueueCluster "{worker}", which says how that worker is reached: {_WITHOUT}'
+        raise CommandError(told, NOT_REACHABLE) from error
     try:
         return (await access_to(manager, cluster, secrets)).config
     except NoAccess as error:
@@ -82,10 +86,10 @@ def told_of(worker: str, error: ApiError) -> str:
     """What went wrong on a worker, and what to do."""
     match error:
         case Forbidden():
-            grant = f"multikueue worker add {worker} --context CONTEXT --logs, or multikueue rbac worker --logs"
+            grant = f"multikueue worker add {worker} --worker-context CONTEXT --logs, or multikueue rbac worker --logs"
             return f"the daemon's account may not do that on {error}: grant it with {grant}"
         case Unauthorized():
-            rotate = f"multikueue worker rotate {worker} --context CONTEXT"
+            rotate = f"multikueue worker rotate {worker} --worker-context CONTEXT"
             return f'worker cluster "{worker}" does not accept the daemon\'s credentials: {rotate} gives it new ones'
         case Unreachable():
             return (

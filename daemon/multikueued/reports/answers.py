@@ -32,6 +32,8 @@ class ReportedPlacement:
     until: datetime | None
     why: str
     """Why it left."""
+    ran: bool = True
+    """Whether its job was there: one that refuses it, or where it is still to be created, has only admitted it."""
 
 
 def placements(workload: Json) -> tuple[ReportedPlacement, ...]:
@@ -44,7 +46,8 @@ def placements(workload: Json) -> tuple[ReportedPlacement, ...]:
 
 def _placement(entry: Json) -> ReportedPlacement:
     since, until = _time(entry.get("since")), _time(entry.get("until"))
-    return ReportedPlacement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""))
+    ran = entry.get("cause") != REFUSED
+    return ReportedPlacement(str(entry.get("worker") or ""), since, until, str(entry.get("why") or ""), ran)
 
 
 def _last_placement(workload: Json) -> Iterator[ReportedPlacement]:

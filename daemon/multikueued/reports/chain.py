@@ -7,8 +7,16 @@ from collections.abc import Iterator
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
+    CLUSTER_QUEUE,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of
+from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import Finding
@@ -21,6 +29,8 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
         objects: of the manager.
         only: the check to look at; empty: all.
     """
+    if objects.unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
+        return
     for name, check in objects.our_checks.items():
         if only in ("", name):
             yield from _of_check(name, check, objects)
@@ -48,6 +58,8 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
 
 
 def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+    if MULTIKUEUE_CLUSTER in objects.unread:
+        return
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
     free = set(objects.clusters_by_name) - set(listed)
     for name in (one for one in listed if one not in objects.clusters_by_name):
@@ -66,18 +78,21 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
         objects: of the manager.
         delegated: whether the job says that MultiKueue runs it.
     """
-    namespace, wanted = str(dig(workload, "metadata", "namespace") or ""), queue_name(workload)
+    wanted = queue_name(workload)
     local, told = (
         objects.local_queue_of(workload),
         str((condition(workload, "QuotaReserved") or {}).get("message") or ""),
     )
+    if local is None and LOCAL_QUEUE in objects.unread:
+        return
     if local is None:
-        here = [name_of(one) for one in objects.local_queues if dig(one, "metadata", "namespace") == namespace]
-        why = f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"{similar(wanted, here)}'
+        why = missing_queue(workload, objects)
         remedy = "correct the label kueue.x-k8s.io/queue-name of the job, or create that LocalQueue"
         yield Finding("local-queue-missing", f"LocalQueue {wanted}", why, told, remedy)
         return
     queue, target = objects.cluster_queue_of(workload), str(dig(local, "spec", "clusterQueue") or "")
+    if queue is None and CLUSTER_QUEUE in objects.unread:
+        return
     if queue is None:
         guess = similar(target, objects.queues_by_name)
         why = f'it leads to ClusterQueue "{target}", which does not exist{guess}'
@@ -85,7 +100,8 @@ def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool =
             "cluster-queue-missing", f"LocalQueue {wanted}", why, told, "create that ClusterQueue, or correct the name"
         )
         return
-    yield from _of_cluster_queue(queue, objects, delegated)
+    if ADMISSION_CHECK not in objects.unread:
+        yield from _of_cluster_queue(queue, objects, delegated)
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:

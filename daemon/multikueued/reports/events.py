@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
+from typing import Final
 
 import attrs
 
@@ -49,6 +50,22 @@ def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventR
     }
     found = [_report(event) for event in events if _is_about(event, wanted)]
     return tuple(sorted(found, key=lambda one: (one.first or _EVER, one.last or _EVER)))
+
+
+_RENAMED: Final = {
+    "regarding": "involvedObject",
+    "note": "message",
+    "reportingController": "reportingComponent",
+    "deprecatedSource": "source",
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+
+
+def as_new_event(event: Json) -> Json:
+    """An event of the core group as `events.k8s.io` has it."""
+    return event | {new: event[old] for new, old in _RENAMED.items() if event.get(old) is not None}
 
 
 def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:

@@ -93,10 +93,17 @@ def explain(seen: Seen) -> Explanation:
         workers=answers,
         next=next_steps(seen.workload, job, answers, findings, seen.objects),
         findings=tuple(dict.fromkeys(findings)),
-        placements=placements(seen.workload),
+        placements=_placements(seen.workload, job),
         not_checked=seen.not_checked,
         others=seen.others,
     )
+
+
+def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
+    *before, last = placements(workload) or (None,)
+    if last is not None and job.state is JobState.STARTING:
+        last = attrs.evolve(last, ran=False)
+    return (*filter(None, before), *filter(None, (last,)))
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.typenames import type_name
 
 
@@ -124,7 +124,7 @@ def state_of(workload: Json, objects: ManagerObjects) -> JobState:
     if is_terminating(workload):
         return JobState.STOPPING
     check = objects.check_of(workload)
-    if check is None and objects.cluster_queue_of(workload) and objects.queue_check(workload) is None:
+    if check is None and objects.cluster_queue_of(workload) and not objects.may_be_checked(workload):
         return JobState.LOCAL
     state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
     if state is CheckState.REJECTED:
@@ -167,7 +167,8 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
     message = check_message(workload, objects)
     match state:
         case JobState.QUEUED:
-            return told("QuotaReserved") or told("Evicted")
+            why = told("QuotaReserved") or told("Evicted")
+            return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
         case JobState.LOST:
             active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
             return str((active or {}).get("message") or "its MultiKueueCluster does not exist, or says nothing yet")
@@ -182,6 +183,13 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
         case JobState.LOCAL:
             return "its ClusterQueue has no MultiKueue check"
     return message
+
+
+def missing_queue(workload: Json, objects: ManagerObjects, told: str = "") -> str:
+    """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
+    wanted, namespace = queue_name(workload), ObjectKey.of(workload).namespace
+    here = [name_of(one) for one in objects.local_queues if ObjectKey.of(one).namespace == namespace]
+    return (told or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
 
 
 def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
@@ -238,7 +246,12 @@ def job_reports(
     """
     listed = objects.dispatched if of is None else of
     found = (job_report(workload, objects, user_label) for workload in listed)
-    return tuple(sorted((one for one in found if chosen.takes(one)), key=_place))
+    return in_place(one for one in found if chosen.takes(one))
+
+
+def in_place(jobs: Iterable[JobReport]) -> tuple[JobReport, ...]:
+    """Jobs by namespace and age."""
+    return tuple(sorted(jobs, key=_place))
 
 
 def _place(job: JobReport) -> tuple[str, str, str]:

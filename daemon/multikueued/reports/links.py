@@ -8,7 +8,8 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.names import Json
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
+from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -37,11 +38,12 @@ def _links(workload: Json, job: Json | None, report: JobReport, objects: Manager
     told = f"managedBy {managed}" if managed else ""
     yield ChainLink("Job", report.job, str(report.state), report.state != "Rejected", told)
     local = objects.local_queue_of(workload)
-    yield _queue("LocalQueue", f"{report.namespace}/{queue_name(workload)}", local)
-    if local is None and not report.cluster_queue:
+    yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
+    if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
         return
     queue = objects.cluster_queue_of(workload)
-    yield _queue("ClusterQueue", report.cluster_queue or str(dig(local or {}, "spec", "clusterQueue") or ""), queue)
+    cluster_queue = report.cluster_queue or str(dig(local or {}, "spec", "clusterQueue") or "")
+    yield _queue(CLUSTER_QUEUE, cluster_queue, queue, objects)
     yield _workload(workload, report)
     name = objects.check_of(workload) or objects.queue_check(workload)
     if name is None:
@@ -50,17 +52,23 @@ def _links(workload: Json, job: Json | None, report: JobReport, objects: Manager
     message = check_message(workload, objects)
     yield ChainLink("AdmissionCheck", name, state, state not in ("Rejected", "Retry"), message)
     config = objects.config_of(name)
+    if config is None and MULTIKUEUE_CONFIG in objects.unread:
+        return
     if config is None:
         told = str((condition(objects.our_checks[name], "Active") or {}).get("message") or "")
         yield ChainLink("MultiKueueConfig", "", "Missing", False, told)
         return
     listed = objects.workers_of(name)
-    missing = [one for one in listed if one not in objects.clusters_by_name]
+    read = MULTIKUEUE_CLUSTER not in objects.unread
+    missing = [one for one in listed if read and one not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"
     yield ChainLink("MultiKueueConfig", name_of(config), state, not missing, f"lists {', '.join(listed) or 'nobody'}")
 
 
-def _queue(kind: str, name: str, queue: Json | None) -> ChainLink:
+def _queue(resource: Resource, name: str, queue: Json | None, objects: ManagerObjects) -> ChainLink:
+    kind = resource.gvk.kind
+    if queue is None and resource in objects.unread:
+        return ChainLink(kind, name, "Unknown", True, "you may not read it")
     if queue is None:
         return ChainLink(kind, name, "Missing", False, "it does not exist")
     active = condition(queue, "Active")

@@ -12,13 +12,16 @@ import attrs
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.model import workloads
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.doctor.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
+_ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
+"""From a Workload to its check."""
 
 
 @attrs.frozen(slots=False)  # what is looked up often is kept
@@ -36,18 +39,29 @@ class ManagerObjects:
     """The daemon's; None if there is none, or if it may not be read."""
     findings: Json | None = None
     """The ConfigMap with what the daemon sees of workers; None if there is none, or if it may not be read."""
+    unread: frozenset[Resource] = frozenset()
+    """What may not be listed: nothing follows from there being none."""
 
     @cached_property
     def our_checks(self) -> dict[str, Json]:
         """The AdmissionChecks that stand for MultiKueue: by `controllerName`, or by a MultiKueueConfig as parameters.
 
-        A daemon with a `controllerName` of its own is known by the latter.
+        A daemon with a `controllerName` of its own is known by the latter. Where none may be read, any that a Workload
+        has is taken for one.
         """
+        if ADMISSION_CHECK in self.unread:
+            named = (str(one.get("name")) for workload in self.workloads for one in workloads.checks(workload))
+            return {name: {"metadata": {"name": name}} for name in named}
         return {name_of(check): check for check in self.checks if _is_ours(check)}
 
     @cached_property
     def clusters_by_name(self) -> dict[str, Json]:
-        """The MultiKueueClusters."""
+        """The MultiKueueClusters. Where none may be read, those that Workloads name, as if they were connected."""
+        if MULTIKUEUE_CLUSTER in self.unread:
+            named = (workloads.cluster_name(one) for one in self.workloads)
+            asked = (name for one in self.workloads for name in workloads.nominated(one))
+            active = {"conditions": [{"type": "Active", "status": "True"}]}
+            return {name: {"metadata": {"name": name}, "status": active} for name in (*named, *asked) if name}
         return _by_name(self.clusters)
 
     def names_on(self, worker: str) -> WorkerNames:
@@ -82,7 +96,20 @@ class ManagerObjects:
     @cached_property
     def dispatched(self) -> tuple[Json, ...]:
         """The Workloads that MultiKueue looks after, or will once they have quota."""
-        return tuple(workload for workload in self.workloads if self.check_of(workload) or self.queue_check(workload))
+        return tuple(filter(self.is_dispatched, self.workloads))
+
+    def is_dispatched(self, workload: Json) -> bool:
+        """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none."""
+        return bool(self.check_of(workload)) or self.may_be_checked(workload) or self.has_no_queue(workload)
+
+    def may_be_checked(self, workload: Json) -> bool:
+        """Whether the ClusterQueue of a Workload has a check of ours, or that may not be read."""
+        return bool(self.unread & _ON_THE_WAY) or self.queue_check(workload) is not None
+
+    def has_no_queue(self, workload: Json) -> bool:
+        """Whether the LocalQueue that a Workload names does not exist, and nothing else gave it quota."""
+        known = LOCAL_QUEUE in self.unread or self.local_queue_of(workload) is not None
+        return bool(queue_name(workload)) and not known and not workloads.cluster_queue(workload)
 
     def config_of(self, check: str) -> Json | None:
         """The MultiKueueConfig that an AdmissionCheck refers to."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.reports.chain import check_findings
+from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.jobs import job_report
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies import Finding
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.workers import WorkerReport, worker_reports
 
+MOST: Final = 10
+"""Queues that do not exist of which is told: anybody may name more."""
 _SILENT: Final = timedelta(seconds=30)
 """How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""
 
@@ -65,8 +67,19 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     daemon = daemon_report(objects.lease, now)
     findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
     findings += [_about(one, daemon_namespace) for one in workers if one.error and one.state != "Missing"]
+    findings += _without_queue(objects)
     queues = queue_reports(objects, jobs)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
+
+
+def _without_queue(objects: ManagerObjects) -> Iterator[Finding]:
+    """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
+    found = {
+        (ObjectKey.of(one).namespace, queue_name(one)): one for one in objects.workloads if objects.has_no_queue(one)
+    }
+    for (namespace, name), workload in sorted(found.items())[:MOST]:
+        for finding in queue_findings(workload, objects):
+            yield attrs.evolve(finding, where=f"LocalQueue {namespace}/{name}", blocking=False)
 
 
 def _about(worker: WorkerReport, daemon_namespace: str) -> Finding:

@@ -75,6 +75,16 @@ def names_of(gvk: GVK, plural: str = "") -> set[str]:
     return free | ({f"{name}.{gvk.group}" for name in plain} if gvk.group else set())
 
 
+def is_called(type: str, kind: str) -> bool:
+    """Whether a TYPE as people write it, or none, stands for one as `type_of` says it."""
+    if kind == WORKLOAD_TYPE:
+        return type in ("", *_WORKLOAD_NAMES)
+    known = resource_of(kind)
+    name, _, group = kind.partition(".")
+    names = names_of(known.gvk, known.plural) if known is not None else names_of(GVK(group, "", name))
+    return type in ("", kind) or type in names
+
+
 def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
     """The Workloads that a name stands for, the one that counts first: not ended, then newest."""
     found = [workload for workload in workloads if _fits(name, workload)]

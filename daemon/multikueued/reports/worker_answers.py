@@ -14,7 +14,7 @@ from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.answers import asked_again, cluster_state, refusals
+from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -31,7 +31,8 @@ class WorkerAnswer:
     worker: str
     state: str
     """`Running`, `Finished`, `Offered`, `Waiting` (its Kueue says why it does not admit it), `Refused`, `NotOffered`,
-    `Lost`, `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
+    `Elsewhere` (another worker has it, or had it at its end), `Left` (it was here before, and is not asked), `Lost`,
+    `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
     MultiKueueCluster)."""
     told: str
     """Its words, or those of the daemon about it."""
@@ -93,7 +94,7 @@ def _answer(
         return WorkerAnswer(name, "Missing", "there is no MultiKueueCluster of that name", "")
     said = cluster_state(cluster)
     if job.state in (JobState.FINISHED, JobState.FAILED):
-        return WorkerAnswer(name, "Finished" if name == job.worker else "NotOffered", "", "")
+        return WorkerAnswer(name, "Finished" if name == job.worker else "Elsewhere", "", "")
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
         return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
@@ -113,7 +114,19 @@ def _answer(
     asked = name in job.offered_to or job.state is JobState.WAITING
     if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
-    return WorkerAnswer(name, "Offered" if name in job.offered_to else "NotOffered", "", "")
+    return _without_words(name, workload, job)
+
+
+def _without_words(name: str, workload: Json, job: JobReport) -> WorkerAnswer:
+    """Of a worker that says nothing: whether it is asked, and if not, why it may be none that never was."""
+    if name in job.offered_to:
+        return WorkerAnswer(name, "Offered", "", "")
+    if job.worker:
+        return WorkerAnswer(name, "Elsewhere", "", "")
+    left = next((one for one in reversed(placements(workload)) if one.worker == name), None)
+    return (
+        WorkerAnswer(name, "NotOffered", "", "") if left is None else WorkerAnswer(name, "Left", left.why, "annotation")
+    )
 
 
 def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:

@@ -46,6 +46,8 @@ class WorkerReport:
     next_attempt: datetime | None
     checks: tuple[str, ...]
     """The AdmissionChecks that lead to it; empty: no MultiKueueConfig lists it."""
+    cordon: str = ""
+    """Why it is cordoned; empty: it is not."""
 
 
 def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = None) -> tuple[WorkerReport, ...]:
@@ -89,12 +91,12 @@ def _report(
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, True, 0, None, checks)
-    said = cluster_state(cluster)
+    said, cordon = cluster_state(cluster), cordon_of(annotations_of(cluster))
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
         state=_state(said.connected, said.reason, flaws),
-        cordoned=bool(cordon_of(annotations_of(cluster))),
+        cordoned=bool(cordon),
         since=said.since,
         running=running,
         waiting=waiting,
@@ -105,6 +107,7 @@ def _report(
         attempts=said.attempts,
         next_attempt=said.next_attempt,
         checks=checks,
+        cordon=cordon,
     )
 
 

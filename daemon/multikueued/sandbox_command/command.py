@@ -59,7 +59,7 @@ def told_lines(clusters: Sandbox, folder: Path, *, bare: bool) -> list[str]:
     """What is there and what to try."""
     names = [cluster.name for cluster in clusters.clusters]
     first = names[1]
-    add = [f"  multikueue worker add {name} --context {name} --outside" for name in names[1:]]
+    add = [f"  multikueue worker add {name} --worker-context {name} --outside" for name in names[1:]]
     return [
         f"Up until you press Ctrl-C: {', '.join(names)}. Each has a context of its name; no dispatcher runs.",
         "",

@@ -69,7 +69,7 @@ def retry_in(bound: Bound, failures: int, now: datetime, fraction: float) -> flo
 
 def remedy(error: Exception, worker: str, *, writing: bool) -> str:
     """What to do about a renewal that fails; empty: it is tried again, and that may be enough."""
-    rotate = f"multikueue worker rotate {worker} --bound --context CONTEXT --config-file FILE"
+    rotate = f"multikueue worker rotate {worker} --bound --worker-context CONTEXT --config-file FILE"
     match error:
         case Forbidden() if writing:
             return "let the daemon patch that Secret: multikueue rbac manager, or the chart, with boundTokens.enabled"

@@ -73,7 +73,7 @@ class Joining:
     @property
     def undo(self) -> str:
         """The command that removes what this one made."""
-        return f"multikueue worker remove {self.name} --context {self.context}"
+        return f"multikueue worker remove {self.name} --worker-context {self.context}"
 
     @property
     def asks_for_authority(self) -> bool:
@@ -138,7 +138,9 @@ async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[
         raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
     here, there = await read(manager.client, NAMESPACE, _KUBE_SYSTEM), await read(worker, NAMESPACE, _KUBE_SYSTEM)
     if here is not None and there is not None and uid(here) == uid(there):
-        raise WorkerError(f"context {joining.context} is the manager cluster itself: name the worker's with --context")
+        raise WorkerError(
+            f"context {joining.context} is the manager cluster itself: name the worker's with --worker-context"
+        )
     return config, found
 
 
@@ -196,7 +198,7 @@ async def _bound(
     if stored is not None and used and bound_in(stored) is None:
         raise WorkerError(
             f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
-            f"--context {joining.context} puts a bound one in its place"
+            f"--worker-context {joining.context} puts a bound one in its place"
         )
     token = used
     if bound is None or not used:

@@ -14,6 +14,7 @@ import click
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.duration import Duration
+from multikueued.commands.renamed_option import WORKER_CONTEXT, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
@@ -52,8 +53,10 @@ class Clusters:
             await work(manager, client)
 
 
-def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that say where the manager is, as one argument `clusters`; `context` are the names of its option."""
+def _manager_options(
+    context: str, settings: str = "--config --config-file"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """The options that say where the manager is, as one argument `clusters`; with the names of two options."""
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
@@ -79,7 +82,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
         options = (
             click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
             click.option(*names, help="The manager's context. Without it: the kubeconfig's current one."),
-            click.option("--config-file", type=FILE, help="The daemon's settings: kinds, namespace, origin."),
+            click.option(*settings.split(), "config_file", type=FILE, help="The daemon's settings: kinds, namespace."),
             click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
         )
         for option in options:
@@ -91,6 +94,7 @@ def _manager_options(context: str) -> Callable[[Callable[..., None]], Callable[.
 
 _ALONE = _manager_options("--context --manager-context")
 BESIDE = _manager_options("--manager-context")
+_TO_ADD = _manager_options("--manager-context", "--config-file")
 
 
 def _side_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -113,17 +117,23 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
 NAME = click.argument("name")
-CONTEXT = click.option("--context", "worker_context", required=True, help="The worker's context in the kubeconfig.")
+_THERE = click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
+
+
+def worker_context(command: Callable[..., None]) -> Callable[..., None]:
+    """The option that names the worker's context, as an argument `context`."""
+    return WORKER_CONTEXT(_THERE(command))
 
 
 @click.command()
 @NAME
-@CONTEXT
-@BESIDE
+@worker_context
+@_TO_ADD
 @_side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
-@click.option("--config", help="The MultiKueueConfig to list it in. Needed if there are several.")
+@click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
+@renamed_option("--config", "the daemon's settings", "--multikueue-config")
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
 @_BOUND
@@ -156,12 +166,12 @@ def add(
         raise click.UsageError("--with-secret is for --print")
     if only_print and facts["bound"]:
         raise click.UsageError("--bound is not for --print: the daemon writes that Secret, so GitOps would undo it")
-    assert clusters.worker is not None, "--context is required"
+    assert clusters.worker is not None, "--worker-context is required"
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
     async def work(manager: Manager, client: ClusterClient | None) -> None:
-        assert client is not None, "--context is required"
+        assert client is not None, "--worker-context is required"
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
         else:
@@ -172,7 +182,8 @@ def add(
 
 @click.command()
 @NAME
-@click.option("--context", "worker_context", help="The worker's context: remove its account there, too.")
+@click.option("--worker-context", help="The worker's context: remove its account there, too.")
+@WORKER_CONTEXT
 @BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
@@ -193,7 +204,7 @@ def remove(
 
 @click.command()
 @NAME
-@CONTEXT
+@worker_context
 @BESIDE
 @_side_options
 @click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
@@ -206,7 +217,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
     del context
 
     async def work(manager: Manager, client: ClusterClient | None) -> None:
-        assert client is not None, "--context is required"
+        assert client is not None, "--worker-context is required"
         await renew(manager, client, name, side, **wanted)
 
     clusters.run_on_both(work)

@@ -8,14 +8,14 @@ from typing import Any
 import click
 
 from multikueue.protocols import ApiClient
-from multikueued.workers.command import BESIDE, CONTEXT, FILE, NAME, Clusters
+from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, worker_context
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import Manager
 
 
 @click.command("grant-logs")
 @NAME
-@CONTEXT
+@worker_context
 @BESIDE
 @click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
 @click.option("--worker-namespace", default="kueue-system", show_default=True, help="Of the account there.")
@@ -39,13 +39,13 @@ def _grant(
     from multikueued.workers.add import Joining, authority_of
     from multikueued.workers.logs_account import Granting, grant_logs
 
-    assert clusters.worker is not None, "--context is required"
+    assert clusters.worker is not None, "--worker-context is required"
     authority = authority_of(ca.read_text()) if ca is not None else ""
     side = WorkerSide(worker_namespace, account)
     granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
 
     async def work(manager: Manager, client: ApiClient | None) -> None:
-        assert client is not None, "--context is required"
+        assert client is not None, "--worker-context is required"
         await grant_logs(manager, client, granting)
 
     clusters.run_on_both(work)

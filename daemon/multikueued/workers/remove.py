@@ -61,7 +61,7 @@ async def remove_worker(
         raise
     if worker is None:
         account = f"{side.namespace}/{side.account}"
-        manager.say(f"{name} still has the account {account}: --context removes it, and its token with it")
+        manager.say(f"{name} still has the account {account}: --worker-context removes it, and its token with it")
 
 
 async def _empty(manager: Manager, name: str, timeout: float, *, force: bool) -> None:

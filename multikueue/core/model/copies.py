@@ -15,13 +15,14 @@ _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
 _IGNORED_FIELDS = ("preemptionGates", "active")
 """The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
+_STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
     """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
     result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
     result["labels"] = {**labels_of(obj), **extra_labels}
-    own = {name: value for name, value in annotations_of(obj).items() if name not in labels.NEVER_COPIED}
+    own = {name: value for name, value in annotations_of(obj).items() if name not in _STAYS_HERE}
     result["annotations"] = {**own, **extra_annotations}
     return result
 
@@ -31,8 +32,6 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(labels.JOB_UID_LABEL, None)
-    for name in labels.MANAGER_ONLY:
-        metadata["annotations"].pop(name, None)
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],

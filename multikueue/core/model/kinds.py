@@ -30,6 +30,8 @@ NAMESPACE = Resource(GVK("", "v1", "Namespace"), "namespaces", namespaced=False)
 CONFIG_MAP = Resource(GVK("", "v1", "ConfigMap"), "configmaps")
 SECRET = Resource(GVK("", "v1", "Secret"), "secrets")
 EVENT = Resource(GVK("events.k8s.io", "v1", "Event"), "events")
+CORE_EVENT = Resource(GVK("", "v1", "Event"), "events")
+"""The same events under their former group."""
 LEASE = Resource(GVK("coordination.k8s.io", "v1", "Lease"), "leases")
 CUSTOM_RESOURCE_DEFINITION = Resource(
     GVK("apiextensions.k8s.io", "v1", "CustomResourceDefinition"), "customresourcedefinitions", namespaced=False

@@ -13,16 +13,17 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.copies import is_spent, prebuilt_workload
+from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_finished, is_live, is_stopping
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
-from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload, Plan
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import withdraw
 from multikueue.core.workload.situation import Situation
@@ -67,6 +68,30 @@ def stop_evicted(situation: Situation) -> Plan:
 def is_being_stopped(situation: Situation) -> bool:
     """Whether a worker has something of the attempt that the manager is evicting."""
     return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
+
+
+def is_asked_again(situation: Situation) -> bool:
+    """Whether a check had it deactivated, and since then its user has asked for it, on the job: that he may change."""
+    if situation.facts.has_quota or situation.facts.is_active or not workloads.was_rejected(situation.workload):
+        return False
+    asked = _asked_on_job(situation)
+    if asked is None or asked == annotations_of(situation.workload).get(RETRY_ANNOTATION):
+        return False
+    at, rejected = parse_timestamp(asked), condition(situation.workload, "Evicted") or {}
+    since = parse_timestamp(rejected.get("lastTransitionTime"))
+    return at is not None and since is not None and at >= since
+
+
+def activate(situation: Situation) -> Plan:
+    """Have it looked at once more. What was asked is noted on it: somebody may deactivate it after that."""
+    cleaned = clean_up_unadmitted(situation)
+    metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: _asked_on_job(situation)}}
+    patch = PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata, "spec": {"active": True}})
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, patch))
+
+
+def _asked_on_job(situation: Situation) -> str | None:
+    return annotations_of(situation.job or {}).get(RETRY_ANNOTATION)
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:

@@ -15,16 +15,21 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import (
-    CheckState,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
-from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmitted, is_being_stopped, stop_evicted
+from multikueue.core.workload.evicting import (
+    activate,
+    clean_up_deleted,
+    clean_up_unadmitted,
+    is_asked_again,
+    is_being_stopped,
+    stop_evicted,
+)
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
 from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
@@ -276,6 +281,7 @@ TABLE: tuple[Row, ...] = (
     Row("not delegated", _is_not_delegated, _reject_undelegated),
     Row("acted on here", _is_acted_on, _reject_acted_on),
     # it must not run now
+    Row("asked again", is_asked_again, activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it

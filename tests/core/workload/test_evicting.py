@@ -8,12 +8,13 @@ from typing import Unpack
 import attrs
 import pytest
 
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
+from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
 from multikueue.core.workload.snapshot import Connecting, Lost, Unserved, Worker
-from tests.core.building import CopyFacts, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import NOW, CopyFacts, condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -156,3 +157,32 @@ def test_a_copy_without_owner_is_cleaned() -> None:
     local = workload(evicted="Preempted", evictions=1, owner=None)
     seen = snapshot(local, worker("w1", copy_of(local, admitted=True)))
     assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+
+
+LATER, EARLIER = timestamp(NOW - timedelta(minutes=5)), timestamp(NOW - timedelta(hours=5))
+
+
+@pytest.mark.parametrize(
+    ("reason", "on_job", "on_workload", "row"),
+    [
+        ("DeactivatedDueToAdmissionCheck", LATER, None, "asked again"),
+        ("DeactivatedDueToAdmissionCheck", LATER, LATER, "no quota"),
+        ("DeactivatedDueToAdmissionCheck", EARLIER, None, "no quota"),
+        ("DeactivatedDueToAdmissionCheck", "now", None, "no quota"),
+        ("DeactivatedDueToAdmissionCheck", None, LATER, "no quota"),
+        ("Deactivated", LATER, None, "no quota"),
+    ],
+    ids=["asked", "counted", "before", "no time", "not on the job", "off by hand"],
+)
+def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_asks(
+    reason: str, on_job: str | None, on_workload: str | None, row: str
+) -> None:
+    local, asked = workload(quota=False, spec={"active": False}), job()
+    local["status"]["conditions"].append(condition("Evicted", reason))
+    for obj, at in ((local, on_workload), (asked, on_job)):
+        obj["metadata"]["annotations"] = {RETRY_ANNOTATION: at} if at else {}
+    decided = decide(snapshot(local, worker("w1"), job=asked))
+    assert decided.row == row
+    patches = [one.patch for one in decided.effects if isinstance(one, PatchWorkload)]
+    noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
+    assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again" else [])

@@ -56,7 +56,7 @@ def file(tmp_path: Path) -> Path:
 async def join(here: Ground, file: Path, *more: str) -> str:
     await set_up_queues(here.worker("worker1"), {"cpu": "4"})
     options = ("--outside", "--bound", "--config-file", str(file), *more)
-    return await here.done("worker", "add", "worker1", "--context", "worker1", *options)
+    return await here.done("worker", "add", "worker1", "--worker-context", "worker1", *options)
 
 
 async def age(here: Ground, by: timedelta, key: ObjectKey = KEY) -> None:
@@ -125,7 +125,7 @@ async def test_the_same_command_again_keeps_the_token(tmp_path: Path, file: Path
         await join(here, file)
         before = await here.manager.get(SECRET, KEY)
         await join(here, file)
-        await here.done("worker", "add", "worker1", "--context", "worker1", "--outside")  # stays bound
+        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")  # stays bound
         after = await here.manager.get(SECRET, KEY)
         assert before["data"] == after["data"]
         assert bound_in(before) == bound_in(after)
@@ -155,7 +155,7 @@ async def test_a_refused_request_warns_with_the_remedy_and_the_end_and_goes_on_o
         assert is_true(await here.cluster("worker1"), "Active")
         assert token_in(await here.manager.get(SECRET, KEY)) == token_in(before)
 
-        await here.done("worker", "rotate", "worker1", "--context", "worker1", "--config-file", str(file))
+        await here.done("worker", "rotate", "worker1", "--worker-context", "worker1", "--config-file", str(file))
         after = bound_in(await here.manager.get(SECRET, KEY))
         assert after is not None
         assert not after.is_due(datetime.now(UTC))
@@ -183,7 +183,7 @@ async def test_rotation_makes_the_old_tokens_void_at_once(tmp_path: Path, file: 
         server = here.sandbox.workers["worker1"].server
         old = token_in(await here.manager.get(SECRET, KEY))
         assert server.access.user_of(old) == "system:serviceaccount:kueue-system:multikueue"
-        said = await here.done("worker", "rotate", "worker1", "--context", "worker1", "--config-file", str(file))
+        said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1", "--config-file", str(file))
         assert "Secret kueue-system/multikueue-bound is deleted, its token void" in said
         assert server.access.user_of(old) is None
         assert server.access.user_of(token_in(await here.manager.get(SECRET, KEY))) is not None
@@ -192,11 +192,11 @@ async def test_rotation_makes_the_old_tokens_void_at_once(tmp_path: Path, file: 
 async def test_a_worker_with_a_token_that_does_not_end_gets_a_bound_one(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=1, settings=BOUND) as here:
         await here.join("worker1")
-        again = ("worker", "add", "worker1", "--context", "worker1", "--outside", "--bound")
+        again = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--bound")
         assert "worker rotate worker1 --bound" in await here.refused(*again, "--config-file", str(file))
         old = token_in(await here.manager.get(SECRET, KEY))
         options = ("--bound", "--config-file", str(file))
-        said = await here.done("worker", "rotate", "worker1", "--context", "worker1", *options)
+        said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1", *options)
         assert "Secret kueue-system/multikueue-token is deleted, its token void" in said
         assert here.sandbox.workers["worker1"].server.access.user_of(old) is None
         assert bound_in(await here.manager.get(SECRET, KEY)) is not None
@@ -206,7 +206,7 @@ async def test_removal_leaves_nothing_of_it(tmp_path: Path, file: Path) -> None:
     async with ground(tmp_path, workers=2, settings=BOUND) as here:
         await join(here, file)
         await here.join("worker2")
-        await here.done("worker", "remove", "worker1", "--context", "worker1")
+        await here.done("worker", "remove", "worker1", "--worker-context", "worker1")
         there = here.worker("worker1")
         for resource in (SECRET, ROLE, ROLE_BINDING, SERVICE_ACCOUNT):
             left = (await there.list(resource, namespace=KUEUE_NAMESPACE)).items
@@ -227,7 +227,17 @@ async def test_what_nobody_would_renew_is_refused_before_anything_is_written(
     file = tmp_path / "settings.yaml"
     file.write_text(yaml.safe_dump({"namespace": KUEUE_NAMESPACE, "boundTokens": settings}))
     async with ground(tmp_path, workers=1, daemon=False) as here:
-        add = ("worker", "add", "worker1", "--context", "worker1", "--outside", "--bound", "--config-file", str(file))
+        add = (
+            "worker",
+            "add",
+            "worker1",
+            "--worker-context",
+            "worker1",
+            "--outside",
+            "--bound",
+            "--config-file",
+            str(file),
+        )
         assert words in await here.refused(*add, *options)
         assert (await here.worker("worker1").list(SECRET)).items == []
 
@@ -261,7 +271,7 @@ async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         server = here.sandbox.workers["worker1"].server
         options = ("--server", "https://oslo.example.com", "--bound", "--config-file", str(file), "--timeout", "1s")
-        add = ("worker", "add", "worker1", "--context", "worker1", *options)
+        add = ("worker", "add", "worker1", "--worker-context", "worker1", *options)
         assert "names no authority: give it with --ca" in await here.refused(*add)
         named = tmp_path / "ca.pem"
         named.write_text(server.ca_pem or "")
@@ -277,7 +287,7 @@ async def test_who_signed_another_address_is_named_or_the_worker_tells(tmp_path:
 
 async def test_it_is_not_for_gitops(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
-        result = await here.run("worker", "add", "worker1", "--context", "worker1", "--bound", "--print")
+        result = await here.run("worker", "add", "worker1", "--worker-context", "worker1", "--bound", "--print")
         assert result.exit_code == 2
         assert "--bound is not for --print" in result.output
 

@@ -103,7 +103,7 @@ async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> Non
     """The role of a worker has no queues, unless it is added with --diagnose."""
     async with ground(tmp_path, workers=1) as here:
         await set_up_queues(here.worker("worker1"), {"cpu": "4"})
-        await here.done("worker", "add", "worker1", "--context", "worker1", "--outside")
+        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         await seen(here)
         await without_secrets(here)
         gaps = {one["what"]: one["why"] for one in (await doctor(here))["notChecked"]}
@@ -152,7 +152,7 @@ async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) 
     async with ground(tmp_path, workers=2) as here:
         await here.join("worker1", "worker2")
         await seen(here, "worker2")
-        await here.done("worker", "remove", "worker2", "--context", "worker2")
+        await here.done("worker", "remove", "worker2", "--worker-context", "worker2")
 
         async def known() -> set[str]:
             return set(published_in(await config_map(here)))

@@ -40,7 +40,7 @@ async def tokens(here: Ground, worker: str) -> list[str]:
 async def test_a_worker_is_added_to_bare_clusters_and_runs_a_job(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         await set_up_queues(here.worker("worker1"), {"cpu": "4"})
-        said = await here.done("worker", "add", "worker1", "--context", "worker1", "--outside")
+        said = await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         assert "worker1 is connected, and MultiKueueConfig multikueue lists it" in said
         assert is_true(await here.cluster("worker1"), "Active")
         assert await here.clusters() == ["worker1"]
@@ -66,7 +66,7 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
             return [one["metadata"]["resourceVersion"] for one in objects]
 
         before = await versions()
-        await here.done("worker", "add", "worker1", "--context", "worker1", "--outside", "--diagnose")
+        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--diagnose")
         assert await versions() == before
         assert await here.clusters() == ["worker1"]
 
@@ -75,7 +75,7 @@ async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> Non
     """It reads logs there, and no more; the same again changes nothing."""
     async with ground(tmp_path, workers=1) as here:
         await here.join("worker1")
-        command = ("worker", "grant-logs", "worker1", "--context", "worker1", "--outside")
+        command = ("worker", "grant-logs", "worker1", "--worker-context", "worker1", "--outside")
         said = await here.done(*command)
         assert "--worker worker1=multikueue-logs-worker1" in said
         key = ObjectKey("multikueue", "multikueue-logs-worker1")
@@ -144,7 +144,7 @@ async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path
         await here.submit("large", cpu="4")
         await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
         await set_up_queues(here.worker("worker2"), {"cpu": "2"})
-        await here.done("worker", "add", "worker2", "--context", "worker2", "--outside", "--diagnose")
+        await here.done("worker", "add", "worker2", "--worker-context", "worker2", "--outside", "--diagnose")
         result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "1s")
         assert result.exit_code == 1
         why = "default/job/large: no other worker can take it: worker2: insufficient quota for cpu (4 > 2)"
@@ -170,7 +170,7 @@ async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: P
         await here.submit("runs")
         await until(here.runs_on, lambda found: found == {"runs": ["worker1"]})
         before: Json = await here.cluster("worker1")
-        said = await here.done("worker", "rotate", "worker1", "--context", "worker1")
+        said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1")
         assert "Secret kueue-system/multikueue-token is deleted, its token void" in said
         after: Json = await here.cluster("worker1")
         assert condition(after, "Active") == condition(before, "Active")
@@ -190,13 +190,13 @@ async def test_removing_takes_everything_along(tmp_path: Path) -> None:
         await here.submit("runs")
         await until(here.runs_on)
         ((place,),) = (await here.runs_on()).values()
-        error = await here.refused("worker", "remove", place, "--context", place)
+        error = await here.refused("worker", "remove", place, "--worker-context", place)
         assert "has jobs: wait for them with --timeout" in error
         assert "default/job/runs" in error
         assert sorted(await here.clusters()) == ["worker1", "worker2"]
 
         await here.manager.delete(JOB, ObjectKey("default", "runs"), propagation="Background")
-        said = await here.done("worker", "remove", place, "--context", place, "--timeout", "30s")
+        said = await here.done("worker", "remove", place, "--worker-context", place, "--timeout", "30s")
         assert "its role and its tokens are deleted" in said
         assert place not in await here.clusters()
         assert [one["metadata"]["name"] for one in (await here.manager.list(MULTIKUEUE_CLUSTER)).items] == [
@@ -206,7 +206,7 @@ async def test_removing_takes_everything_along(tmp_path: Path) -> None:
         own = "!kubernetes.io/bootstrapping"
         assert not (await here.worker(place).list(CLUSTER_ROLE, label_selector=own)).items
         assert not (await here.worker(place).list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items
-        await here.done("worker", "remove", place, "--context", place)  # what is gone is passed over
+        await here.done("worker", "remove", place, "--worker-context", place)  # what is gone is passed over
 
 
 async def test_a_worker_removed_by_force_runs_its_job_to_the_end(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def refused(permissions: Sequence[Permission]) -> str:
     "credentials-expire",
     Severity.ERROR,
     "the worker is lost then, and its jobs move after workerLostTimeout",
-    "multikueue worker rotate {worker} --context CONTEXT",
+    "multikueue worker rotate {worker} --worker-context CONTEXT",
 )
 def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
@@ -93,7 +93,7 @@ def bound(facts: Facts) -> Iterator[Spot]:
     "kubeconfig-unusable",
     Severity.ERROR,
     "the daemon cannot connect to the worker, or not again",
-    "correct it, or make it anew: multikueue worker add {worker} --context CONTEXT",
+    "correct it, or make it anew: multikueue worker add {worker} --worker-context CONTEXT",
 )
 def unusable(facts: Facts) -> Iterator[Spot]:
     """The kubeconfig in a worker's Secret cannot be used."""

@@ -112,7 +112,7 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     Severity.WARNING,
     "jobs of that namespace cannot run there",
     "kubectl --context {worker} create namespace {namespace}, or multikueue queues mirror QUEUE -n {here} "
-    "--context {worker} --worker {worker}, which makes it with its LocalQueue",
+    "--worker-context {worker} --worker {worker}, which makes it with its LocalQueue",
 )
 def without_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace with queues here does not exist on a worker."""
@@ -143,7 +143,7 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     "worker-local-queue-missing",
     Severity.WARNING,
     "jobs of that queue cannot run there",
-    "make it there: multikueue queues mirror {queue} -n {namespace} --context {worker} --worker {worker}",
+    "make it there: multikueue queues mirror {queue} -n {namespace} --worker-context {worker} --worker {worker}",
 )
 def without_local_queue(facts: Facts) -> Iterator[Spot]:
     """A LocalQueue has no twin on a worker; an error if it has none on any worker."""

@@ -1,0 +1,119 @@
+"""`multikueue retry JOB`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import attrs
+import click
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import name_of, uid
+from multikueue.core.model.workloads import was_rejected
+from multikueue.errors import Conflict, Forbidden, NotFound
+from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import FINDING, NOT_FOUND, CommandError
+from multikueued.commands.job_lookup import Found, find_job
+from multikueued.commands.manager_lists import job_resource
+from multikueued.commands.options import Format, output_option, target_of, target_options
+from multikueued.commands.report_runner import Printed, run
+from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
+
+
+@attrs.frozen
+class Retried:
+    """What `multikueue retry` prints."""
+
+    job: str
+    """TYPE/NAME."""
+    namespace: str
+    workload: str
+    """Empty: it may not be read."""
+    retry_at: datetime
+    told: str
+    """What was done, in a sentence."""
+
+
+@click.command("retry")
+@click.argument("job")
+@target_options
+@output_option
+def retry_command(job: str, output: Format, **options: Any) -> None:
+    """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
+
+    It writes the annotation multikueue.dev/retry-at on the job, which whoever submits it may patch; the daemon does
+    the rest. Where there is no one job, or you may not patch it, it is written on the Workload. JOB is named as for
+    explain.
+    """
+    target = target_of(options)
+
+    async def make(client: Any, now: datetime) -> Retried:
+        return await ask_again(client, job, target.namespace, now, target.daemon_namespace)
+
+    def lines(done: Retried, now: datetime, width: int | None) -> list[str]:
+        del now, width
+        return [done.told]
+
+    raise SystemExit(run(target, Printed(make, lines), output))
+
+
+async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
+    """Write the annotation.
+
+    Raises:
+        CommandError: there is no such job, or nothing to ask again.
+    """
+    found = await find_job(client, job, namespace, daemon_namespace)
+    if found.workload is None and not (found.job is not None and WORKLOAD in found.objects.unread):
+        raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
+    rejected = found.workload is not None and _is_rejected(found.workload, found)
+    try:
+        where, active = await _ask(client, found, timestamp(now), rejected=rejected)
+    except (Conflict, NotFound) as error:
+        raise CommandError(f"{found.name} was deleted, or made again, meanwhile: try once more", NOT_FOUND) from error
+    workload = name_of(found.workload) if found.workload is not None else ""
+    told = f"workers that refuse {found.name} are asked again"
+    if rejected:
+        told = f"{found.name} is active again" if active else f"the daemon makes {found.name} active again"
+    told = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {told}"
+    return Retried(found.name, namespace, workload, now, told)
+
+
+def _is_rejected(workload: Json, found: Found) -> bool:
+    """Whether a check has rejected it before.
+
+    Raises:
+        CommandError: nothing refuses it.
+    """
+    state = state_of(workload, found.objects)
+    rejected = state is JobState.INACTIVE and was_rejected(workload)
+    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
+        raise CommandError(f"{found.name} is {state}: there is no worker to be asked again", FINDING)
+    return rejected
+
+
+async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: bool) -> tuple[str, bool]:
+    """Write the annotation: on what, and whether the Workload is active again."""
+    noted: Json = {RETRY_ANNOTATION: asked}
+    job, refused = found.job, None
+    resource = await job_resource(client, GVK.of(job["apiVersion"], job["kind"])) if job is not None else None
+    if job is not None and resource is not None:
+        try:
+            metadata = {"uid": uid(job), "annotations": noted}
+            await client.merge_patch(resource, ObjectKey.of(job), {"metadata": metadata})
+            return found.name, False
+        except Forbidden as error:
+            refused = error
+    if found.workload is None:
+        raise refused or NotFound(f"{found.name} has no Workload")
+    key = ObjectKey.of(found.workload)
+    patch: Json = {"metadata": {"uid": uid(found.workload), "annotations": noted}}
+    try:
+        await client.merge_patch(WORKLOAD, key, patch | ({"spec": {"active": True}} if rejected else {}))
+    except Forbidden as error:
+        raise refused or error from error
+    return f"Workload {key}", rejected

@@ -1,0 +1,201 @@
+"""Every command, as each who may run it: an administrator, those with the roles of `rbac user`, and nobody."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+from click.testing import Result
+
+from multikueue.testing.waiting import until
+from multikueued.cli import SUBCOMMANDS
+from multikueued.commands.exits import EXIT_CODES
+from multikueued.lazy_group import LazyGroup
+from multikueued.logserver.answers import GROUP
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from tests.commands.people import People, people
+
+WHO: Final = ("admin", "submitter", "viewer", "nobody")
+ENDLESS: Final = ("api-server", "dashboard", "demo", "logs-server", "run", "sandbox")
+"""They serve until they are told to stop, and have tests of their own."""
+OFFLINE: Final = (0, 0, 0, 0)
+"""It prints what it knows by itself."""
+OPERATORS: Final = (0, 4, 4, 4)
+USERS: Final = (0, 0, 0, 4)
+WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
+    "doctor": ("doctor", (1, 1, 1, 1)),
+    "events": ("events job/train", USERS),
+    "exec": ("exec job/train -- true", (3, 4, 4, 4)),
+    "explain": ("explain job/train", USERS),
+    "get jobs": ("get jobs", USERS),
+    "get workers": ("get workers", OPERATORS),
+    "logs": ("logs job/train", USERS),
+    "pods": ("pods job/train", USERS),
+    "queues mirror": ("queues mirror user-queue --worker-context manager --worker worker1 --print", OPERATORS),
+    "rbac api-server": ("rbac api-server", OFFLINE),
+    "rbac logs-server": ("rbac logs-server", OFFLINE),
+    "rbac logs-worker": ("rbac logs-worker", OFFLINE),
+    "rbac manager": ("rbac manager", OFFLINE),
+    "rbac spoke": ("rbac spoke", OFFLINE),
+    "rbac user": ("rbac user", OFFLINE),
+    "rbac worker": ("rbac worker", OFFLINE),
+    "retry": ("retry job/train", (0, 0, 4, 4)),
+    "status": ("status", OPERATORS),
+    "worker add": ("worker add worker3 --worker-context manager --outside --timeout 1s", (1, 4, 4, 4)),
+    "worker cordon": ("worker cordon worker2", OPERATORS),
+    "worker drain": ("worker drain worker2 --timeout 1s", OPERATORS),
+    "worker grant-logs": ("worker grant-logs worker2 --worker-context manager", (1, 4, 4, 4)),
+    "worker remove": ("worker remove worker2", OPERATORS),
+    "worker rotate": ("worker rotate worker1 --worker-context manager", (1, 4, 4, 4)),
+    "worker uncordon": ("worker uncordon worker2", OPERATORS),
+}
+"""By command: how it is run, and its exit code by who runs it."""
+LAST: Final = ("worker remove", "worker rotate")
+
+
+def _paths(group: Mapping[str, object], before: str = "") -> Iterator[str]:
+    for name, one in group.items():
+        if isinstance(one, LazyGroup):
+            yield from _paths(one.subcommands, f"{before}{name} ")
+        elif not isinstance(one, click.Group) and f"{before}{name}" not in ENDLESS:
+            yield f"{before}{name}"
+
+
+def test_every_command_is_walked() -> None:
+    assert sorted(WALK) == sorted(_paths(SUBCOMMANDS))
+    assert {code for _, codes in WALK.values() for code in codes} <= set(EXIT_CODES)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("who", WHO)
+async def test_a_command_ends_as_documented_with_one_message(who: str, tmp_path: Path) -> None:
+    wrong: dict[str, str] = {}
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        for name in sorted(WALK, key=lambda one: (one in LAST, one)):
+            arguments, codes = WALK[name]
+            if flaw := flaw_of(await here.run(who, *arguments.split()), codes[WHO.index(who)]):
+                wrong[name] = flaw
+    assert wrong == {}
+
+
+def flaw_of(done: Result, code: int) -> str:
+    """What is not as documented of how a command ended."""
+    if not isinstance(done.exception, SystemExit | None) or "Traceback" in done.output:
+        return f"traceback: {done.exception!r}"
+    if done.exit_code != code:
+        return f"{done.exit_code} instead of {code}: {done.output}"
+    errors = re.findall(r"^multikueue: error: (.*)$", done.stderr, re.MULTILINE)
+    if code in (3, 4) and (len(errors) != 1 or done.stdout or "is forbidden: User" in errors[0]):
+        return f"it is not one clear message: {done.output}"
+    return ""
+
+
+async def with_a_job(here: People) -> None:
+    """A job on worker1 that has ended, and that the API knows."""
+    _, copy = await here.stage.fleet.run_job()
+    await here.stage.fleet.pod("train-a", copy)
+
+    async def known() -> bool:
+        return "job/train" in (await here.run("admin", "get", "jobs")).stdout
+
+    await until(known)
+
+
+@pytest.mark.timeout(60)
+async def test_a_viewer_gets_the_same_with_and_without_the_api_but_for_workers(tmp_path: Path) -> None:
+    """What may not be read is told in one line, and nothing is said to be missing or lost because of it."""
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        with_api = await here.run("viewer", "get", "jobs", "-o", "json")
+        explained = await here.run("viewer", "explain", "train", "-o", "json")
+        pods = await here.run("viewer", "pods", "jobs/train", "-o", "json")
+        logs = await here.run("viewer", "logs", "train")
+        here.serves = False
+        without = await here.run("viewer", "get", "jobs", "-o", "json")
+        alone = await here.run("viewer", "explain", "train", "-o", "json")
+        no_pods = await here.run("viewer", "pods", "job/train")
+        text = await here.run("viewer", "get", "jobs")
+
+    one, other = json.loads(with_api.stdout), json.loads(without.stdout)
+    assert one["jobs"] == other["jobs"]
+    assert one["notChecked"] == []
+    (told,) = other["notChecked"]
+    assert told.startswith("you may not list admissionchecks, clusterqueues, multikueueclusters, multikueueconfigs:")
+    assert text.stdout.splitlines()[-1] == f"Not checked: {told}."
+    by_api, by_oneself = json.loads(explained.stdout), json.loads(alone.stdout)
+    for field in ("summary", "next", "placements", "findings", "workers"):
+        assert by_api[field] == by_oneself[field], field
+    assert "Missing" not in alone.stdout
+    assert [pod["name"] for pod in json.loads(pods.stdout)["pods"]] == ["train-a"]
+    assert "ended with exit code 0" in logs.stdout
+    assert no_pods.exit_code == 4
+    assert "ask an operator who may, or for multikueue api-server" in no_pods.stderr
+
+
+@pytest.mark.timeout(60)
+async def test_with_view_alone_there_are_the_jobs_themselves_and_their_events(tmp_path: Path) -> None:
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        jobs = await here.run("view", "get", "jobs")
+        none = await here.run("view", "get", "jobs", "-l", "team=red")
+        explained = await here.run("view", "explain", "job/train")
+        events = await here.run("view", "events", "job/train")
+        pods = await here.run("view", "pods", "job/train")
+        missing = await here.run("view", "explain", "job/other")
+
+    assert [one.exit_code for one in (jobs, none, explained, events, pods, missing)] == [0, 0, 0, 0, 4, 3]
+    assert "job/train  -        Waiting" in jobs.stdout
+    assert none.stdout.splitlines()[0] == "None of the jobs in namespace default match."
+    for told in (jobs.stdout, " ".join(explained.stdout.split())):
+        assert "Not checked: you may not list admissionchecks" in told
+        assert "shows the role of a viewer (multikueue rbac user)." in told
+    assert "workloads: which worker has a job" in pods.stderr
+
+
+@pytest.mark.timeout(60)
+async def test_the_api_is_left_where_it_fails_and_its_own_error_told_to_whom_nothing_else_answers(
+    tmp_path: Path,
+) -> None:
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        here.broken = True
+        admin = await here.run("admin", "get", "jobs")
+        viewer = await here.run("viewer", "pods", "job/train")
+
+    assert admin.exit_code == 0
+    assert "job/train" in admin.stdout
+    assert viewer.exit_code == 4
+    assert "the service is away" in viewer.stderr
+
+
+@pytest.mark.timeout(60)
+async def test_all_namespaces_of_a_viewer_are_those_in_which_he_may_list_jobs(tmp_path: Path) -> None:
+    """The chart has a role for that, which may be bound to everybody."""
+    rule = {"apiGroups": [GROUP], "resources": ["remotenamespaces"], "verbs": ["list"]}
+    named = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": {"name": "namespaces"}}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "namespaces"}
+    everybody = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}]
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        before = await here.run("viewer", "get", "jobs", "-A")
+        await here.stage.admin.create(CLUSTER_ROLE, {**named, "kind": "ClusterRole", "rules": [rule]})
+        bound = {**named, "kind": "ClusterRoleBinding", "roleRef": reference, "subjects": everybody}
+        await here.stage.admin.create(CLUSTER_ROLE_BINDING, bound)
+
+        async def answered() -> bool:  # a refusal is kept for a while
+            return (await here.run("viewer", "get", "jobs", "-A")).exit_code == 0
+
+        await until(answered, within=40)
+        after = await here.run("viewer", "get", "jobs", "-A")
+        nobody = await here.run("nobody", "get", "jobs", "-A")
+
+    assert before.exit_code == 4
+    assert "name a namespace with -n, without -A" in before.stderr
+    assert after.stdout.splitlines()[1].split()[:3] == ["default", "job/train", "worker1"]
+    assert nobody.stdout == "No jobs.\n"
