@@ -351,3 +351,19 @@ async def test_the_namespace_of_the_context_is_the_default(tmp_path: Path) -> No
         result = await person.run("get", "jobs")
 
     assert result.stdout == "No jobs in namespace team; -A shows all.\n"
+
+
+async def test_usage_is_computed_from_the_workloads_that_are_there(tmp_path: Path) -> None:
+    async with shell(tmp_path) as person:
+        created = await person.submit(cluster="worker1")
+        used = {"name": "main", "count": 1, "resourceUsage": {"cpu": "2"}}
+        status = {"admission": {"clusterQueue": "cluster-queue", "podSetAssignments": [used]}}
+        await person.admin.merge_patch(WORKLOAD, ObjectKey.of(created), {"status": status}, subresource="status")
+        printed = await person.run("usage", "-A")
+        elsewhere = await person.run("usage", "-A", "--worker", "worker2")
+        asked = json.loads((await person.run("usage", "--last", "1h", "-o", "json")).stdout)
+
+    assert printed.exit_code == elsewhere.exit_code == 0
+    assert printed.stdout.splitlines()[2].split()[:5] == ["default", "user-queue", "worker1", "-", "1"]
+    assert elsewhere.stdout == "No worker has been used by the Workloads that are still there.\n"
+    assert asked["uses"][0]["seconds"] == {"cpu": 7200.0}

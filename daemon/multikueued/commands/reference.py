@@ -34,6 +34,7 @@ from multikueued.reports.next_steps import Step
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.workers import WorkerReport
 
@@ -43,6 +44,7 @@ PRINTED: Final = (
     ("multikueue status", StatusReport),
     ("multikueue get jobs", JobList),
     ("multikueue get workers", WorkerList),
+    ("multikueue usage", UsageReport),
     ("multikueue explain", Explanation),
     ("multikueue explain, of a job without a Workload", Unqueued),
     ("multikueue events", EventList),
@@ -54,6 +56,7 @@ PRINTED: Final = (
 PARTS: Final = (
     DaemonReport,
     WorkerReport,
+    Use,
     QueueReport,
     JobReport,
     ChainLink,

@@ -123,7 +123,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
-            beside = functools.partial(run_beside, settings, client, metrics.tokens)
+            beside = functools.partial(run_beside, settings, client, metrics)
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
