@@ -355,9 +355,11 @@ async def test_the_namespace_of_the_context_is_the_default(tmp_path: Path) -> No
 
 async def test_usage_is_computed_from_the_workloads_that_are_there(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
-        created = await person.submit(cluster="worker1")
+        created = await person.submit(offered=False, cluster="worker1")
+        long_ago = [{**one, "lastTransitionTime": "2020-01-01T00:00:00Z"} for one in created["status"]["conditions"]]
         used = {"name": "main", "count": 1, "resourceUsage": {"cpu": "2"}}
-        status = {"admission": {"clusterQueue": "cluster-queue", "podSetAssignments": [used]}}
+        admission = {"clusterQueue": "cluster-queue", "podSetAssignments": [used]}
+        status = {"admission": admission, "conditions": long_ago}
         await person.admin.merge_patch(WORKLOAD, ObjectKey.of(created), {"status": status}, subresource="status")
         printed = await person.run("usage", "-A")
         elsewhere = await person.run("usage", "-A", "--worker", "worker2")
