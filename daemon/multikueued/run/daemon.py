@@ -136,8 +136,11 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
             if not election.enabled:
                 await lead(None)
                 return
-            elector = _elector(settings, election_client)
-            await elector.run(lambda: lead(elector.led_until))
+            term.elector = elector = _elector(settings, election_client)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(term.tell_refusals)
+                await elector.run(lambda: lead(elector.led_until))
+                tasks.cancel_scope.cancel()
 
 
 def _elector(settings: Settings, client: ApiClient) -> Elector:
