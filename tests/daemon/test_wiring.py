@@ -64,7 +64,8 @@ async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_mi
 ) -> None:
     monkeypatch.setattr(leadership, "SOON", 0.01)
     monkeypatch.setattr(leadership, "AGAIN", 0.1)
-    settings = attrs.evolve(ALONE, leader_election=LeaderElectionSettings())
+    monkeypatch.setattr(leadership, "log", structlog.get_logger())  # one that no earlier test has bound
+    settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
     term = Leadership(elected=True)
     async with ApiServer("manager", tokens={"t": "admin"}) as server:
         server.faults.add(Refuse(403), on=Match(resource="leases.coordination.k8s.io"))
