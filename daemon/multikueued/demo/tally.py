@@ -108,8 +108,22 @@ class JobRecord:
 
     @property
     def moves(self) -> int:
-        """How often it went from one worker to another."""
-        return sum(one.worker != other.worker for one, other in pairwise(self.stays))
+        """How often it went from one worker to another; the pods of a Deployment may be on several at once."""
+        return sum(
+            one.worker != other.worker and one.until is not None and one.until <= other.since
+            for one, other in pairwise(self.stays)
+        )
+
+    @property
+    def ran(self) -> float | None:
+        """Seconds for which some worker had it; None: it has not ended, or none had it."""
+        if self.ended is None or not self.stays:
+            return None
+        total, reached = 0.0, 0.0
+        for stay in sorted(self.stays, key=lambda one: one.since):
+            until = self.ended if stay.until is None else stay.until
+            total, reached = total + max(0.0, until - max(reached, stay.since)), max(reached, until)
+        return total
 
     @property
     def went_well(self) -> bool:
