@@ -12,7 +12,7 @@ from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.gantt import MOST_ROWS, gantt
 from multikueued.demo.jobs import drawn_job, kinds_named
-from multikueued.demo.output import print_table, progress_line, render, summary
+from multikueued.demo.output import print_table, progress_line, ran, render, summary
 from multikueued.demo.tally import Tally
 from multikueued.demo.worker_break import check_broken
 
@@ -91,7 +91,7 @@ def test_a_worker_that_is_lost_is_shown_with_its_time_and_its_jobs_move() -> Non
         ("worker1", 2.0, 6.0),
         ("worker2", 7.0, 10.0),
     ]
-    assert tally.stories[BATCH_JOB.resource, name].ran == 4.0 + 3.0  # the wait between the two is no run
+    assert ran(tally.stories[BATCH_JOB.resource, name]) == 4.0 + 3.0  # the wait between the two is no run
     assert (item["cluster"], item["outcome"], summary(tally, [], 10.0)["moved"]) == ("worker2", "finished", 1)
 
 
@@ -107,7 +107,7 @@ def test_a_deployment_with_pods_on_two_workers_has_not_moved_and_is_counted_once
     story._end(5.0)
     found = summary(tally, ["worker1", "worker2"], 5.0)
     assert (found["per_cluster"], found["on_several"], found["moved"]) == ({"worker1": 0, "worker2": 0}, 1, 0)
-    assert story.ran == 3.0
+    assert ran(story) == 3.0
 
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])

@@ -191,7 +191,7 @@ def _row(story: JobRecord) -> dict[str, str]:
         "queued": _seconds(story.queued),
         "admitted": _seconds(story.admitted),
         "finished": _seconds(story.ended),
-        "ran": _seconds(story.ran),
+        "ran": _seconds(ran(story)),
         "outcome": str(story.stage),
     }
 
@@ -208,3 +208,14 @@ def _problem(story: JobRecord) -> str:
 
 def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} s"
+
+
+def ran(story: JobRecord) -> float | None:
+    """Seconds for which some worker had a job; None: it has not ended, or none had it."""
+    if story.ended is None or not story.stays:
+        return None
+    total, reached = 0.0, 0.0
+    for stay in sorted(story.stays, key=lambda one: one.since):
+        until = story.ended if stay.until is None else stay.until
+        total, reached = total + max(0.0, until - max(reached, stay.since)), max(reached, until)
+    return total

@@ -115,17 +115,6 @@ class JobRecord:
         )
 
     @property
-    def ran(self) -> float | None:
-        """Seconds for which some worker had it; None: it has not ended, or none had it."""
-        if self.ended is None or not self.stays:
-            return None
-        total, reached = 0.0, 0.0
-        for stay in sorted(self.stays, key=lambda one: one.since):
-            until = self.ended if stay.until is None else stay.until
-            total, reached = total + max(0.0, until - max(reached, stay.since)), max(reached, until)
-        return total
-
-    @property
     def went_well(self) -> bool:
         """Whether it finished, and ran only on workers that the manager named, on the last one in any case."""
         named = {stay.worker for stay in self.stays} | self.clusters
