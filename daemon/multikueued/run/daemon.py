@@ -137,10 +137,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
                 await lead(None)
                 return
             term.elector = elector = _elector(settings, election_client)
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(term.tell_refusals)
-                await elector.run(lambda: lead(elector.led_until))
-                tasks.cancel_scope.cancel()
+            await term.while_told(lambda: elector.run(lambda: lead(elector.led_until)))
 
 
 def _elector(settings: Settings, client: ApiClient) -> Elector:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
@@ -77,8 +77,14 @@ class Leadership:
             self._ended.set()
             metrics.ended()
 
-    async def tell_refusals(self) -> None:
-        """Log each minute that this process may not hold the Lease, until cancelled."""
+    async def while_told(self, elected: Callable[[], Awaitable[None]]) -> None:
+        """Run the election; beside it log each minute that this process may not hold the Lease, if it may not."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tell_refusals)
+            await elected()
+            tasks.cancel_scope.cancel()
+
+    async def _tell_refusals(self) -> None:
         while True:
             await anyio.sleep(SOON)
             if self.elector is not None and self.elector.refused:
