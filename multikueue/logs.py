@@ -1,11 +1,14 @@
-"""The library's loggers: structlog's, and silent until the program configures structlog.
+"""The library's loggers: structlog's, and silent until the program configures structlog, but for bugs.
 
 Without a configuration structlog prints every line to standard output; what is printed there is for the program to
-decide. A program that wants the library's log calls `structlog.configure(...)`, at any time; the daemon does.
+decide. A program that wants the log calls `structlog.configure(...)`, at any time; the daemon does. Until then
+an unexpected exception goes to Python's `logging`, which prints it to standard error unless it is told otherwise.
 """
 
 from __future__ import annotations
 
+import logging
+from functools import partial
 from typing import Any
 
 import attrs
@@ -14,13 +17,14 @@ import structlog
 
 @attrs.frozen
 class Logger:
-    """A structlog logger that drops events while structlog is not configured."""
+    """A structlog logger that drops events while structlog is not configured, but for exceptions."""
 
     _logger: Any
+    _name: str
 
     def __getattr__(self, method: str) -> Any:
         """The method of structlog's logger; see `structlog.typing.FilteringBoundLogger`."""
-        return getattr(self._logger, method) if structlog.is_configured() else _drop
+        return getattr(self._logger, method) if structlog.is_configured() else partial(_only_exceptions, self._name)
 
 
 def get_logger(name: str) -> Logger:
@@ -29,8 +33,11 @@ def get_logger(name: str) -> Logger:
     Args:
         name: of the module.
     """
-    return Logger(structlog.get_logger(name))
+    return Logger(structlog.get_logger(name), name)
 
 
-def _drop(*_: Any, **__: Any) -> None:
-    """Log nothing."""
+def _only_exceptions(name: str, event: str, *_: Any, exc_info: BaseException | None = None, **fields: Any) -> None:
+    """An exception that nobody expects must be seen by who writes an adapter or a dispatcher; the rest is dropped."""
+    if exc_info is not None:
+        told = "".join(f" {field}={value}" for field, value in fields.items())
+        logging.getLogger(name).error("%s%s", event, told, exc_info=exc_info)

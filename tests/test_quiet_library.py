@@ -69,6 +69,26 @@ def test_a_plain_script_prints_nothing(program: str) -> None:
     assert _output(program) == ("", "")
 
 
+FAILING = """
+from multikueue.logs import get_logger
+log = get_logger("multikueue.runtime.controller")
+try:
+    1 / 0
+except ZeroDivisionError as error:
+    log.error("reconcile failed", controller="multikueue_workload", key="default/w", exc_info=error)
+log.error("this is no exception", key="x")
+"""
+
+
+def test_an_exception_that_nobody_expects_is_seen_without_configuring_anything() -> None:
+    """Who writes an adapter would look for its mistake in vain."""
+    stdout, stderr = _output(FAILING)
+    assert stdout == ""
+    assert stderr.startswith("reconcile failed controller=multikueue_workload key=default/w\nTraceback")
+    assert "ZeroDivisionError" in stderr
+    assert "no exception" not in stderr
+
+
 @pytest.mark.parametrize("program", [INFORMER, MANAGER], ids=["informer", "manager"])
 def test_a_program_that_configures_structlog_gets_all_of_it(program: str) -> None:
     """Also by way of a logger that was made before: modules make theirs when they are imported."""

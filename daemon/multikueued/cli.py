@@ -117,6 +117,10 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
     "status": Subcommand(
         "multikueued.commands.status:status", "Show the workers, the queues, and what needs somebody."
     ),
+    "usage": Subcommand(
+        "multikueued.commands.usage:usage",
+        "Sum up what jobs have used of workers, in resource-hours, by namespace, queue, worker and cost.",
+    ),
     "worker": LazyGroup(
         "worker", help="Add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
     ),

@@ -1,14 +1,38 @@
-"""Groups of commands that import a subcommand when it is called: what `--help` lists costs no import."""
+"""Groups of commands that import a subcommand when it is called: no `--help` costs an import."""
 
 from __future__ import annotations
 
 import copy
+import json
 import pkgutil
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 import attrs
 import click
+
+HELP_FLAGS: Final = ("--help", "-h")
+HELP: Final = Path(__file__).parent / "commands" / "help.json"
+"""What commands say of themselves, by their place; `python -m multikueued.commands.reference` writes it."""
+
+
+class StoredHelp(click.Command):
+    """A command that can do no more than show its help: usage, text and options as they are stored."""
+
+    def __init__(self, name: str, stored: Mapping[str, Any]) -> None:
+        super().__init__(name, help=stored["help"])
+        self.stored = stored
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What stands behind its name."""
+        return list(self.stored["usage"])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Its options."""
+        for heading, rows in self.stored["sections"].items():
+            with formatter.section(heading):
+                formatter.write_dl([(option, about) for option, about in rows])
 
 
 @attrs.frozen
@@ -47,6 +71,17 @@ class LazyGroup(click.Group):
         command: click.Command = copy.copy(pkgutil.resolve_name(found.place))
         command.name = cmd_name  # a command may have a former name
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The subcommand that is called; where only its help is asked for, that alone."""
+        found = self.subcommands.get(args[0])
+        if isinstance(found, Subcommand) and args[1:2] and args[1] in HELP_FLAGS:
+            stored = json.loads(HELP.read_text()).get(found.place)
+            if stored is not None:
+                return args[0], StoredHelp(args[0], stored), args[1:2]
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands by section, without importing anything."""

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.machinery.lease import LeaseCandidate, LeaseSettings, Step
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
+from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
 from multikueue.logs import get_logger
 from multikueue.protocols import Reader, Writer
 
@@ -50,6 +50,8 @@ class Elector:
     led_until: datetime | None = attrs.field(default=None, init=False)
     """When a leader had renewed the Lease last before this process acquired it, by that leader's wall clock; None:
     nobody had. `lead` may ask how long nobody was at work."""
+    refused: str = attrs.field(default="", init=False)
+    """Why this process may not hold the Lease: it lacks a permission; empty: nobody has said so."""
     _candidate: LeaseCandidate = attrs.field(init=False)
     _stopped: datetime | None = attrs.field(default=None, init=False)
     """When this process led last."""
@@ -123,9 +125,10 @@ class Elector:
             with anyio.fail_after(self.settings.renew_deadline / 2):
                 held = await self._hold()
         except (ApiError, TimeoutError) as error:
+            self.refused = str(error) if isinstance(error, Forbidden) else ""
             self._complain(str(error) or "no answer in time")
             return False
-        self._complaint = ""
+        self._complaint = self.refused = ""
         return held
 
     async def _hold(self) -> bool:

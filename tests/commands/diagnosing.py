@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -67,7 +67,12 @@ def visited(fleet: Fleet, refusals: Refusals) -> Connect:
 
 
 async def diagnosed(
-    fleet: Fleet, refusals: Refusals | None = None, *, skew: float = 0.0, manager: Refusals | None = None
+    fleet: Fleet,
+    refusals: Refusals | None = None,
+    *,
+    skew: float = 0.0,
+    manager: Refusals | None = None,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Diagnosis:
     """What `multikueue doctor` says.
 
@@ -76,6 +81,7 @@ async def diagnosed(
         refusals: what workers refuse.
         skew: seconds by which the workers' clocks are ahead.
         manager: what the manager refuses.
+        tell: is told what takes long.
     """
 
     async def measure(config: ClusterConfig) -> ProbeResult:
@@ -84,7 +90,7 @@ async def diagnosed(
 
     client: Any = Reviewing(Person(fleet.manager), manager or {})
     request = Examination(
-        MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure
+        MANAGER, "kueue-system", None, "kueue-system/multikueue", visited(fleet, refusals or {}), measure, tell
     )
     return await examine(client, request, now())
 

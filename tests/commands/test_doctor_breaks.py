@@ -130,11 +130,13 @@ async def test_hung_workers_cost_one_deadline_together() -> None:
         for name in ("worker1", "worker2"):
             fleet.workers[name].faults.partition("hang")
         began = anyio.current_time()
-        return await diagnosed(fleet), anyio.current_time() - began
+        return await diagnosed(fleet, tell=told.append), anyio.current_time() - began
 
+    told: list[str] = []
     found, took = await seen_after(look, 3)
 
     assert took == DEADLINE
+    assert told == ["still asking worker1, worker2, for up to 17 s more"]
     assert [one.worker for one in found.workers] == ["worker3"]
     gaps = {one.what: one for one in found.not_checked}
     assert {"worker1 itself", "worker2 itself"} < set(gaps)
@@ -171,6 +173,17 @@ async def test_what_may_not_be_read_is_not_checked_and_never_fine() -> None:
     assert gaps["why jobs wait"].why == f"you may not list {WORKLOAD} there"
     assert found.workers == ()
     assert all(one.who for one in found.not_checked)
+
+
+@pytest.mark.parametrize(
+    "plural",
+    ["admissionchecks", "multikueueconfigs", "multikueueclusters", "clusterqueues", "localqueues"],
+)
+async def test_of_a_list_that_cannot_be_read_nothing_is_said_to_be_missing(plural: str) -> None:
+    found = await diagnosed_after(2, manager={("list", plural): Forbidden("no", status=403)})
+
+    assert {one.id for one in found.findings} <= {"permission-missing"}  # who looks and the daemon are one here
+    assert any(f"you may not list {plural}" in one.why for one in found.not_checked)
 
 
 async def test_the_daemons_permissions_on_the_manager() -> None:

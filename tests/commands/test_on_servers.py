@@ -412,3 +412,21 @@ async def test_status_tells_that_a_worker_refuses_jobs_why_one_is_cordoned_and_h
     (line,) = [line for line in cordoned.stdout.splitlines() if line.startswith("worker1 ")]
     assert "Connected,Cordoned" in line
     assert line.endswith("disks are changed")
+
+
+async def test_usage_is_computed_from_the_workloads_that_are_there(tmp_path: Path) -> None:
+    async with shell(tmp_path) as person:
+        created = await person.submit(offered=False, cluster="worker1")
+        long_ago = [{**one, "lastTransitionTime": "2020-01-01T00:00:00Z"} for one in created["status"]["conditions"]]
+        used = {"name": "main", "count": 1, "resourceUsage": {"cpu": "2"}}
+        admission = {"clusterQueue": "cluster-queue", "podSetAssignments": [used]}
+        status = {"admission": admission, "conditions": long_ago}
+        await person.admin.merge_patch(WORKLOAD, ObjectKey.of(created), {"status": status}, subresource="status")
+        printed = await person.run("usage", "-A")
+        elsewhere = await person.run("usage", "-A", "--worker", "worker2")
+        asked = json.loads((await person.run("usage", "--last", "1h", "-o", "json")).stdout)
+
+    assert printed.exit_code == elsewhere.exit_code == 0
+    assert printed.stdout.splitlines()[2].split()[:5] == ["default", "user-queue", "worker1", "-", "1"]
+    assert elsewhere.stdout == "No worker has been used by the Workloads that are still there.\n"
+    assert asked["uses"][0]["seconds"] == {"cpu": 7200.0}

@@ -46,6 +46,7 @@ WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
     "rbac worker": ("rbac worker", OFFLINE),
     "retry": ("retry job/train", (0, 0, 4, 4)),
     "status": ("status", OPERATORS),
+    "usage": ("usage", (0, 0, 0, 4)),
     "worker add": ("worker add worker3 --worker-context manager --outside --timeout 1s", (1, 4, 4, 4)),
     "worker cordon": ("worker cordon worker2", OPERATORS),
     "worker drain": ("worker drain worker2 --timeout 1s", OPERATORS),

@@ -17,7 +17,7 @@ from multikueue import __version__
 from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
 from multikueued.cli import SUBCOMMANDS, CommandLine, main
 from multikueued.demo.command import Output
-from multikueued.lazy_group import LazyGroup, Subcommand
+from multikueued.lazy_group import LazyGroup, StoredHelp, Subcommand
 
 COMMAND = [sys.executable, "-m", "multikueued"]
 
@@ -47,7 +47,16 @@ def test_version_and_help_list_what_there_is() -> None:
     ]
 
 
-HELP = [["--help"], *([name, "--help"] for name, one in SUBCOMMANDS.items() if isinstance(one, click.Group))]
+HELP = [
+    ["--help"],
+    *([name, "--help"] for name in SUBCOMMANDS),
+    *(
+        [name, one, "-h"]
+        for name, group in SUBCOMMANDS.items()
+        if isinstance(group, LazyGroup)
+        for one in group.subcommands
+    ),
+]
 LISTED = [
     (group, name)
     for group in (main, *(one for one in SUBCOMMANDS.values() if isinstance(one, LazyGroup)))
@@ -77,6 +86,19 @@ def test_what_help_lists_is_what_the_command_says(group: LazyGroup, name: str) -
     assert command is not None
     assert command.name == name
     assert command.get_short_help_str(10_000) == listed
+
+
+@pytest.mark.parametrize(("group", "name"), LISTED)
+@pytest.mark.parametrize("width", [60, 140])
+def test_help_without_an_import_says_what_the_command_itself_says(group: LazyGroup, name: str, width: int) -> None:
+    context = click.Context(group, info_name="multikueue", terminal_width=width, help_option_names=["-h", "--help"])
+    _, stored, _ = group.resolve_command(context, [name, "--help"])
+    command = group.get_command(context, name)
+
+    assert isinstance(stored, StoredHelp)
+    assert command is not None
+    said = [one.get_help(click.Context(one, context, name, terminal_width=width)) for one in (stored, command)]
+    assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("name", sorted(SUBCOMMANDS))

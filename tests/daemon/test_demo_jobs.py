@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
 from multikueue.errors import SettingsError
-from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
+from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB, SandboxKind
 from multikueued.demo.jobs import load_jobs
 from multikueued.demo.kept_clusters import sample
 
@@ -93,7 +92,16 @@ def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path)
 def test_a_sample_of_every_kind_can_be_submitted(tmp_path: Path, kind: SandboxKind) -> None:
     """They are what `--keep` leaves to try."""
     file = tmp_path / "job.yaml"
-    file.write_text(re.sub(r"generateName: (.*)-", r"name: \1", sample(kind)))
+    file.write_text(sample(kind))
     (job,) = load_jobs([file])
 
     assert job.cpus > 0
+
+
+def test_each_job_with_a_generated_name_is_one(tmp_path: Path) -> None:
+    file = tmp_path / "job.yaml"
+    file.write_text(sample(BATCH_JOB))
+    names = [job.name for job in load_jobs([file, file])]
+
+    assert len(set(names)) == 2
+    assert all(name.startswith("hello-") for name in names)

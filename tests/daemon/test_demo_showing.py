@@ -11,8 +11,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.gantt import MOST_ROWS, gantt
-from multikueued.demo.jobs import drawn_job
-from multikueued.demo.output import print_table, progress_line, render, summary
+from multikueued.demo.jobs import drawn_job, kinds_named
+from multikueued.demo.output import print_table, progress_line, ran, render, summary
 from multikueued.demo.tally import Tally
 from multikueued.demo.worker_break import check_broken
 
@@ -78,7 +78,7 @@ def test_a_worker_that_is_lost_is_shown_with_its_time_and_its_jobs_move() -> Non
     name = "a-job-with-a-name-00"
     tally.saw_worker("worker1", False, 3.0)
     assert "out of reach for 2 s" in "\n".join(shown(tally, width=80, height=24))
-    assert progress_line(tally, ["worker1", "worker2"], 5.0).endswith("worker1 is out of reach, worker2 runs 0")
+    assert progress_line(tally, ["worker1", "worker2"], 5.0).endswith("worker1 is out of reach with 1, worker2 runs 0")
     tally.saw_workload(workload(name), 6.0)
     tally.saw_workload(workload(name, "worker2"), 7.0)
     tally.saw_worker("worker1", True, 8.0)
@@ -91,7 +91,23 @@ def test_a_worker_that_is_lost_is_shown_with_its_time_and_its_jobs_move() -> Non
         ("worker1", 2.0, 6.0),
         ("worker2", 7.0, 10.0),
     ]
+    assert ran(tally.stories[BATCH_JOB.resource, name]) == 4.0 + 3.0  # the wait between the two is no run
     assert (item["cluster"], item["outcome"], summary(tally, [], 10.0)["moved"]) == ("worker2", "finished", 1)
+
+
+def test_a_deployment_with_pods_on_two_workers_has_not_moved_and_is_counted_once() -> None:
+    tally = Tally()
+    (deployment,) = kinds_named(["deployment"])
+    tally.submitted(drawn_job(deployment, "web", 1), 0.0)
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    for number in (1, 2):
+        metadata = {"namespace": "default", "name": f"pod-web-{number}", "ownerReferences": [owner]}
+        tally.saw_workload({"metadata": metadata, "status": {"clusterName": f"worker{number}"}}, 1.0 + number)
+    story = tally.stories[deployment.resource, "web"]
+    story._end(5.0)
+    found = summary(tally, ["worker1", "worker2"], 5.0)
+    assert (found["per_cluster"], found["on_several"], found["moved"]) == ({"worker1": 0, "worker2": 0}, 1, 0)
+    assert ran(story) == 3.0
 
 
 @pytest.mark.parametrize("width", [30, 50, 80, 200])

@@ -10,6 +10,7 @@ from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName
 from multikueue.protocols import ControllerHook, ManagerHook, RequestHook
 from multikueued.metrics.hooks import Metrics
+from multikueued.reports.usage import Payer
 
 
 def series(metrics: Metrics) -> dict[str, float]:
@@ -204,6 +205,7 @@ def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
         for reason in ("Forbidden", "Invalid", "NotFound"):
             metrics.refused(cluster, reason)
         for queue in range(20):
+            metrics.used(Payer("team", f"queue-{queue}", cluster, "2.5"), "cpu", 30.0)
             metrics.round_begun(f"queue-{queue}")
             metrics.dispatched(f"queue-{queue}", cluster)
             metrics.admitted(f"queue-{queue}", cluster)
@@ -218,5 +220,7 @@ def test_a_big_fleet_stays_under_4000_series_and_nothing_is_lost() -> None:
     assert len(found) < 4_000
     dispatched = sum(value for name, value in found.items() if name.startswith("multikueue_workloads_dispatched_total"))
     assert dispatched == 200 * 20
+    used = sum(value for name, value in found.items() if name.startswith("multikueue_resource_seconds_total"))
+    assert used == 200 * 20 * 30.0
     assert 'cluster="other",cluster_queue="other",replica_role="leader"' in "".join(found)
     assert not any("_created" in name for name in found)

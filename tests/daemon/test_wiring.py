@@ -17,9 +17,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox import Sandbox
-from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
-from multikueued.run import daemon, kinds
+from multikueued.run import daemon, kinds, leadership
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
@@ -57,6 +57,35 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
         with pytest.raises(ExceptionGroup):
             await work(settings, config)
     assert told == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)]
+
+
+async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_minute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(leadership, "SOON", 0.01)
+    monkeypatch.setattr(leadership, "AGAIN", 0.1)
+    monkeypatch.setattr(leadership, "log", structlog.get_logger())  # one that no earlier test has bound
+    settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
+    term = Leadership(elected=True)
+    async with ApiServer("manager", tokens={"t": "admin"}) as server:
+        server.faults.add(Refuse(403), on=Match(resource="leases.coordination.k8s.io"))
+        config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
+        with capture_logs() as lines:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(work, settings, config, term)
+
+                async def told_twice() -> bool:
+                    return [line["event"] for line in lines].count("nothing is dispatched") > 1
+
+                await eventually(told_twice)
+                why = term.why_not_ready()
+                tasks.cancel_scope.cancel()
+
+    assert why is not None
+    assert "leases" in why
+    assert why.endswith("grant what multikueue rbac manager prints")
+    (advice,) = {line["advice"] for line in lines if line["event"] == "nothing is dispatched"}
+    assert advice == "grant what multikueue rbac manager prints"
 
 
 async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_no_time() -> None:

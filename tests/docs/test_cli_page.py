@@ -9,7 +9,8 @@ import click
 
 from multikueued.cli import SUBCOMMANDS, main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.reference import written_into
+from multikueued.commands.reference import stored_help, written_into
+from multikueued.lazy_group import HELP
 from tests.commands.test_breaks import BREAKS
 
 TESTS = Path(__file__).parents[1]
@@ -19,6 +20,11 @@ PAGE = (TESTS.parent / "docs" / "cli.md").read_text()
 def test_the_page_is_up_to_date() -> None:
     """`python -m multikueued.commands.reference docs/cli.md` writes it."""
     assert written_into(PAGE) == PAGE
+
+
+def test_the_stored_help_is_up_to_date() -> None:
+    """The same command writes it."""
+    assert HELP.read_text() == stored_help()
 
 
 def test_every_command_and_every_exit_code_is_there() -> None:

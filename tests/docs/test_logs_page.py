@@ -51,7 +51,7 @@ def test_the_bounds_are_those_in_the_code() -> None:
 
 def test_the_chart_has_the_commands_bounds() -> None:
     defaults = {one.name: one.default for one in logs_server.params}
-    values = yaml.safe_load((CHART / "values.yaml").read_text())["logsServer"]
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["apiServer"]
     assert values["maxStreams"] == defaults["max_streams"]
     assert values["maxStreamsPerUser"] == defaults["max_streams_per_user"]
     assert (values["maxBytes"], values["maxTime"]) == (defaults["max_bytes"], defaults["max_time"])

@@ -52,11 +52,11 @@ VALUES: Final[dict[str, Json]] = {
         "affinity": {"nodeAffinity": {}},
     },
     "logs": {
-        "logsServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
+        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo", "rome": "logs-rome"}, "aggregateToView": True},
         "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
     },
     "logs with a certificate of one's own": {
-        "logsServer": {
+        "apiServer": {
             "enabled": True,
             "replicas": 1,
             "certificate": "logs-certificate",

@@ -78,6 +78,7 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
         ({"replica": 2}, "replica"),
         ({"metrics": {"serviceMonitor": {"interval": "soon"}}}, "interval"),
         ({"image": {"repository": ""}}, "repository"),
+        ({"apiServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"logsServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
     ],
@@ -107,10 +108,16 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
         return result.stdout
 
     assert "WARNING" not in run("install", str(_CHART), values={})
-    nobody = run("upgrade", str(_CHART), values={"logsServer": {"enabled": True}})
-    assert "WARNING: logsServer.workers names no worker" in nobody
+    nobody = run("upgrade", str(_CHART), values={"apiServer": {"enabled": True}})
+    assert "WARNING: apiServer.workers names no worker" in nobody
     unelected = {**VALUES["everything"], "settings": {"leaderElection": {"leaderElect": False}}}
     assert "WARNING: 2 replicas run without leader election" in run("upgrade", str(_CHART), values=unelected)
     run("uninstall")
     left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")
     assert left["items"] == []
+
+
+async def test_the_former_name_of_the_api_servers_values_still_works() -> None:
+    """As with `helm upgrade --reuse-values` of a release from before."""
+    values = VALUES["logs"]["apiServer"] | {"port": 8444, "replicas": 3}
+    assert rendered({"logsServer": values}) == rendered({"apiServer": values})

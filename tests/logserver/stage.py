@@ -36,6 +36,7 @@ KEY: Final = b"k" * 32
 PROXY: Final = "front-proxy-client"
 TENANT: Final = "system:serviceaccount:default:tenant"
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
+FINDINGS: Final = ObjectKey("kueue-system", "findings-of-this-daemon")
 LOGS: Final = "multikueue-logs"
 """The server's user on workers."""
 LOG: Final = f"{BASE}/namespaces/default/remotejobs/job.train/log"
@@ -171,6 +172,7 @@ async def stage(folder: Path, **options: Any) -> AsyncIterator[Stage]:
             manager=parse_worker_kubeconfig(orjson.dumps(manager.kubeconfig("admin"))),
             namespace=NAMESPACE,
             workers={name: f"logs-{name}" for name in here.workers},
+            findings=FINDINGS,
             marks=ObjectKey("kueue-system", "multikueue-marks"),
             origin="multikueue",
             service="multikueue-logs",

@@ -11,15 +11,21 @@ import aiohttp
 import anyio
 import pytest
 
-from multikueue.core.model.conditions import new_condition
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.kinds import CONFIG_MAP, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.testing import NOW
+from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
+from multikueued.doctor.published import Published, config_map, written
+from multikueued.doctor.worker_facts import WorkerFacts
+from multikueued.rbac.objects import ROLE, ROLE_BINDING, Account, binding, role
+from multikueued.remoteapi import handlers, manager_view
 from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
-from tests.logserver.stage import BASE, TENANT, Stage, stage
+from multikueued.workers.move_targets import QueuesOnWorker
+from tests.logserver.stage import BASE, FINDINGS, TENANT, Stage, stage
 
 JOBS = f"{BASE}/namespaces/default/remotejobs"
+TENANT_TOO = "system:serviceaccount:default:other"
 READER = "system:serviceaccount:default:reader"
 EVERYTHING = ("remotejobs", "remotejobs/pods", "remotejobs/events", "remotejobs/explain", "fleet", "remotenamespaces")
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -208,19 +214,97 @@ async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Pat
     assert "https://" not in json.dumps(fleet)
 
 
+async def test_the_fleet_has_what_the_daemon_publishes_and_what_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ConfigMap has the name that the option says; what a lost worker's error quotes has no address."""
+    monkeypatch.setattr(manager_view, "FINDINGS_AGAIN", 0.05)
+    monkeypatch.setattr(handlers, "FLEET_KEPT", 0.05)
+    spec = {"resourceGroups": [{"flavors": [_flavor("spot", nominalQuota="4"), _flavor("steady", nominalQuota="6")]}]}
+    used = {"flavorsUsage": [_flavor("spot", total="1"), _flavor("steady", total="2")]}
+    queues = QueuesOnWorker(
+        {ObjectKey("default", "user-queue"): "cq"}, {"cq": {"metadata": {"name": "cq"}, "spec": spec, "status": used}}
+    )
+    one = written(Published(WorkerFacts("worker1", queues=queues), quota_at=NOW))
+    async with stage(tmp_path) as here:
+        stored = config_map(FINDINGS.namespace, FINDINGS.name, {"worker1": one})
+        await here.admin.create(CONFIG_MAP, stored)
+        await ready(here)
+        await _lose(here, "worker2")
+        found: list[Json] = []
+
+        async def shown() -> bool:
+            found[:] = (await read(here, f"{BASE}/fleet"))["status"]["workers"]
+            return "quota" in found[0] and found[1]["state"] == "Lost"
+
+        await until(shown)
+
+    flavors = [{"name": "spot", "used": "1", "nominal": "4"}, {"name": "steady", "used": "2", "nominal": "6"}]
+    assert found[0]["quota"] == [{"resource": "cpu", "used": "3", "nominal": "10", "flavors": flavors}]
+    assert found[0]["readAt"] == timestamp(NOW)
+    assert [one["id"] for one in found[1]["findings"]] == ["worker-not-connected"]
+    assert "10.11.12.13" not in json.dumps(found)
+
+
+def _flavor(name: str, **amounts: str) -> Json:
+    return {"name": name, "resources": [{"name": "cpu", **amounts}]}
+
+
+async def test_of_many_namespaces_each_page_is_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handlers, "NAMESPACES", 2)
+    names = [f"ns-{number}" for number in range(5)]
+    async with stage(tmp_path) as here:
+        await ready(here)
+        for name in names:
+            await here.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            made = workload(stored(job("train", namespace=name)))
+            del made["metadata"]["resourceVersion"], made["metadata"]["uid"]
+            status = made.pop("status")
+            await here.admin.create(WORKLOAD, made)
+            await here.admin.merge_patch(WORKLOAD, ObjectKey.of(made), {"status": status}, subresource="status")
+        await here.grant(TENANT_TOO, resources=("remotenamespaces",))
+        rule = {"apiGroups": ["remote.multikueue.dev"], "resources": ["remotejobs"], "verbs": ["list"]}
+        await here.admin.create(ROLE, role("reads", [rule], "ns-4"))
+        await here.admin.create(ROLE_BINDING, binding("reads", Account("default", "other"), "ns-4"))
+
+        async def all_shown() -> bool:
+            return [name for page in await _pages(here, READER) for name in page] == names
+
+        await until(all_shown)
+        own = await _pages(here, TENANT_TOO)
+
+    assert own == [[], [], ["ns-4"]]
+
+
+async def _pages(here: Stage, user: str) -> list[list[str]]:
+    pages: list[list[str]] = []
+    more = ""
+    while more or not pages:
+        status, text = await here.ask(f"{BASE}/remotenamespaces", user=user, **{"continue": more})
+        assert status == 200, text
+        page = json.loads(text)
+        pages.append([one["metadata"]["name"] for one in page["items"]])
+        more = page["metadata"].get("continue", "")
+    return pages
+
+
+async def _lose(here: Stage, worker: str) -> None:
+    lost = new_condition(
+        "Active",
+        status=False,
+        reason="ClientConnectionFailed",
+        now=NOW,
+        message="dial tcp 10.11.12.13:6443: refused",
+    )
+    key = ObjectKey("", worker)
+    await here.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [lost]}}, subresource="status")
+
+
 async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
     async with stage(tmp_path) as here:
         await ready(here)
         await here.fleet.run_job()
-        lost = new_condition(
-            "Active",
-            status=False,
-            reason="ClientConnectionFailed",
-            now=NOW,
-            message="dial tcp 10.11.12.13:6443: refused",
-        )
-        key = ObjectKey("", "worker1")
-        await here.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"status": {"conditions": [lost]}}, subresource="status")
+        await _lose(here, "worker1")
 
         async def is_lost() -> bool:
             return bool((await read(here, f"{JOBS}/job.train"))["status"]["state"] == "Lost")

@@ -275,9 +275,11 @@ async def test_a_candidate_that_may_not_read_leases_keeps_asking() -> None:
         tasks.start_soon(elector.run, lambda: stage.lead("a"))
         await anyio.sleep(60)
         assert 20 <= way.requests <= 31
+        assert elector.refused
         way.forbidden = False
 
         assert await stage.until("a") < 4.0
+        assert not elector.refused
         tasks.cancel_scope.cancel()
 
 

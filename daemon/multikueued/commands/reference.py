@@ -1,15 +1,17 @@
 """The reference of the command line as Markdown, made of the commands and of the values that they print.
 
-`python -m multikueued.commands.reference docs/cli.md` writes what stands between the page's two marks.
+`python -m multikueued.commands.reference docs/cli.md` writes what stands between the page's two marks, and the file by
+which `--help` of a command imports nothing.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
+import json
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +27,7 @@ from multikueued.commands.retry import Retried
 from multikueued.commands.structured import camel
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
+from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.events import EventReport
@@ -35,6 +38,7 @@ from multikueued.reports.next_steps import Step
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.workers import WorkerReport
 
@@ -44,6 +48,7 @@ PRINTED: Final = (
     ("multikueue status", StatusReport),
     ("multikueue get jobs", JobList),
     ("multikueue get workers", WorkerList),
+    ("multikueue usage", UsageReport),
     ("multikueue explain", Explanation),
     ("multikueue explain, of a job without a Workload", Unqueued),
     ("multikueue events", EventList),
@@ -55,6 +60,7 @@ PRINTED: Final = (
 PARTS: Final = (
     DaemonReport,
     WorkerReport,
+    Use,
     QueueReport,
     JobReport,
     ChainLink,
@@ -100,6 +106,41 @@ def reference() -> str:
     told = _documented(JobState)
     lines += [f"| {state.value} | {_cell(told.get(state.name, 'it has ended'))} |" for state in JobState]
     return "\n".join(lines)
+
+
+class _Rows(click.HelpFormatter):
+    """Keeps what is listed, before it is fitted to a width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sections: dict[str, list[tuple[str, str]]] = {}
+
+    def write_heading(self, heading: str) -> None:
+        self.sections[heading] = []
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        self.sections[next(reversed(self.sections))] += rows
+
+
+def stored_help(group: LazyGroup = main) -> str:
+    """What `lazy_group.HELP` has: all that a command's help is made of, in any width."""
+    return json.dumps(_stored_help(group), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _stored_help(group: LazyGroup) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, one in group.subcommands.items():
+        command = group.get_command(click.Context(group), name)
+        assert command is not None, name
+        context = click.Context(command, info_name=name, help_option_names=list(HELP_FLAGS))
+        if isinstance(one, LazyGroup):
+            found |= _stored_help(one)
+        elif isinstance(one, Subcommand):
+            rows = _Rows()
+            command.format_options(context, rows)
+            usage = command.collect_usage_pieces(context)
+            found[one.place] = {"usage": usage, "help": command.help, "sections": rows.sections}
+    return found
 
 
 def written_into(page: str) -> str:
@@ -213,3 +254,4 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     file = Path(sys.argv[1])
     file.write_text(written_into(file.read_text()))
+    HELP.write_text(stored_help())

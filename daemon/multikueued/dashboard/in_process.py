@@ -13,6 +13,7 @@ from aiohttp import web
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient
 from multikueued.commands.options import ReportTarget, utc_now
+from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import LOG_PATH
 from multikueued.logserver.outgoing import Outgoing
@@ -85,7 +86,7 @@ async def in_process(client: KubeClient, target: ReportTarget, namespace: str) -
         target: whose kubeconfig, and where the daemon is.
         namespace: of jobs; empty: all.
     """
-    view = ManagerView.over(client, utc_now, namespace=namespace, findings=target.daemon_namespace)
+    view = ManagerView.over(client, utc_now, ObjectKey(target.daemon_namespace, FINDINGS), namespace=namespace)
     handlers = JobHandlers(
         view,
         client,

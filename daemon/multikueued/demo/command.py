@@ -157,6 +157,7 @@ def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_t
     for line in gantt(tally, list(running.sandbox.workers), console.width, colours=console.color_system is not None):
         console.print(line, no_wrap=True, crop=True)
     spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
+    spread += f", {outcome['on_several']} with pods on several" if outcome["on_several"] else ""
     console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
     if outcome["moved"]:
         console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")

@@ -169,7 +169,7 @@ def _as_json(value: Any, where: str) -> Json:
 
 
 def _checked(job: Json, where: str, rehearsal: Registry) -> Submission:
-    kind, name = _kind_of(job, where), dig(job, "metadata", "name")
+    kind, name = _kind_of(job, where), dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
     if not isinstance(name, str) or not name:
         raise SettingsError(f"{where}: has no metadata.name")
     what = f'{where}: {job["kind"]} "{name}"'
@@ -183,7 +183,8 @@ def _checked(job: Json, where: str, rehearsal: Registry) -> Submission:
         problem = f'names the queue "{queue}", which does not exist' if queue else "names no queue"
         raise SettingsError(f"{what} {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}")
     try:
-        rehearsal.create_object(job)
+        # The demo knows jobs by their names, so one that is generated is taken from here.
+        job["metadata"]["name"] = rehearsal.create_object(job)["metadata"]["name"]
     except StatusError as error:
         raise SettingsError(f"{where}: {error.message}") from error
     try:

@@ -88,8 +88,11 @@ def progress_line(tally: Tally, workers: Iterable[str], elapsed: float) -> str:
     """The same in one line, for an output that is no terminal."""
     ended = tally.count(Stage.FINISHED, Stage.SERVED, Stage.FAILED)
     jobs = f"{tally.count(Stage.QUEUED)} queued, {ended} of {len(tally.stories)} ended"
-    runs = {worker: f"runs {sum(1 for _ in tally.running_on(worker))}" for worker in workers}
-    told = [f"{worker} {'is out of reach' if worker in tally.lost else what}" for worker, what in runs.items()]
+    runs = {worker: sum(1 for _ in tally.running_on(worker)) for worker in workers}
+    told = [
+        f"{worker} {'is out of reach with' if worker in tally.lost else 'runs'} {count}"
+        for worker, count in runs.items()
+    ]
     return f"{elapsed:5.1f} s  {', '.join((jobs, *told))}"
 
 
@@ -112,7 +115,8 @@ def summary(tally: Tally, workers: list[str], seconds: float) -> dict[str, Any]:
         "jobs": len(tally.stories),
         "finished": tally.count(Stage.FINISHED, Stage.SERVED),
         "failed": tally.count(Stage.FAILED),
-        "per_cluster": {name: sum(name in story.clusters for story in tally.stories.values()) for name in workers},
+        "per_cluster": {name: sum(story.clusters == {name} for story in tally.stories.values()) for name in workers},
+        "on_several": sum(len(story.clusters) > 1 for story in tally.stories.values()),
         "leftovers": tally.leftovers,
         "moved": sum(story.moves for story in tally.stories.values()),
         "first_finished_s": round(min(ends), 3) if ends else None,
@@ -187,7 +191,7 @@ def _row(story: JobRecord) -> dict[str, str]:
         "queued": _seconds(story.queued),
         "admitted": _seconds(story.admitted),
         "finished": _seconds(story.ended),
-        "ran": _difference(story.admitted, story.ended),
+        "ran": _seconds(ran(story)),
         "outcome": str(story.stage),
     }
 
@@ -206,5 +210,12 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} s"
 
 
-def _difference(start: float | None, end: float | None) -> str:
-    return "-" if start is None or end is None else f"{max(0.0, end - start):.1f} s"
+def ran(story: JobRecord) -> float | None:
+    """Seconds for which some worker had a job; None: it has not ended, or none had it."""
+    if story.ended is None or not story.stays:
+        return None
+    total, reached = 0.0, 0.0
+    for stay in sorted(story.stays, key=lambda one: one.since):
+        until = story.ended if stay.until is None else stay.until
+        total, reached = total + max(0.0, until - max(reached, stay.since)), max(reached, until)
+    return total

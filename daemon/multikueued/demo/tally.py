@@ -108,8 +108,11 @@ class JobRecord:
 
     @property
     def moves(self) -> int:
-        """How often it went from one worker to another."""
-        return sum(one.worker != other.worker for one, other in pairwise(self.stays))
+        """How often it went from one worker to another; the pods of a Deployment may be on several at once."""
+        return sum(
+            one.worker != other.worker and one.until is not None and one.until <= other.since
+            for one, other in pairwise(self.stays)
+        )
 
     @property
     def went_well(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 
@@ -42,6 +42,8 @@ class Examination:
     """NAMESPACE/NAME of the daemon's service account; empty: that of its Deployment."""
     connect: Connect = connected
     measure: Measure = probe
+    tell: Callable[[str], None] = lambda text: None
+    """Is told what takes long."""
 
 
 async def examine(client: ClusterClient, request: Examination, now: datetime) -> Diagnosis:
@@ -66,7 +68,16 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
     accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
-    rounds = Rounds(facts.settings, facts.kinds, facts.lacking, active, request.connect, request.measure, accounts)
+    rounds = Rounds(
+        facts.settings,
+        facts.kinds,
+        facts.lacking,
+        active,
+        request.connect,
+        request.measure,
+        accounts,
+        tell=request.tell,
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})

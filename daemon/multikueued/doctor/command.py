@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,7 +64,8 @@ def doctor(
         raise click.UsageError("--yes is for --fix")
     target = target_of(options)
     account = f"{service_account.namespace}/{service_account.name}" if service_account is not None else ""
-    request = Examination(target.config, target.daemon_namespace, config_file, account)
+    tell = partial(click.echo, err=True)
+    request = Examination(target.config, target.daemon_namespace, config_file, account, tell=tell)
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)

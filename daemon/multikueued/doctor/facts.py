@@ -65,6 +65,8 @@ class Facts:
     """The daemon's, or the defaults."""
     settings_known: bool = False
     """Whether they are the daemon's."""
+    unread: frozenset[str] = frozenset()
+    """Which lists of the objects could not be read: that nothing is in them says nothing."""
     kinds: tuple[JobKind, ...] = ()
     """Those that the settings enable."""
     lacking: frozenset[GVK] = frozenset()

@@ -100,6 +100,19 @@ def checks_of(module: ModuleType) -> tuple[Check, ...]:
     return tuple(value for value in vars(module).values() if isinstance(value, Check))
 
 
+ABSENCE: Final[Mapping[str, frozenset[str]]] = {
+    "no-check": frozenset({"checks", "cluster_queues"}),
+    "check-missing": frozenset({"checks"}),
+    "queue-without-check": frozenset({"checks"}),
+    "config-missing": frozenset({"configs"}),
+    "cluster-missing": frozenset({"clusters"}),
+    "worker-unlisted": frozenset({"checks", "configs"}),
+    "cluster-queue-missing": frozenset({"cluster_queues"}),
+    "local-queue-missing": frozenset({"local_queues"}),
+}
+"""By finding that something is missing: the lists that it would stand in. One that could not be read tells nothing."""
+
+
 @attrs.frozen
 class Measured:
     """What was measured of a worker."""
@@ -138,12 +151,13 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     found: list[DoctorFinding] = []
     for check in checks:
         earlier = {(one.id, one.where.partition(",")[0]) for one in found}
-        found += [one for one in check.findings(facts) if (one.id, one.where) not in earlier]
+        told = (one for one in check.findings(facts) if not facts.unread.intersection(ABSENCE.get(one.id, ())))
+        found += [one for one in told if (one.id, one.where) not in earlier]
     order = list(Severity)
     kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
-    told = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
+    shown = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
     gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
-    return Diagnosis(tuple(told), tuple(gaps), tuple(_measured(one, facts) for one in facts.workers.values()))
+    return Diagnosis(tuple(shown), tuple(gaps), tuple(_measured(one, facts) for one in facts.workers.values()))
 
 
 def legible(text: str) -> str:

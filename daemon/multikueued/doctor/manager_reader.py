@@ -66,7 +66,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     """
     kinds = tuple(chosen_kinds(daemon.settings))
     namespace = str(daemon.settings.namespace)
-    objects = await _objects(sight, daemon.settings)
+    objects, unread = await _objects(sight, daemon.settings)
     held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
     known = {name: one for name, one in held.items() if one is not None}
     lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
@@ -76,6 +76,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         daemon_namespace=namespace,
         settings=daemon.settings,
         settings_known=daemon.settings_known,
+        unread=unread,
         kinds=kinds,
         lacking=lacking,
         jobs=await _jobs(sight, objects),
@@ -89,7 +90,8 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     return attrs.evolve(facts, webhooks=await _webhooks(sight, facts)), known
 
 
-async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
+async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:
+    """The objects, and which of their lists could not be read."""
     found: dict[str, Any] = {}
     for field, resource, what in (
         ("checks", ADMISSION_CHECK, "AdmissionChecks"),
@@ -99,13 +101,15 @@ async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
         ("local_queues", LOCAL_QUEUE, "LocalQueues"),
         ("workloads", WORKLOAD, "why jobs wait"),
     ):
-        found[field] = await sight.items(resource, what) or ()
+        found[field] = await sight.items(resource, what)
+    unread = frozenset(field for field, listed in found.items() if listed is None)
+    found |= dict.fromkeys(unread, ())
     election, what = settings.leader_election, "whether a daemon leads"
     if election.enabled:
         found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), str(election.lease_name)), what)
     else:
         sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
-    return ManagerObjects(**found)
+    return ManagerObjects(**found), unread
 
 
 async def _jobs(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, Json]:

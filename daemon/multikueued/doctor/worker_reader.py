@@ -25,6 +25,8 @@ from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
 from multikueued.workers.move_targets import QueuesOnWorker
 
+LONG: Final = 3.0
+"""Seconds after which it is told which workers have not answered."""
 DEADLINE: Final = 20.0
 """Seconds for one worker, whatever it is asked."""
 OPTIONS: Final = ClientOptions(deadline=8.0, connection_wait=8.0, connect_deadline=4.0, connections=8)
@@ -54,14 +56,28 @@ class Rounds:
     """By worker: who must be able to ask for tokens of itself, because they are bound."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
+    tell: Callable[[str], None] = lambda text: None
+    """Is told what takes long."""
 
     async def visit(self, configs: Mapping[str, ClusterConfig]) -> None:
         """Ask all workers."""
-        async with anyio.create_task_group() as tasks:
-            for name, config in configs.items():
-                tasks.start_soon(self._bounded, name, config)
+        waiting = set(configs)
+        async with anyio.create_task_group() as all_tasks:
+            all_tasks.start_soon(self._told, waiting)
+            async with anyio.create_task_group() as tasks:
+                for name, config in configs.items():
+                    tasks.start_soon(self._bounded, name, config, waiting)
+            all_tasks.cancel_scope.cancel()
 
-    async def _bounded(self, name: str, config: ClusterConfig) -> None:
+    async def _told(self, waiting: set[str]) -> None:
+        await anyio.sleep(LONG)
+        self.tell(f"still asking {', '.join(sorted(waiting))}, for up to {DEADLINE - LONG:g} s more")
+
+    async def _bounded(self, name: str, config: ClusterConfig, waiting: set[str]) -> None:
+        await self._asked(name, config)
+        waiting.discard(name)
+
+    async def _asked(self, name: str, config: ClusterConfig) -> None:
         visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, self.accounts.get(name))
         with anyio.move_on_after(DEADLINE) as scope:
             try:

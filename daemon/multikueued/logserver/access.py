@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol
 
 import anyio
 import attrs
+from aiohttp import web
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
@@ -34,6 +35,29 @@ class RefusedError(Exception):
         super().__init__(message)
         self.code = code
         self.retry_after = retry_after
+
+
+class Rights(Protocol):
+    """Who asks, and what they may."""
+
+    def user(self, request: web.Request) -> str:
+        """The name of who asks.
+
+        Raises:
+            RefusedError: nobody vouches for one.
+        """
+        ...
+
+    async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
+        """
+        Raises:
+            RefusedError: who asks may not, or nobody says.
+        """
+        ...
+
+    async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
+        """Those of the known ones in which who asks may list jobs."""
+        ...
 
 
 @attrs.define(eq=False)

@@ -17,6 +17,7 @@ from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.run.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, MarkSettings, Settings
+from multikueued.settings.leader import FindingsSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -74,6 +75,12 @@ _WHERE: Final = (
         default=str(MarkSettings().secret_name),
         show_default=True,
         help="Its name: the daemon's setting marks.secretName.",
+    ),
+    click.option(
+        "--findings-config-map",
+        default=str(FindingsSettings().config_map_name),
+        show_default=True,
+        help="Where the daemon publishes what it sees of workers: its setting findings.configMapName.",
     ),
     click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
     click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
@@ -152,6 +159,7 @@ def logs_server(
         manager=manager,
         namespace=options["namespace"] or manager.namespace or "default",
         workers=dict(workers),
+        findings=ObjectKey(options["daemon_namespace"], options["findings_config_map"]),
         marks=ObjectKey(options["daemon_namespace"], options["marks_secret"]),
         origin=options["origin"],
         service=options["service"],

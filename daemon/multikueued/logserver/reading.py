@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Final, Self
 
 import anyio
@@ -16,7 +17,7 @@ from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE,
 from multikueued.logserver.access import RefusedError
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
-from multikueued.logserver.resolving import told_of_worker
+from multikueued.logserver.resolving import for_users, told_of_worker
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
@@ -215,7 +216,5 @@ async def _show(query: Query, places: JobLocator, out: Outgoing) -> None:
     if isinstance(sought, UnplacedJob):
         raise CommandError(f"{sought.job} has no logs: {sought.why}", NOT_FOUND)
     async with places.client(sought.worker) as client:
-        try:
+        with for_users(partial(told_of_worker, sought.worker)):
             await LogShower(WorkerPods(client, sought), wanted).show()
-        except ApiError as error:
-            raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error

@@ -18,18 +18,16 @@ from multikueued.logserver.frontproxy import User
 KEPT: Final = 60.0
 """Seconds for which it is known in which namespaces a user may list jobs."""
 USERS: Final = 256
-NAMESPACES: Final = 200
-"""Namespaces that one user is asked about, who may not read all; the others are not listed, but may be named."""
 
 
 @attrs.define(eq=False)
 class FrontProxyRights:
-    """Implements `multikueued.remoteapi.handlers.Rights`."""
+    """Implements `multikueued.logserver.access.Rights`."""
 
     access: AccessReviews
     user_of: Callable[[web.Request], User]
     _known: dict[bytes, tuple[float, list[str], list[str]]] = attrs.field(factory=dict, init=False)
-    """By user: until when, of which namespaces, and the answer."""
+    """By user and page: until when, of which namespaces, and the answer."""
 
     def user(self, request: web.Request) -> str:
         """See `Rights`."""
@@ -42,7 +40,7 @@ class FrontProxyRights:
     async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
         """See `Rights`."""
         user, now = self.user_of(request), anyio.current_time()
-        who = orjson.dumps(user.spec, option=orjson.OPT_SORT_KEYS)
+        who = orjson.dumps([user.spec, known[:1]], option=orjson.OPT_SORT_KEYS)
         until, asked, found = self._known.get(who, (0.0, [], []))
         if now < until and asked == known:
             return found
@@ -62,7 +60,7 @@ class FrontProxyRights:
             found = list(known)
         else:
             async with anyio.create_task_group() as tasks:
-                for namespace in known[:NAMESPACES]:
+                for namespace in known:
                     tasks.start_soon(ask, namespace)
         if unanswered:
             raise unanswered[0]

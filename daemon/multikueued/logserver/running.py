@@ -52,6 +52,8 @@ class Options:
     """Of its own Secrets and its Service."""
     workers: Mapping[str, str]
     """Names of the Secrets with kubeconfigs, by worker."""
+    findings: ObjectKey
+    """The ConfigMap in which the daemon publishes what it sees of workers."""
     marks: ObjectKey
     """The Secret with the key of marks."""
     origin: str
@@ -105,7 +107,7 @@ async def running(options: Options) -> AsyncIterator[int]:
             options.marks,
             options.bounds,
         )
-        view = ManagerView.over(whole, utc_now, findings=options.marks.namespace)
+        view = ManagerView.over(whole, utc_now, options.findings)
         server.jobs = JobHandlers(
             view,
             client,

@@ -30,6 +30,7 @@ from multikueued.metrics.collectors import (
     WorkerCollector,
 )
 from multikueued.metrics.inventory import PlacementMetrics
+from multikueued.reports.usage import Payer
 from multikueued.tokens.metrics import TokenMetrics
 
 MAX_REMOVED: Final = 100
@@ -43,6 +44,9 @@ MAX_PAIRS: Final = 280
 
 MAX_REJECTIONS: Final = 200
 """Pairs of worker and reason: ten reasons of each of 20 workers."""
+
+MAX_USES: Final = 300
+"""Series of what was used: 15 queues on ten workers, two resources each."""
 
 MAX_TIMED: Final = 20
 """Workers with histograms of their own."""
@@ -104,8 +108,11 @@ class Metrics:
         self._refusals = new(Counter, "refusals", "Objects that a worker refused.", ("cluster", "reason"), 80)
         told = "Times that a dispatcher said anew why a worker is not offered a workload."
         self._rejections = new(Counter, "dispatch_rejections", told, ("worker", "reason"), MAX_REJECTIONS)
+        about = "What jobs have held of workers: a resource's amount times seconds, while this process led."
+        payers = ("namespace", "queue", "cluster", "cost", "resource")
+        self._used = new(Counter, "resource_seconds", about, payers, MAX_USES)
         first = (self._dispatched, self._admitted, self._requests, self._request_seconds, self._connected)
-        self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals)
+        self._by_cluster = (*first, self._placement_seconds, self._lag_seconds, self._refusals, self._used)
         self._removed: dict[str, None] = {}
         """Workers that the manager does not know any more, in the order in which they went: what their last requests
         are told to later counts for all others."""
@@ -156,6 +163,10 @@ class Metrics:
     def refused(self, cluster: ClusterName, reason: str) -> None:
         """See `ManagerHook`."""
         self._refusals.of(self._named(cluster), reason).inc()
+
+    def used(self, payer: Payer, resource: str, seconds: float) -> None:
+        """What jobs have held of a worker since this was called last."""
+        self._used.of(payer.namespace, payer.queue, self._named(payer.worker), payer.cost, resource).inc(seconds)
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """See `ManagerHook`."""

@@ -148,10 +148,10 @@ def _external() -> str:
 
 
 def _own_secrets() -> str:
-    """The logs server's own Secrets: its certificate, and one for each worker."""
+    """The API server's own Secrets: its certificate, and one for each worker."""
     certificate = _text(own_certificate_rules('{{ include "multikueued.run.logs" . }}'))
     each = _text(named_secret_rules(["{{ $secret }}"]))
-    return f"{certificate}{{{{- range $worker, $secret := .Values.logsServer.workers }}}}\n{each}{{{{- end }}}}\n"
+    return f"{certificate}{{{{- range $worker, $secret := $api.workers }}}}\n{each}{{{{- end }}}}\n"
 
 
 def _text(rules: Iterable[Json]) -> str:

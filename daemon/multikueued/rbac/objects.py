@@ -31,7 +31,6 @@ from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
 from multikueued.rbac.users import AGGREGATED, role_rules
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
-from multikueued.settings.leader import FindingsSettings
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(
@@ -136,7 +135,7 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
         secrets: names of those with kubeconfigs of workers.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
-    secret, findings = str(settings.marks.secret_name), str(FindingsSettings().config_map_name)
+    secret, findings = str(settings.marks.secret_name), str(settings.findings.config_map_name)
     own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
     return [
         account.object,

@@ -13,6 +13,21 @@ def rule(group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequ
     return {**made, "resourceNames": [*names]} if names else made
 
 
+def allow(rules: Iterable[Json], wanted: Iterable[Json]) -> bool:
+    """Whether rules of a role allow all that others do; names of single objects do not count."""
+    return _granted(wanted) <= _granted(rules)
+
+
+def _granted(rules: Iterable[Json]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for one in rules
+        for group in one.get("apiGroups") or ()
+        for resource in one.get("resources") or ()
+        for verb in one.get("verbs") or ()
+    }
+
+
 def merged(rules: Iterable[Json]) -> list[Json]:
     """The same permissions, with the resources of a group that have the same verbs in one rule."""
     found: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
@@ -275,6 +275,14 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
     rules += log_rules(chosen_kinds(settings)) if logs or exec else []
     rules += [rule("", ["pods/exec"], ["create", "get"])] if exec else []
     return merged(rules)
+
+
+EXTRAS: Final[Mapping[str, Callable[[], list[Json]]]] = {
+    "diagnose": diagnosis_rules,
+    "logs": lambda: [rule("", ["pods/log"], ["get"])],
+    "exec": lambda: [rule("", ["pods/exec"], ["create"])],
+}
+"""What tells by the rules of a role with which options of `on_worker` it was made."""
 
 
 def framework_rules() -> dict[str, list[Json]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from functools import partial
+from typing import Any, Final
 
 import anyio
 import attrs
@@ -16,15 +17,23 @@ from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.protocols import Reader
-from multikueued.commands.exits import NOT_REACHABLE, CommandError
+from multikueued.commands.exits import CommandError
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.structured import plain
-from multikueued.logserver.access import RefusedError, Slots
+from multikueued.logserver.access import RefusedError, Rights, Slots
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
-from multikueued.logserver.resolving import told_of_worker
+from multikueued.logserver.resolving import for_users, told_of_worker
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.pods import PodList, pod_list
-from multikueued.remoteapi.job_query import as_table, continue_token, continued, is_watch, number_in, wanted_jobs
+from multikueued.remoteapi.job_query import (
+    as_table,
+    continued,
+    is_watch,
+    job_version,
+    list_metadata,
+    number_in,
+    wanted_jobs,
+)
 from multikueued.remoteapi.job_watch import job_events
 from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
@@ -34,6 +43,8 @@ from multikueued.reports.explanation import Seen, explain
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
 ASKED_AGAIN: Final = 60.0
 """Seconds after which it is asked again whether a user may watch."""
+NAMESPACES: Final = 200
+"""Namespaces of one page: who may not read all is asked about each."""
 FLEET_KEPT: Final = 5.0
 """Seconds for which an answer about the fleet is given again: it is made of all Workloads."""
 LONGEST: Final = 3600.0
@@ -42,29 +53,6 @@ LONGEST: Final = 3600.0
 log = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-class Rights(Protocol):
-    """Who asks, and what they may."""
-
-    def user(self, request: web.Request) -> str:
-        """The name of who asks.
-
-        Raises:
-            RefusedError: nobody vouches for one.
-        """
-        ...
-
-    async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
-        """
-        Raises:
-            RefusedError: who asks may not, or nobody says.
-        """
-        ...
-
-    async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
-        """Those of the known ones in which who asks may list jobs."""
-        ...
 
 
 @attrs.define(eq=False)
@@ -138,20 +126,24 @@ class JobHandlers:
             return self._list(request, wanted)
 
     def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
-        version, after = self.view.version, ("", "")
-        if request.query.get("continue"):
-            version, after = continued(request.query["continue"])
-            if version < self.view.begin:
-                raise RefusedError(410, "the list has changed too much since: begin again")
+        version, after = self._begin(request)
         limit = number_in(request, "limit") or math.inf
         keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
         shown = keys if len(keys) <= limit else keys[: int(limit)]
         items = [self.view.jobs[key] for key in shown]
-        more = continue_token(version, shown[-1]) if len(shown) < len(keys) else ""
+        metadata = list_metadata(version, shown[-1] if len(shown) < len(keys) else None)
         if as_table(request):
-            return _json(table(items, str(version), more))
-        metadata = {"resourceVersion": str(version)} | ({"continue": more} if more else {})
+            return _json(table(items, metadata))
         return _json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
+
+    def _begin(self, request: web.Request) -> tuple[int, tuple[str, str]]:
+        """The version of a list, and the namespace and name behind which its page begins."""
+        if not request.query.get("continue"):
+            return self.view.version, ("", "")
+        version, after = continued(request.query["continue"])
+        if version < self.view.begin:
+            raise RefusedError(410, "the list has changed too much since: begin again")
+        return version, after
 
     async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
         began = request.query.get("resourceVersion", "")
@@ -172,7 +164,7 @@ class JobHandlers:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
                     async for kind, job in job_events(self.view, version, wanted, initial=initial):
-                        shown = table([job], job["metadata"]["resourceVersion"]) if in_table and kind in _JOBS else job
+                        shown = table([job], list_metadata(job_version(job))) if in_table and kind in _JOBS else job
                         # White space is a sign of life that is no event: not all clients ask for bookmarks.
                         told = kind in (*_JOBS, "ERROR") or bookmarks or initial
                         try:
@@ -194,7 +186,7 @@ class JobHandlers:
     async def job(self, request: web.Request) -> web.StreamResponse:
         """One job."""
         one = self.view.jobs[await self._key(request)]
-        return _json(table([one], one["metadata"]["resourceVersion"]) if as_table(request) else one)
+        return _json(table([one], list_metadata(job_version(one))) if as_table(request) else one)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The events of a job and its Workload, in the order of time."""
@@ -249,16 +241,19 @@ class JobHandlers:
         await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
         with self.lists.of_user(self.rights.user(request)):
             if self._fleet is None or anyio.current_time() >= self._fleet[0]:
-                self._fleet = anyio.current_time() + FLEET_KEPT, _json(fleet(self.view.objects, self.view.now())).body
+                made = _json(fleet(self.view.objects, self.view.now(), self.daemon_namespace)).body
+                self._fleet = anyio.current_time() + FLEET_KEPT, made
             return web.Response(body=self._fleet[1], content_type="application/json")
 
     async def namespaces(self, request: web.Request) -> web.StreamResponse:
         """The namespaces with jobs that who asks may list."""
         await self.rights.check(request, "list", "remotenamespaces", ObjectKey("", ""))
-        known = sorted({key.namespace for key in self.view.jobs})
+        version, (after, _) = self._begin(request)
+        known = sorted({key.namespace for key in self.view.jobs if key.namespace > after})
+        page = known[:NAMESPACES]
         with self.lists.of_user(self.rights.user(request)):
-            items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, known)]
-        metadata = {"resourceVersion": str(self.view.version)}
+            items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, page)]
+        metadata = list_metadata(version, ObjectKey(page[-1], "") if len(page) < len(known) else None)
         return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
 
 
@@ -267,18 +262,13 @@ async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
     Raises:
         CommandError: the worker cannot be asked; in words for users.
     """
-    try:
+    with for_users(locator.told):
         sought = await locator.look()
-    except ApiError as error:
-        raise CommandError(locator.told(error), NOT_REACHABLE) from error
     if isinstance(sought, UnplacedJob):
         return sought
     async with locator.client(sought.worker) as client:
-        try:
-            found = await WorkerPods(client, sought).now()
-        except ApiError as error:
-            raise CommandError(told_of_worker(sought.worker, error), NOT_REACHABLE) from error
-    return pod_list(sought, found)
+        with for_users(partial(told_of_worker, sought.worker)):
+            return pod_list(sought, await WorkerPods(client, sought).now())
 
 
 _DIGITS: Final = 20

@@ -53,9 +53,18 @@ def number_in(request: web.Request, name: str) -> int:
     return int(text or 0)
 
 
-def continue_token(version: int, last: ObjectKey) -> str:
-    """Where the next page begins, and the version of the list."""
-    return base64.urlsafe_b64encode(json.dumps([version, last.namespace, last.name]).encode()).decode()
+def list_metadata(version: int | str, last: ObjectKey | None = None) -> Json:
+    """The metadata of a list: its version and, where there are more, the token with the last that this page has."""
+    metadata: Json = {"resourceVersion": str(version)}
+    if last is not None:
+        token = json.dumps([version, last.namespace, last.name]).encode()
+        metadata["continue"] = base64.urlsafe_b64encode(token).decode()
+    return metadata
+
+
+def job_version(job: Json) -> str:
+    """The version of a job."""
+    return str(job["metadata"]["resourceVersion"])
 
 
 def continued(token: str) -> tuple[int, tuple[str, str]]:

@@ -33,7 +33,6 @@ from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher
-from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.remoteapi.objects import api_name, one_for_each_job, remote_job
 from multikueued.remoteapi.slim_objects import (
     Change,
@@ -67,8 +66,8 @@ class ManagerView:
     client: ListerWatcher
     informers: dict[str, Informer]
     now: Callable[[], datetime]
-    findings_namespace: str
-    """Where the daemon publishes what it sees of workers; empty: that is not read."""
+    published: ObjectKey
+    """The ConfigMap in which the daemon publishes what it sees of workers."""
     findings: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     """By namespace and API name."""
@@ -90,15 +89,15 @@ class ManagerView:
 
     @classmethod
     def over(
-        cls, client: ListerWatcher, now: Callable[[], datetime], *, namespace: str = "", findings: str = ""
+        cls, client: ListerWatcher, now: Callable[[], datetime], published: ObjectKey, *, namespace: str = ""
     ) -> Self:
         """A view of the manager behind a client.
 
         Args:
             client: of the manager.
             now: the wall clock.
+            published: the ConfigMap in which the daemon publishes what it sees of workers.
             namespace: of jobs; empty: all.
-            findings: the namespace of what the daemon publishes of workers; empty: it is not read.
         """
         informer = partial(Informer, client)
         found = {
@@ -111,7 +110,7 @@ class ManagerView:
             "cluster_queues": informer(CLUSTER_QUEUE),
             "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=without_status),
         }
-        view = cls(client, found, now, findings)
+        view = cls(client, found, now, published)
         found["workloads"].subscribe(view._workload_changed)
         for name in _LISTS:
             found[name].subscribe(partial(view._other_changed, name))
@@ -120,8 +119,7 @@ class ManagerView:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the view; ready once all can be read."""
         async with anyio.create_task_group() as tasks:
-            if self.findings_namespace:
-                tasks.start_soon(self._read_findings)
+            tasks.start_soon(self._read_findings)
             await start_informers([*self.informers.values()], tasks)
             self.begin = self._latest = max(map(version_of, self.informers.values()))
             self._due.clear()
@@ -143,7 +141,7 @@ class ManagerView:
         """Again and again, by name: it may be one that the reader may read alone."""
         while True:
             with contextlib.suppress(ApiError):
-                self.findings = await self.client.get(CONFIG_MAP, ObjectKey(self.findings_namespace, FINDINGS))
+                self.findings = await self.client.get(CONFIG_MAP, self.published)
             await anyio.sleep(FINDINGS_AGAIN)
 
     @property

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.cordon import cordon_of
@@ -23,12 +24,12 @@ from multikueued.reports.jobs import WAITING_STATES, JobReport, job_report
 from multikueued.reports.next_steps import next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
+from multikueued.reports.status import about
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
-COST: Final = "multikueue.dev/cost"
 HOUR: Final = timedelta(hours=1)
 COLUMNS: Final = (
     ("Name", "string", 0, "TYPE.NAME of the job."),
@@ -118,14 +119,13 @@ def _time(at: datetime | None) -> str | None:
     return timestamp(at) if at is not None else None
 
 
-def table(items: Iterable[Json], version: str, more: str = "") -> Json:
+def table(items: Iterable[Json], metadata: Json) -> Json:
     """Jobs as kubectl prints them."""
     columns = [
         {"name": name, "type": kind, "format": "name" * (name == "Name"), "priority": priority, "description": about}
         for name, kind, priority, about in COLUMNS
     ]
     rows = [{"cells": _cells(one), "object": _metadata_only(one)} for one in items]
-    metadata = {"resourceVersion": version} | ({"continue": more} if more else {})
     named = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
     return {**named, "columnDefinitions": columns, "rows": rows}
 
@@ -146,18 +146,25 @@ def _metadata_only(one: Json) -> Json:
     return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": one["metadata"]}
 
 
-def fleet(objects: ManagerObjects, now: datetime) -> Json:
-    """The workers, the queues, and the moves that Workloads still note; no address."""
+def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Json:
+    """The workers, the queues, and the moves that Workloads still note; no address.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        daemon_namespace: where the daemon has its Secrets, for remedies.
+    """
     jobs = tuple(job_report(one, objects) for one in objects.dispatched)
     status = {
-        "workers": [_worker(one, objects) for one in worker_reports(objects, jobs)],
+        "workers": [_worker(one, objects, daemon_namespace) for one in worker_reports(objects, jobs)],
         "queues": [_queue(one, objects, jobs, now) for one in queue_reports(objects, jobs)],
         "moves": list(_moves(objects)),
     }
-    return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": status}
+    told = for_tenants(status)
+    return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": told}
 
 
-def _worker(report: WorkerReport, objects: ManagerObjects) -> Json:
+def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> Json:
     cluster = objects.clusters_by_name.get(report.name) or {}
     published = objects.published.get(report.name)
     kueue = published.facts.kueue if published is not None else None
@@ -171,17 +178,29 @@ def _worker(report: WorkerReport, objects: ManagerObjects) -> Json:
         "reachable": report.state in ("Connected", "Degraded"),
         "since": _time(report.since),
         "cordoned": report.cordoned,
-        # Of a worker that is not connected the error may quote an address: its state says enough.
         "reason": cordon_of(annotations_of(cluster)) if report.cordoned else "",
         "running": report.running,
         "ownBacklog": report.waiting,
         "othersBacklog": max(0, pending - report.waiting) if pending is not None else None,
         "quota": [
-            {"resource": name, "used": report.quota.used.get(name, "0"), "nominal": total}
+            {
+                "resource": name,
+                "used": report.quota.used.get(name, "0"),
+                "nominal": total,
+                "flavors": [
+                    {"name": one.flavor, "used": one.used, "nominal": one.total}
+                    for one in report.quota.flavors
+                    if one.resource == name
+                ],
+            }
             for name, total in sorted(report.quota.total.items())
         ],
         "readAt": _time(report.quota.at),
         "notChecked": report.quota.not_checked,
+        "findings": [
+            {"id": one.id, "why": one.why, "remedy": one.remedy, "blocking": one.blocking}
+            for one in about(report, daemon_namespace)
+        ],
         "kueueVersion": str(kueue.version) if kueue is not None and kueue.version is not None else "",
         "cost": annotations_of(cluster).get(COST, ""),
     }

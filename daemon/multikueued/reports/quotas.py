@@ -17,6 +17,16 @@ NOBODY_SAW = "the daemon has not published it, or you may not read that"
 
 
 @attrs.frozen
+class FlavorQuota:
+    """Quota of one resource in one flavor of a worker, in all those ClusterQueues."""
+
+    flavor: str
+    resource: str
+    used: str
+    total: str
+
+
+@attrs.frozen
 class WorkerQuota:
     """Quota of one worker, in the ClusterQueues that the manager's LocalQueues have twins for."""
 
@@ -24,6 +34,8 @@ class WorkerQuota:
     """By resource, of all jobs there."""
     total: Mapping[str, str] = attrs.field(factory=dict)
     """Nominal quota, by resource."""
+    flavors: tuple[FlavorQuota, ...] = ()
+    """The same by flavor."""
     at: datetime | None = None
     """When the daemon read it; null: it was not checked."""
     not_checked: str = ""
@@ -43,13 +55,18 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
     if queues is None or published.quota_at is None:
         told = [gap.why for gap in published.not_checked if gap.what.startswith(("quotas of", "queues and quotas of"))]
         return WorkerQuota(not_checked=told[0] if told else NOBODY_SAW)
-    used, total = Counter[str](), Counter[str]()
+    used, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for name in sorted({queues.local[key] for key in local_queues if key in queues.local}):
         queue = queues.cluster.get(name) or {}
-        total.update(nominal(queue))
-        used.update(sums(dig(queue, "status", "flavorsUsage"), "total"))
-    counted = {resource: used.get(resource, 0) for resource in total}
-    return WorkerQuota(_amounts(counted), _amounts(total), published.quota_at)
+        for group in dig(queue, "spec", "resourceGroups") or []:
+            total.update(_by_flavor(group.get("flavors"), "nominalQuota"))
+        used.update(_by_flavor(dig(queue, "status", "flavorsUsage"), "total"))
+    flavors = (
+        FlavorQuota(flavor, name, written(name, used[flavor, name]), written(name, amount))
+        for (flavor, name), amount in sorted(total.items())
+    )
+    counted = {one: used[one] for one in total}
+    return WorkerQuota(_amounts(counted), _amounts(total), tuple(flavors), published.quota_at)
 
 
 def nominal(queue: Json) -> Counter[str]:
@@ -62,12 +79,23 @@ def nominal(queue: Json) -> Counter[str]:
 
 def sums(flavors: Iterable[Json] | None, field: str) -> Counter[str]:
     """A field of all flavors by resource, in thousandths."""
-    total: Counter[str] = Counter()
+    return _by_resource(_by_flavor(flavors, field))
+
+
+def _by_flavor(flavors: Iterable[Json] | None, field: str) -> Counter[tuple[str, str]]:
+    total: Counter[tuple[str, str]] = Counter()
     for flavor in flavors or []:
         for entry in flavor.get("resources") or []:
-            total[str(entry.get("name"))] += thousandths(entry.get(field) or 0)
+            total[str(flavor.get("name")), str(entry.get("name"))] += thousandths(entry.get(field) or 0)
     return total
 
 
-def _amounts(counted: Mapping[str, int]) -> dict[str, str]:
-    return {resource: written(resource, amount) for resource, amount in sorted(counted.items())}
+def _by_resource(counted: Mapping[tuple[str, str], int]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for (_, resource), amount in counted.items():
+        total[resource] += amount
+    return total
+
+
+def _amounts(counted: Mapping[tuple[str, str], int]) -> dict[str, str]:
+    return {resource: written(resource, amount) for resource, amount in sorted(_by_resource(counted).items())}

@@ -66,7 +66,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     totals = Counter(str(job.state) for job in jobs)
     daemon = daemon_report(objects.lease, now)
     findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
-    findings += [_about(one, daemon_namespace) for one in workers if one.error and one.state != "Missing"]
+    findings += [found for one in workers for found in about(one, daemon_namespace)]
     findings += _without_queue(objects)
     queues = queue_reports(objects, jobs)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
@@ -82,11 +82,13 @@ def _without_queue(objects: ManagerObjects) -> Iterator[Finding]:
             yield attrs.evolve(finding, where=f"LocalQueue {namespace}/{name}", blocking=False)
 
 
-def _about(worker: WorkerReport, daemon_namespace: str) -> Finding:
+def about(worker: WorkerReport, daemon_namespace: str) -> tuple[Finding, ...]:
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
+    if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
+        return ()
     context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
     found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded", own=worker.is_ours)
-    return attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded")
+    return (attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded"),)
 
 
 def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:

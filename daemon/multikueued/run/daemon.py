@@ -123,7 +123,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
-            beside = functools.partial(run_beside, settings, client, metrics.tokens)
+            beside = functools.partial(run_beside, settings, client, metrics)
 
             async def lead(led_until: datetime | None) -> None:
                 # Each term has a new manager: the caches of an earlier one are out of date.
@@ -136,8 +136,8 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
             if not election.enabled:
                 await lead(None)
                 return
-            elector = _elector(settings, election_client)
-            await elector.run(lambda: lead(elector.led_until))
+            term.elector = elector = _elector(settings, election_client)
+            await term.while_told(lambda: elector.run(lambda: lead(elector.led_until)))
 
 
 def _elector(settings: Settings, client: ApiClient) -> Elector:

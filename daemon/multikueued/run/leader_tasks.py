@@ -19,9 +19,10 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager import Manager, utc_now
 from multikueued.doctor.publisher import Reached
+from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds
+from multikueued.run.use_count import UseCount
 from multikueued.settings.config import Settings
-from multikueued.tokens.metrics import TokenMetrics
 from multikueued.tokens.renewal import Renewer
 
 AGAIN: Final = 60.0
@@ -30,7 +31,7 @@ AGAIN: Final = 60.0
 log = structlog.get_logger(__name__)
 
 
-async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetrics, manager: Manager) -> None:
+async def run_beside(settings: Settings, client: KubeClient, metrics: Metrics, manager: Manager) -> None:
     """Work until cancelled, with the caches of a manager that runs."""
     from multikueued.doctor.publisher import (
         FindingsPublisher,  # imports what reads certificates, which only a leader needs
@@ -46,13 +47,15 @@ async def run_beside(settings: Settings, client: KubeClient, tokens: TokenMetric
         settings.bound_tokens.enabled,
         events.emit,
         utc_now,
-        tokens,
+        metrics.tokens,
         random.random,
     )
     kinds = tuple(chosen_kinds(settings))
     reach = functools.partial(reached, manager)
     watcher = FindingsPublisher(settings, kinds, client, client.config, reach, cluster.secrets.get, utc_now)
+    use = UseCount(cluster.workloads.informer.values, cluster.clusters.values, metrics.used, utc_now)
     async with anyio.create_task_group() as tasks:
+        tasks.start_soon(unending, "use", use.run)
         tasks.start_soon(unending, "events", events.run)
         tasks.start_soon(unending, "tokens", renewer.run)
         if settings.findings.enabled:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import anyio
 import attrs
 import structlog
 
+from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.garbage import freeze
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
+
+ADVICE: Final = "grant what multikueue rbac manager prints"
+SOON: Final = 5.0
+"""Seconds between two looks whether the Lease may be held."""
+AGAIN: Final = 60.0
+"""Seconds after which it is told again that it may not."""
 
 Beside: TypeAlias = Callable[[Manager], Coroutine[Any, Any, None]]
 """What a leader does beside dispatching."""
@@ -31,6 +38,8 @@ class Leadership:
 
     elected: bool
     """Whether there is leader election: before a term this process is a standby."""
+    elector: Elector | None = None
+    """Who holds the Lease for this process."""
     manager: Manager | None = None
     working: bool = False
     """Whether the manager has started to reconcile: before that nothing is under way."""
@@ -68,8 +77,25 @@ class Leadership:
             self._ended.set()
             metrics.ended()
 
+    async def while_told(self, elected: Callable[[], Awaitable[None]]) -> None:
+        """Run the election; beside it log each minute that this process may not hold the Lease, if it may not."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._tell_refusals)
+            await elected()
+            tasks.cancel_scope.cancel()
+
+    async def _tell_refusals(self) -> None:
+        while True:
+            await anyio.sleep(SOON)
+            if self.elector is not None and self.elector.refused:
+                why = self.elector.refused
+                log.warning("nothing is dispatched", lease=str(self.elector.key), error=why, advice=ADVICE)
+                await anyio.sleep(AGAIN - SOON)
+
     def why_not_ready(self) -> str | None:
         """What readiness waits for; None: ready. A standby is ready."""
+        if self.manager is None and self.elector is not None and self.elector.refused:
+            return f"{self.elector.refused}: {ADVICE}"
         if self.manager is None:
             return None if self.elected else "starting"
         unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)

@@ -26,6 +26,8 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.rbac.role_rule import allow
+from multikueued.rbac.rules import EXTRAS
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
@@ -64,6 +66,11 @@ class Joining:
     """Whether its token ends, and is renewed by the daemon."""
     life: float | None = None
     """Seconds that a bound token lasts; None: the default."""
+
+    @property
+    def grants(self) -> dict[str, bool]:
+        """What its role has beside the job kinds."""
+        return {"diagnose": self.diagnose, "logs": self.logs}
 
     @property
     def address(self) -> str:
@@ -167,7 +174,15 @@ async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     """Make the account on the worker, with what it may do."""
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
-    for obj in joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs):
+    granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role)) or {}
+    before = {option for option, rules in EXTRAS.items() if allow(granted.get("rules") or (), rules())}
+    options = joining.grants | dict.fromkeys(before, True)
+    for option in sorted(before - {option for option, wanted in joining.grants.items() if wanted}):
+        manager.say(
+            f"{joining.name}: what --{option} grants is there already and stays; to take it away, delete ClusterRole "
+            f"{joining.side.role} there first"
+        )
+    for obj in joining.side.objects(manager.settings, **options):
         await worker.apply(_RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
@@ -251,7 +266,7 @@ async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) 
     listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
     there: list[Json] = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
-        *joining.side.objects(manager.settings, diagnose=joining.diagnose, logs=joining.logs),
+        *joining.side.objects(manager.settings, **joining.grants),
         joining.side.token_secret(joining.side.token),
     ]
     kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None
@@ -276,14 +291,3 @@ async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
     if secret is None or not dig(secret, "data", "token"):
         raise WorkerError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
     return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))
-
-
-def authority_of(data: str) -> str:
-    """The PEM in a file's text.
-
-    Raises:
-        WorkerError: it is none.
-    """
-    if "-----BEGIN CERTIFICATE-----" not in data:
-        raise WorkerError("--ca: this is no PEM file with certificates")
-    return data

@@ -38,3 +38,14 @@ def _is_loopback(host: str) -> bool:
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
     return address.is_loopback or address.is_unspecified
+
+
+def authority_of(data: str) -> str:
+    """The PEM in a file's text.
+
+    Raises:
+        WorkerError: it is none.
+    """
+    if "-----BEGIN CERTIFICATE-----" not in data:
+        raise WorkerError("--ca: this is no PEM file with certificates")
+    return data

@@ -159,8 +159,9 @@ def add(
     daemon renews it. It has succeeded once the daemon has connected. The same command again changes nothing, or goes on
     where it was interrupted.
     """
-    from multikueued.workers.add import Joining, authority_of, printed
+    from multikueued.workers.add import Joining, printed
     from multikueued.workers.add import add as join
+    from multikueued.workers.addresses import authority_of
 
     if with_secret and not only_print:
         raise click.UsageError("--with-secret is for --print")

@@ -67,7 +67,7 @@ async def grant_logs(manager: Manager, worker: ApiClient, granting: Granting) ->
     await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
     manager.say(f"{name}: service account {joining.side.namespace}/{joining.side.account}, which reads pods and logs")
     manager.say(f"manager: Secret {key}. Name it to the server: --worker {name}={name_of(secret)}, or in the chart's")
-    manager.say(f"values: logsServer.workers: {{{name}: {name_of(secret)}}}")
+    manager.say(f"values: apiServer.workers: {{{name}: {name_of(secret)}}}")
 
 
 def _secret(granting: Granting, kubeconfig: bytes) -> Json:

@@ -36,7 +36,8 @@ def grant_logs_command(clusters: Clusters, **options: Any) -> None:
 def _grant(
     clusters: Clusters, context: str, worker_namespace: str, account: str, ca: Path | None, into: str, **at: Any
 ) -> None:
-    from multikueued.workers.add import Joining, authority_of
+    from multikueued.workers.add import Joining
+    from multikueued.workers.addresses import authority_of
     from multikueued.workers.logs_account import Granting, grant_logs
 
     assert clusters.worker is not None, "--worker-context is required"

@@ -100,7 +100,7 @@ def written(resource: str, amount: int) -> str:
     if amount % MILLI:
         return f"{amount}m"
     whole = amount // MILLI
-    binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    binary = is_in_bytes(resource)
     steps, base = (list(BINARY), 1024) if binary else (["k", "M", "G", "T", "P", "E"], 1000)
     suffix = ""
     for step in steps:
@@ -108,3 +108,8 @@ def written(resource: str, amount: int) -> str:
             break
         whole, suffix = whole // base, step
     return f"{whole}{suffix}"
+
+
+def is_in_bytes(resource: str) -> bool:
+    """Whether a resource is counted in bytes."""
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")

@@ -17,6 +17,8 @@ from multikueue.errors import Forbidden
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.rbac.role_rule import allow, rule
+from multikueued.rbac.rules import diagnosis_rules
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -69,6 +71,18 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
         await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--diagnose")
         assert await versions() == before
         assert await here.clusters() == ["worker1"]
+
+
+async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1) as here:
+        command = ("worker", "add", "worker1", "--context", "worker1", "--outside")
+        await here.done(*command, "--logs")
+        said = await here.done(*command, "--diagnose")
+        rules = (await here.worker("worker1").get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue")))["rules"]
+
+    assert "what --logs grants is there already and stays" in said
+    assert allow(rules, [rule("", ["pods/log"], ["get"]), *diagnosis_rules()])
+    assert not allow(rules, [rule("", ["pods/exec"], ["create"])])
 
 
 async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> None:

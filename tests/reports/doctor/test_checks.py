@@ -50,6 +50,7 @@ from tests.reports.doctor.healthy import (
     objects_of,
     queues,
     registered,
+    saying_digest,
     worker_facts,
 )
 from tests.reports.objects import job, saying, worker
@@ -342,6 +343,17 @@ ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-wai
 def findings(facts: Facts) -> tuple[DoctorFinding, ...]:
     """What all rows find."""
     return diagnose(facts, CHECKS).findings
+
+
+def test_a_lost_worker_is_connected_with_no_credentials() -> None:
+    """The digest of those that it was connected with stays in its status."""
+    facts = healthy(credentials={"worker1": KubeconfigFacts("worker1-secret", "def")})
+    lost = saying_digest("worker1", "abc")
+    for one in lost["status"]["conditions"]:
+        if one["type"] == "Active":
+            one |= {"status": "False", "reason": "ClientConnectionFailed", "message": "no route to host"}
+    found = diagnose(objects_of(facts, clusters=(lost, worker("worker2"))), CHECKS)
+    assert "credentials-not-in-use" not in {one.id for one in found.findings}
 
 
 def test_a_healthy_fleet_has_no_findings() -> None:

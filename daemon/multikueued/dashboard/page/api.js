@@ -39,8 +39,16 @@ const path = (namespace, name, part) =>
 
 export const fleet = (signal) => read("/fleet", signal);
 
-export const namespaces = async (signal) =>
-  (await read("/remotenamespaces", signal)).items.map((one) => one.metadata.name).sort();
+/** The namespaces whose jobs the user may list: they come in pages, of which any may be empty. */
+export async function namespaces(signal) {
+  const names = [];
+  for (let next = "", first = true; first || next; first = false) {
+    const list = await read(`/remotenamespaces${next ? `?continue=${encodeURIComponent(next)}` : ""}`, signal);
+    names.push(...list.items.map((one) => one.metadata.name));
+    next = list.metadata?.continue || "";
+  }
+  return names.sort();
+}
 
 export const job = (namespace, name, part, signal) => read(path(namespace, name, part), signal);
 

@@ -44,14 +44,19 @@ const workerColumns = () => [
   { label: t("health"), words: true, cell: (one) => {
     const [kind, text] = health(one);
     return el("span", {}, el("span", { class: `state ${kind}` }, t(text)), " ", time(one.since),
-      one.reason || one.notChecked ? el("div", { class: "soft" }, one.reason || one.notChecked) : null);
+      one.reason || one.notChecked ? el("div", { class: "soft" }, one.reason || one.notChecked) : null,
+      (one.findings ?? []).map((found) => el("div", { class: "soft" }, found.why)));
   } },
-  { label: t("use"), cell: (one) => (one.quota ?? []).map((use) => bar(use.resource, use.used, use.nominal)) },
+  { label: t("use"), cell: (one) => (one.quota ?? []).flatMap((use) => [bar(use.resource, use.used, use.nominal), flavors(use)]) },
   { label: t("backlog"), cell: (one) => t("backlog.of", `${one.ownBacklog ?? "?"} / ${one.othersBacklog ?? "?"}`) },
   { label: t("read"), cell: (one) => time(one.readAt) },
   { label: "Kueue", cell: (one) => one.kueueVersion || t("unknown") },
   { label: t("cost"), cell: (one) => one.cost ?? "–" },
 ];
+
+/** By flavor, where there are several. */
+const flavors = ({ flavors: found = [] }) => found.length < 2 ? null
+  : el("div", { class: "soft" }, found.map((one) => `${one.name} ${one.used}/${one.nominal}`).join(", "));
 
 const queueColumns = () => [
   { label: t("queue"), cell: (one) => el("strong", {}, one.name) },

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from multikueue.core.model.conditions import is_true
 from multikueued.doctor.facts import Facts, Permission
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.workers.connection_wait import digest_in_use
@@ -111,7 +112,8 @@ def unusable(facts: Facts) -> Iterator[Spot]:
 def not_in_use(facts: Facts) -> Iterator[Spot]:
     """The daemon is connected with other credentials than the Secret has."""
     for worker, found in sorted(facts.credentials.items()):
-        used = digest_in_use(facts.objects.clusters_by_name.get(worker, {}))
+        cluster = facts.objects.clusters_by_name.get(worker, {})
+        used = digest_in_use(cluster) if is_true(cluster, "Active") else ""  # a lost one is connected with none
         if used and found.digest and used != found.digest:
             told = f"the daemon is connected with other credentials than Secret {found.secret} has"
             yield Spot(worker, told, {"worker": worker})

@@ -1,0 +1,138 @@
+"""What jobs have used of workers, in resource-seconds: one sum for `multikueue usage` and the leader's metric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+
+import attrs
+
+from multikueue.core.dispatchers.scored.score import COST
+from multikueue.core.model import workloads
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.quantities import MILLI, thousandths
+from multikueued.reports.answers import placements
+from multikueued.reports.objects import queue_name
+from multikueued.reports.workers import reserved
+
+
+@attrs.frozen(order=True)
+class Payer:
+    """Whose jobs have used what."""
+
+    namespace: str
+    queue: str
+    """The LocalQueue."""
+    worker: str
+    cost: str
+    """`multikueue.dev/cost` of the worker; empty: it has none, or is not known any more."""
+
+
+@attrs.frozen
+class Use:
+    """What the jobs of one queue have used of one worker."""
+
+    namespace: str
+    queue: str
+    worker: str
+    cost: str
+    jobs: int
+    seconds: Mapping[str, float]
+    """By resource: its amount, in its own unit (cores, bytes, pieces), times the seconds for which it was held."""
+
+
+@attrs.frozen
+class UsageReport:
+    """What `multikueue usage -o json` prints."""
+
+    since: datetime | None
+    """When the first placement that is counted began, or from when on it counts; null: there is none."""
+    until: datetime
+    uses: tuple[Use, ...]
+
+
+def costs_of(clusters: Iterable[Json]) -> dict[str, str]:
+    """What an hour costs on each worker, as its MultiKueueCluster says it."""
+    return {ObjectKey.of(one).name: annotations_of(one).get(COST, "") for one in clusters}
+
+
+def used(
+    workload: Json, begin: datetime | None, end: datetime, costs: Mapping[str, str]
+) -> Iterator[tuple[Payer, datetime, Counter[str]]]:
+    """What a Workload has held of workers in a span of time: whose, from when on, and thousandths of resource-seconds.
+
+    Args:
+        workload: the manager's. Its placements say when it had which worker; how much it held before its last
+            admission is not noted, so that counts for all of them.
+        begin: of the span; None: as far back as its placements are noted.
+        end: of the span.
+        costs: by worker.
+    """
+    held: Counter[str] | None = None
+    for place in placements(workload):
+        if place.since is None:
+            continue
+        since = place.since if begin is None else max(begin, place.since)
+        seconds = (min(end, place.until or end) - since).total_seconds()
+        if seconds <= 0:
+            continue
+        held = held if held is not None else reserved(workload) or _requested(workload)
+        payer = Payer(ObjectKey.of(workload).namespace, queue_name(workload), place.worker, costs.get(place.worker, ""))
+        yield payer, since, Counter({name: round(amount * seconds) for name, amount in held.items()})
+
+
+def _requested(workload: Json) -> Counter[str]:
+    """What a Workload without quota asks for, as Kueue notes it."""
+    asked: Counter[str] = Counter()
+    for one in dig(workload, "status", "resourceRequests") or []:
+        for resource, amount in (one.get("resources") or {}).items():
+            asked[resource] += thousandths(amount)
+    return asked
+
+
+def usage_report(
+    found: Iterable[Json],
+    costs: Mapping[str, str],
+    begin: datetime | None,
+    now: datetime,
+    *,
+    queue: str = "",
+    worker: str = "",
+) -> UsageReport:
+    """Sum up what the Workloads that are still there have used.
+
+    Args:
+        found: of the manager.
+        costs: by worker.
+        begin: from when on it counts; None: from the first placement that is noted.
+        now: the wall clock.
+        queue: only this LocalQueue or ClusterQueue; empty: all.
+        worker: only this one; empty: all.
+    """
+    sums: dict[Payer, Counter[str]] = {}
+    jobs: Counter[Payer] = Counter()
+    first = begin
+    for workload in found:
+        if queue not in ("", queue_name(workload), workloads.cluster_queue(workload)):
+            continue
+        payers = set()
+        for payer, since, amounts in used(workload, begin, now, costs):
+            if worker in ("", payer.worker):
+                sums.setdefault(payer, Counter()).update(amounts)
+                payers.add(payer)
+                first = since if first is None else min(first, since)
+        jobs.update(payers)
+    uses = (
+        Use(
+            payer.namespace,
+            payer.queue,
+            payer.worker,
+            payer.cost,
+            jobs=jobs[payer],
+            seconds={name: amount / MILLI for name, amount in sorted(total.items())},
+        )
+        for payer, total in sorted(sums.items())
+    )
+    return UsageReport(first, now, tuple(uses))
