@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
 
-from tests.dispatch.measures import Measures, mean
+from tests.dispatch.measures import mean
 
 RESULTS: Final = Path(__file__).parents[2] / "docs/results/dispatch/floors.json"
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
@@ -28,25 +28,33 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "own_p99": ("own users' p99", ".0f"),
     "makespan_h": ("makespan, h", ".1f"),
     "jain": ("Jain", ".2f"),
+    "interval_right": ("intervals right", ".0%"),
+    "interval_width": ("their width, s", ".0f"),
 }
 
 
-def table(results: Mapping[str, Measures]) -> str:
+def table(results: Mapping[str, Mapping[str, float | None]]) -> str:
     """A line for each load and policy: means over the seeds.
 
     Args:
         results: by load, seed, policy and jobs, with ` / ` between.
     """
-    runs: dict[tuple[str, str], list[Measures]] = {}
+    runs: dict[tuple[str, str], list[Mapping[str, float | None]]] = {}
     for name, measures in results.items():
         load, _, policy, _ = name.split(" / ")
         runs.setdefault((load, policy), []).append(measures)
     lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
     lines.append(["---"] * len(lines[0]))
     for (load, policy), found in sorted(runs.items()):
-        figures = [format(mean(one[key] for one in found), shape) for key, (_, shape) in COLUMNS.items()]
+        figures = [_figure([one.get(key) for one in found], shape) for key, (_, shape) in COLUMNS.items()]
         lines.append([load, policy, str(len(found)), *figures])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figure(values: Sequence[float | None], shape: str) -> str:
+    """Their mean; nothing of those that were not measured."""
+    known = [value for value in values if value is not None]
+    return format(mean(known), shape) if known else ""
 
 
 @click.command()
