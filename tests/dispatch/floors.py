@@ -16,7 +16,7 @@ import click
 
 from tests.dispatch.fleet import Wanted, draw
 from tests.dispatch.manager import Settings
-from tests.dispatch.measures import Measures, mean
+from tests.dispatch.measures import Measures, over_seeds
 from tests.dispatch.policies import POLICIES
 from tests.dispatch.simulation import simulate
 
@@ -110,8 +110,7 @@ def main(names: Sequence[str], seeds: int, jobs: int, processes: int | None, tar
     missed = 0
     for name in names or SCENARIOS:
         base, scored = (
-            {key: mean(found[name, seed, policy, jobs][key] for seed in range(1, seeds + 1)) for key in found[runs[0]]}
-            for policy in (BASE, SCORED)
+            over_seeds([found[name, seed, policy, jobs] for seed in range(1, seeds + 1)]) for policy in (BASE, SCORED)
         )
         for floor in SCENARIOS[name].floors:
             value = floor.value(base, scored)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 
-from tests.dispatch.measures import mean
+from tests.dispatch.measures import Measures, over_seeds
 
 RESULTS: Final = Path(__file__).parents[2] / "docs/results/dispatch/floors.json"
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
@@ -39,22 +40,24 @@ def table(results: Mapping[str, Mapping[str, float | None]]) -> str:
     Args:
         results: by load, seed, policy and jobs, with ` / ` between.
     """
-    runs: dict[tuple[str, str], list[Mapping[str, float | None]]] = {}
+    runs: dict[tuple[str, str], list[Measures]] = {}
     for name, measures in results.items():
         load, _, policy, _ = name.split(" / ")
-        runs.setdefault((load, policy), []).append(measures)
+        runs.setdefault((load, policy), []).append(
+            {key: math.nan if value is None else value for key, value in measures.items()}
+        )
     lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
     lines.append(["---"] * len(lines[0]))
     for (load, policy), found in sorted(runs.items()):
-        figures = [_figure([one.get(key) for one in found], shape) for key, (_, shape) in COLUMNS.items()]
+        means = over_seeds(found)
+        figures = [_figure(means[key], shape) for key, (_, shape) in COLUMNS.items()]
         lines.append([load, policy, str(len(found)), *figures])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _figure(values: Sequence[float | None], shape: str) -> str:
-    """Their mean; nothing of those that were not measured."""
-    known = [value for value in values if value is not None]
-    return format(mean(known), shape) if known else ""
+def _figure(value: float, shape: str) -> str:
+    """Nothing of what was not measured."""
+    return "" if math.isnan(value) else format(value, shape)
 
 
 @click.command()
