@@ -16,7 +16,7 @@ import click
 from tests.dispatch.fleet import SPEEDS, Wanted, complete, draw, draw_workers
 from tests.dispatch.load import Load
 from tests.dispatch.manager import Settings
-from tests.dispatch.measures import Measures, mean
+from tests.dispatch.measures import Measures, over_seeds
 from tests.dispatch.policies import POLICIES
 from tests.dispatch.simulation import simulate
 from tests.dispatch.traces import BadTrace, read_jobs, read_workers
@@ -101,7 +101,7 @@ def main(policies: Sequence[str], seeds: Sequence[int], trace: Path | None, node
             click.echo(_row(name, str(seed), runs[seed]))
     if len(seeds) > 1:
         for name, runs in found.items():
-            click.echo(_row(name, "mean", {key: mean(run[key] for run in runs.values()) for key in runs[seeds[0]]}))
+            click.echo(_row(name, "mean", over_seeds([*runs.values()])))
     if target := options["target"]:
         target.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 

@@ -16,7 +16,7 @@ import click
 
 from tests.dispatch.fleet import Wanted, draw
 from tests.dispatch.manager import Settings
-from tests.dispatch.measures import Measures, mean
+from tests.dispatch.measures import Measures, over_seeds
 from tests.dispatch.policies import POLICIES
 from tests.dispatch.simulation import simulate
 
@@ -54,6 +54,7 @@ class Scenario:
     horizon: float = math.inf
 
 
+INTERVALS: Final = Floor("interval_right", 0.9, absolute=True, least=0.7)
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "load 0.6": Scenario(
         Wanted(load=0.6),
@@ -64,9 +65,10 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Floor("staged", 0.65),
             Floor("own_p99", 0.6),
             Floor("wait_mean", 0.9),
+            INTERVALS,
         ),
     ),
-    "load 0.95": Scenario(Wanted(load=0.95), (Floor("wait_mean", 1.1),)),
+    "load 0.95": Scenario(Wanted(load=0.95), (Floor("wait_mean", 1.1), INTERVALS)),
     "load 0.95, unlimited": Scenario(
         Wanted(load=0.95),
         (
@@ -74,6 +76,7 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
             Floor("largest_mean", 1.6),
             Floor("wait_p99", 2.0),
             Floor("jain", 1.0, absolute=True, least=0.75),
+            INTERVALS,
         ),
         Settings(unlimited=True),
     ),
@@ -88,12 +91,17 @@ def run(name: str, seed: int, policy: str, jobs: int) -> Measures:
     return simulate(load, POLICIES[policy], scenario.settings, scenario.horizon)
 
 
+def _written(measures: Measures) -> dict[str, float | None]:
+    """JSON knows no NaN."""
+    return {key: None if math.isnan(value) else value for key, value in measures.items()}
+
+
 @click.command()
 @click.option("--scenario", "names", type=click.Choice(list(SCENARIOS)), multiple=True, help="All by default.")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many, from 1.")
 @click.option("--jobs", type=click.IntRange(1), default=20_000, show_default=True)
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
-@click.option("--json", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write all measures there.")
+@click.option("--json", "target", type=click.Path(dir_okay=False, path_type=Path), help="Add all measures there.")
 def main(names: Sequence[str], seeds: int, jobs: int, processes: int | None, target: Path | None) -> None:
     """Run the scenarios, compare the means over the seeds with the floors, and fail if one is missed."""
     runs = [(*one, jobs) for one in product(names or SCENARIOS, range(1, seeds + 1), (BASE, SCORED))]
@@ -102,18 +110,19 @@ def main(names: Sequence[str], seeds: int, jobs: int, processes: int | None, tar
     missed = 0
     for name in names or SCENARIOS:
         base, scored = (
-            {key: mean(found[name, seed, policy, jobs][key] for seed in range(1, seeds + 1)) for key in found[runs[0]]}
-            for policy in (BASE, SCORED)
+            over_seeds([found[name, seed, policy, jobs] for seed in range(1, seeds + 1)]) for policy in (BASE, SCORED)
         )
         for floor in SCENARIOS[name].floors:
             value = floor.value(base, scored)
             missed += not floor.holds(value)
             verdict = "reached" if floor.holds(value) else "MISSED"
             kind = "" if floor.absolute else " x"
-            wanted = f"{floor.limit:g}{kind} at most" if floor.least is None else f"{floor.least:g}{kind} at least"
+            wanted = f"{floor.limit:g}{kind} at most" if floor.least is None else f"{floor.least:g} to {floor.limit:g}"
             click.echo(f"{name:22}{floor.measure:16}{value:8.3f}{kind:2}  {wanted:16}{verdict}")
     if target:
-        target.write_text(json.dumps({" / ".join(map(str, run)): found[run] for run in runs}, indent=1) + "\n")
+        known = json.loads(target.read_text()) if target.exists() else {}
+        new = {" / ".join(map(str, run)): _written(found[run]) for run in runs}
+        target.write_text(json.dumps(known | new, indent=1, sort_keys=True) + "\n")
     sys.exit(bool(missed))
 
 

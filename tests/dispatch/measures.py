@@ -27,6 +27,18 @@ def mean(values: Iterable[float]) -> float:
     return fmean(found) if found else math.nan
 
 
+def over_seeds(runs: Sequence[Measures]) -> Measures:
+    """Means; of intervals: over all that were told."""
+    told = [one.get("interval_told", 0.0) for one in runs]
+    means = {key: mean(one[key] for one in runs) for key in runs[0]}
+    weighed = {
+        key: sum(one[key] * count for one, count in zip(runs, told, strict=True) if count) / sum(told)
+        for key in ("interval_right", "interval_width")
+        if sum(told)
+    }
+    return {**means, **weighed}
+
+
 def waits(workloads: Sequence[Workload], prefix: str) -> dict[str, float]:
     """Seconds from submission to the start that counted."""
     found = sorted(w.started - w.job.submit for w in workloads if w.started is not None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 import click
 
-from tests.dispatch.measures import Measures, mean
+from tests.dispatch.measures import Measures, over_seeds
 
 RESULTS: Final = Path(__file__).parents[2] / "docs/results/dispatch/floors.json"
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
@@ -28,10 +29,12 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "own_p99": ("own users' p99", ".0f"),
     "makespan_h": ("makespan, h", ".1f"),
     "jain": ("Jain", ".2f"),
+    "interval_right": ("intervals right", ".0%"),
+    "interval_width": ("their width, s", ".0f"),
 }
 
 
-def table(results: Mapping[str, Measures]) -> str:
+def table(results: Mapping[str, Mapping[str, float | None]]) -> str:
     """A line for each load and policy: means over the seeds.
 
     Args:
@@ -40,13 +43,21 @@ def table(results: Mapping[str, Measures]) -> str:
     runs: dict[tuple[str, str], list[Measures]] = {}
     for name, measures in results.items():
         load, _, policy, _ = name.split(" / ")
-        runs.setdefault((load, policy), []).append(measures)
+        runs.setdefault((load, policy), []).append(
+            {key: math.nan if value is None else value for key, value in measures.items()}
+        )
     lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
     lines.append(["---"] * len(lines[0]))
     for (load, policy), found in sorted(runs.items()):
-        figures = [format(mean(one[key] for one in found), shape) for key, (_, shape) in COLUMNS.items()]
+        means = over_seeds(found)
+        figures = [_figure(means[key], shape) for key, (_, shape) in COLUMNS.items()]
         lines.append([load, policy, str(len(found)), *figures])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _figure(value: float, shape: str) -> str:
+    """Nothing of what was not measured."""
+    return "" if math.isnan(value) else format(value, shape)
 
 
 @click.command()

@@ -41,13 +41,13 @@ class Then(StrEnum):
 class Weights:
     """How much each score counts; each is 0 to 1 for a worker, and weights are 0 to 1,000."""
 
-    quota: float = 30
+    quota: float = 20
     """What stays free there."""
     preference: float = 50
     """`multikueue.dev/cluster-preference` of the job."""
     finish: float = 60
     """How soon it would end: `multikueue.dev/speed` of the worker, and what stands before it."""
-    cost: float = 60
+    cost: float = 90
     """`multikueue.dev/cost` of the worker: the cheapest is best."""
     health: float = 100
     """Whether jobs have failed there."""

@@ -77,9 +77,11 @@ class RunTimes:
 
 
 def interval(waits: list[float]) -> Interval | None:
-    """What the middle four fifths of sorted waits lie in; None of fewer than `LEAST`."""
+    """From the tenth to the ninetieth percentile of sorted waits, where the next one lies with four of five; None of
+    fewer than `LEAST`."""
     count = len(waits)
-    return Interval(waits[count // 10], waits[count - 1 - count // 10]) if count >= LEAST else None
+    outside = (count + 1) // 10 - 1
+    return Interval(waits[outside], waits[count - 1 - outside]) if count >= LEAST else None
 
 
 def size(total: dict[str, int]) -> Size:

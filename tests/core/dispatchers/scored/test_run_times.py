@@ -48,13 +48,13 @@ def test_the_size_is_what_all_pods_need_whatever_the_order() -> None:
 
 def test_no_interval_of_too_few() -> None:
     assert seen(*range(1, LEAST)).start("team", GPUS, 0.0) is None
-    assert seen(*range(1, LEAST + 1)).start("team", GPUS, 0.0) == Interval(3, 18)
+    assert seen(*range(1, LEAST + 1)).start("team", GPUS, 0.0) == Interval(2, 19)
 
 
 def test_only_those_count_that_had_waited_as_long() -> None:
     found = seen(*range(1, 101))
 
-    assert found.start("team", GPUS, 50.0) == Interval(56, 95)
+    assert found.start("team", GPUS, 50.0) == Interval(55, 96)
     assert found.start("team", GPUS, 81.0) is None
 
 

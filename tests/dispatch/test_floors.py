@@ -1,0 +1,29 @@
+"""What the sessions leave behind: measures of several runs in one file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from tests.dispatch.floors import Floor, main
+
+
+def test_measures_of_another_run_stay(tmp_path: Path) -> None:
+    target = tmp_path / "floors.json"
+    for name in ("load 0.6", "broken"):
+        options = ["--scenario", name, "--jobs", "40", "--seeds", "1", "--processes", "1", "--json", str(target)]
+        CliRunner().invoke(main, options)
+
+    found = json.loads(target.read_text())
+
+    assert len(found) == 4
+    assert found["load 0.6 / 1 / all-at-once / 40"]["interval_right"] is None
+
+
+def test_a_floor_may_have_two_sides() -> None:
+    floor = Floor("interval_right", 0.9, absolute=True, least=0.7)
+
+    assert [floor.holds(value) for value in (0.69, 0.7, 0.9, 0.91)] == [False, True, True, False]
+    assert not floor.holds(float("nan"))
