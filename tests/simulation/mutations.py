@@ -38,6 +38,7 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
@@ -255,6 +256,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **PLACEMENT_MUTATIONS,
         **PLANTED,
         **GUARDS,
+        **RULES,
         **{
             mutation.__name__: mutation
             for mutation in (
@@ -285,5 +287,5 @@ def simulate_mutated(name: str, seed: int, extra: tuple[str, ...] = ()) -> Run:
 
 
 def runner(name: str | None, extra: tuple[str, ...] = ()) -> Callable[[int], Run]:
-    """What runs a seed: with a defect, or as it is; and with rows of `adversity.DRAWS`."""
+    """What runs a seed: with a defect, or as it is; and with rows of `adversity.ROWS`."""
     return partial(simulate, extra=extra) if name is None else partial(simulate_mutated, name, extra=extra)

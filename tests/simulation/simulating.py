@@ -14,8 +14,9 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.adversity import DRAWS
+from tests.simulation.adversity import ROWS
 from tests.simulation.beside import THEIRS, Neighbour
+from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown
@@ -26,9 +27,11 @@ from tests.simulation.impostors import Impostors
 from tests.simulation.inventory import Inventory
 from tests.simulation.listing import Listing
 from tests.simulation.nominating import DISPATCHERS, Nominator
+from tests.simulation.offering import Offering
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
+from tests.simulation.room import Rooms
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
 from tests.simulation.serving import Net, served
@@ -63,7 +66,7 @@ class Run:
 
 
 def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str, ...] = ()) -> Run:
-    """Run one seed, without the events that are left out, and with rows of `adversity.DRAWS`."""
+    """Run one seed, without the events that are left out, and with rows of `adversity.ROWS`."""
     logged: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -82,8 +85,9 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
     world = World.draw(seed)
     world.give_to(Inventory.draw(world))
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    world.choose_by(Choosing.draw(world))
     for name in extra:
-        DRAWS[name].prepare(world)
+        ROWS[name].prepare(world)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
@@ -101,6 +105,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
         + ", by an inventory" * (world.inventory is not None)
+        + (f", by {world.choosing.sites}" if world.choosing is not None else "")
     )
     broken = ""
     try:
@@ -114,8 +119,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             Recording(world, reach, promises).listen()
             await tasks.start(world.run)
             listings = await _inventory(world, reach, promises, tasks)
-            if world.dispatcher == External():
-                tasks.start_soon(Nominator(world, promises).run)
+            _follow_dispatching(scene, tasks)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await tasks.start(scene.daemon.run)
             tasks.start_soon(_keep_checking, scene, holding)
@@ -147,6 +151,16 @@ async def _inventory(world: World, reach: Reach, promises: Promises, tasks: anyi
     return listings
 
 
+def _follow_dispatching(scene: Scene, tasks: anyio.abc.TaskGroup) -> None:
+    """Start who nominates where the daemon does not, and follow what the scored dispatcher does."""
+    world, choosing = scene.world, scene.world.choosing
+    if world.dispatcher == External():
+        tasks.start_soon(Nominator(world, scene.promises).run)
+    if choosing is not None:
+        rooms = Rooms(world, choosing, scene.reach, scene.daemon)
+        tasks.start_soon(Offering(world, choosing, rooms, scene.promises).run)
+
+
 def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
     return served(world) if world.over_http else nullcontext()
 
@@ -161,7 +175,7 @@ async def _keep_checking(scene: Scene, holding: Holding) -> None:
 async def _wait_until_done(scene: Scene, *, serving: bool = False) -> None:
     deadline = anyio.current_time() + PATIENCE
     while (left := unfinished(scene.world, serving=serving)) or orphans(scene.world):
-        if anyio.current_time() > deadline:
+        if anyio.current_time() > deadline + scene.promises.most_stepped:
             raise BrokenPromise(f"never finished: {left}; left over: {orphans(scene.world)}")
         await anyio.sleep(STEP)
 

@@ -43,6 +43,7 @@ from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
 
 if TYPE_CHECKING:
+    from tests.simulation.choosing import Choosing
     from tests.simulation.inventory import Inventory
 
 CANARY = "canary-credential"
@@ -140,6 +141,8 @@ class World:
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     inventory: Inventory | None = None
     """The hub that looks after the workers and the config; None: they are configured by hand."""
+    choosing: Choosing | None = None
+    """What the scored dispatcher chooses by; None: the daemon has another one."""
     gone: set[str] = attrs.field(factory=set)
     """Workers whose MultiKueueCluster was deleted for good."""
     steps: dict[str, float] = attrs.field(factory=dict)
@@ -196,6 +199,12 @@ class World:
         if inventory is not None:
             self.rename(())
 
+    def choose_by(self, choosing: Choosing | None) -> None:
+        """Have the daemon use the scored dispatcher, if there is something to choose by."""
+        self.choosing = choosing
+        if choosing is not None:
+            self.dispatcher = choosing.dispatcher
+
     def rename(self, workers: Iterable[str]) -> None:
         """Have these workers call the namespace of all jobs otherwise."""
         self.renamed = frozenset(workers)
@@ -230,6 +239,8 @@ class World:
                 await tasks.start(runner.run)
             if self.inventory is not None:
                 await tasks.start(self.inventory.run)
+            if self.choosing is not None:
+                tasks.start_soon(self.choosing.run, self)
             task_status.started()
 
     def cluster_of(self, worker: str) -> Json:
@@ -237,7 +248,9 @@ class World:
         if self.inventory is not None:
             return self.inventory.cluster_of(worker)
         made = cluster(worker)
-        return {**made, "metadata": {**made["metadata"], "annotations": SAID}} if worker in self.renamed else made
+        if worker in self.renamed:
+            made = {**made, "metadata": {**made["metadata"], "annotations": SAID}}
+        return made if self.choosing is None else self.choosing.cluster_of(worker, made)
 
     async def configure(self, clusters: list[str]) -> None:
         """Change which workers the MultiKueueConfig lists, or which ones the Placement is to select."""
@@ -274,6 +287,8 @@ class World:
         for name in sorted(self.renamed):
             await set_up_queues(self.workers[name].api, quota, (), THERE)
             await say(self.manager.api, name, SAID[NAMESPACES_ANNOTATION])
+        if self.choosing is not None:
+            await self.choosing.set_up(self)
 
     async def _set_up_priorities(self, cluster: SimCluster) -> None:
         gvk = WORKLOAD_PRIORITY_CLASS.gvk

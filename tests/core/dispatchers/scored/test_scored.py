@@ -24,7 +24,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, TAINTS
+from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TAINTS, TOGETHER
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -204,6 +204,22 @@ def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> 
 
 
 @pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({NAMES: "w2"}, Why.NOT_NAMED), ({SELECTOR: "gpu"}, Why.NOT_SELECTED), ({TOGETHER: "job/a"}, Why.NOT_TOGETHER)],
+)
+def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Why) -> None:
+    assert why(pending({"w1": queue()}, annotations=asked).ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(8, Why.NO_ROOM), (3, Why.NEVER_FITS)])
+def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Why) -> None:
+    spot = ("spot", "gpu")
+    groups = (Group(frozenset({"gpu"}), ("a100", "spot")),)
+    facts = attrs.evolve(queue(), groups=groups, free={GPU: 2, spot: 2}, ceiling={GPU: ceiling, spot: ceiling})
+    assert why(pending({"w1": facts}).ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(
     ("given", "theirs", "goes"),
     [
         (("oslo",), "oslo,oslo-spot", True),
@@ -345,13 +361,17 @@ def test_an_offer_on_evidence_of_preemption_is_not_taken_back_before_its_timeout
     assert waiting.ask(1).names == ("w2",)
 
 
-def test_a_copy_with_quota_is_never_taken_back() -> None:
+@pytest.mark.parametrize("has_checks", [False, True])
+def test_a_copy_with_quota_is_never_taken_back(has_checks: bool) -> None:
     waiting = pending({"w1": queue(4), "w2": queue(3)}, profile=Profile(give_up_after=timedelta(minutes=40)))
     waiting.ask()
-    waiting.change("w1", conditions=copy("QuotaReserved", "QuotaReserved", status=True), queue=queue(0))
+    waiting.change("w1", conditions=copy("QuotaReserved", "QuotaReserved", status=True))
+    waiting.change("w1", queue=queue(0, has_checks=has_checks))
     waiting.change("w2", queue=queue(8))
 
-    assert waiting.ask(3600).names == ("w1",)
+    assert waiting.ask(600).names == ("w1",)
+    late = waiting.ask(3000)
+    assert (late.names, late.give_up) == (("w1",), None)
 
 
 def test_a_short_loss_takes_nothing_back() -> None:
