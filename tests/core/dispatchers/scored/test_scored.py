@@ -166,6 +166,16 @@ def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     assert waiting.ask(60).names == ("w2",)
 
 
+def test_nothing_is_told_of_a_hold_while_a_worker_has_not_answered_yet() -> None:
+    """Else that it cannot be reached would be told for as long as the hold lasts."""
+    waiting = pending({"w1": queue(0)})
+    waiting.change("w1", available=False, awaited=True)
+    assert (waiting.ask().names, waiting.message) == ((), "")
+    waiting.change("w1", available=True, awaited=False)
+    waiting.ask(1)
+    assert ": w1: needs " in waiting.message
+
+
 def test_never_held_where_the_profile_says_so() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)}, profile=Profile(hold=Hold.NEVER))
     names = [waiting.ask(15).names for _ in range(2)]
