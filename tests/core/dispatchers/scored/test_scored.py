@@ -24,7 +24,15 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TAINTS, TOGETHER
+from multikueue.core.dispatchers.scored.job_annotations import (
+    FLAVORS,
+    NAMES,
+    PREFERENCE,
+    SELECTOR,
+    TAINTS,
+    TOGETHER,
+    TOLERATIONS,
+)
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -65,10 +73,11 @@ class Pending:
     message: str = ""
     writes: int = 0
     seconds: float = 0.0
+    company: ClusterName | None = None
 
     def ask(self, seconds: float = 0.0) -> Nomination:
         self.seconds += seconds
-        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK)
+        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company)
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()
         made["spec"]["priority"] = self.priority
@@ -507,6 +516,51 @@ def test_it_never_widens_and_answers_the_same(
     assert named is None or new <= {"w1", "w2", "w3"}
     assert set(answer.names).isdisjoint(answer.reasons)
     assert set(answer.names) | set(answer.reasons) == {worker.name for worker in seen}
+
+
+placed_workers = st.builds(
+    Candidate,
+    st.sampled_from(NAMES_OF_ALL).map(ClusterName),
+    labels=st.sampled_from([{}, {"region": "eu"}, {"region": "us"}]),
+    annotations=st.sampled_from([{}, TAINTED, {FLAVORS: "oslo"}, {FLAVORS: "bergen"}, {TAINTS: "?", COST: "-1"}]),
+    queue=facts,
+    leads=st.booleans(),
+)
+
+
+@given(
+    st.lists(placed_workers, max_size=25, unique_by=lambda worker: worker.name),
+    profiles,
+    st.sampled_from([None, "w1,w2,w3", "w1", "!"]),
+    st.sampled_from([None, "region=eu", "region notin (us)", "region in"]),
+    st.sampled_from([None, "spot", "spot=true", "spot=false", ","]),
+    st.sampled_from([None, "w1", "w2"]),
+)
+def test_whatever_a_job_asks_for_only_narrows(
+    listed: Sequence[Candidate],
+    profile: Profile,
+    named: str | None,
+    selected: str | None,
+    tolerated: str | None,
+    company: str | None,
+) -> None:
+    """As the documentation reads, said once more without the code that reads annotations."""
+    asked = {NAMES: named, SELECTOR: selected, TOLERATIONS: tolerated, TOGETHER: company and "job/a"}
+    annotations = {name: value for name, value in asked.items() if value is not None}
+    waiting = Pending({one.name: one for one in listed}, profile, flavors=("oslo",), annotations=annotations)
+    waiting.company = None if company is None else ClusterName(company)
+    readable = named != "!" and selected != "region in"
+    allowed = {
+        one.name
+        for one in listed
+        if readable
+        and (named is None or one.name in named.split(","))
+        and (selected is None or one.labels.get("region") == "eu" or (selected != "region=eu" and not one.labels))
+        and (TAINTS not in one.annotations or (one.annotations == TAINTED and tolerated in ("spot", "spot=true")))
+        and one.annotations.get(FLAVORS) != "bergen"
+        and company in (None, one.name)
+    }
+    assert set(waiting.ask().names) <= allowed
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=6), st.integers(1, 8))
