@@ -15,7 +15,12 @@ from tests.docs.marked import replaced
 
 
 @pytest.mark.parametrize(
-    ("page", "text"), [(measured.PERFORMANCE, measured.tables), (measured.SCALE_OUT, measured.scale_out)]
+    ("page", "text"),
+    [
+        (measured.PERFORMANCE, measured.tables),
+        (measured.SCALE_OUT, measured.scale_out),
+        (measured.DISPATCH, measured.held),
+    ],
 )
 def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], str]) -> None:
     """`python -m tests.docs.measured` writes them."""

@@ -41,6 +41,7 @@ from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.mapping_mutations import MAPPING_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
@@ -245,11 +246,6 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
     return mock.patch.object(Situation, "proof", proof)
 
 
-def places_are_not_written() -> AbstractContextManager[Any]:
-    """Copies are made in the namespace that a worker says, and looked for in the manager's."""
-    return mock.patch.object(planning, "with_places_written", lambda _seen, decided: decided)
-
-
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
@@ -257,6 +253,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **PLANTED,
         **GUARDS,
         **RULES,
+        **MAPPING_MUTATIONS,
         **{
             mutation.__name__: mutation
             for mutation in (
@@ -273,7 +270,6 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 lost_answers_count_as_not_sent,
                 earlier_attempts_are_forgotten,
                 unmarked_copies_win,
-                places_are_not_written,
             )
         },
     }

@@ -14,7 +14,18 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, hostile, meddling, operating, placing, resizing, rivals, shutting
+from tests.simulation import (
+    breaking,
+    creating,
+    hostile,
+    meddling,
+    operating,
+    placing,
+    remapping,
+    resizing,
+    rivals,
+    shutting,
+)
 from tests.simulation.adversity import DRAWS, ROWS, open_all
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.nominating import ByLabel
@@ -70,6 +81,7 @@ class Script:
                 *self._unusual(),
                 *self._of_the_inventory(),
                 *self._of_the_chooser(),
+                *self._of_the_mapping(),
                 *self._adverse(),
             ):
                 if self._happens():
@@ -145,6 +157,14 @@ class Script:
         drawn = [dice.choice((rivals.rival, shutting.shut_a_queue)) for _ in range(dice.randint(1, 4))]
         return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
 
+    def _of_the_mapping(self) -> list[tuple[Trouble, float]]:
+        """What is drawn where workers change what they call a namespace, and when."""
+        if self.calm or not self.scene.world.remapped:
+            return []
+        dice = random.Random(f"mapping script/{self.scene.world.seed}")
+        drawn = [dice.choice(remapping.TROUBLES) for _ in range(dice.randint(1, 4))]
+        return [(trouble, dice.uniform(20, TROUBLE_ENDS - 60)) for trouble in drawn]
+
     def _happens(self) -> bool:
         self.events += 1
         return self.events - 1 not in self.left_out
@@ -192,6 +212,8 @@ class Script:
         if world.inventory is not None:
             await world.inventory.mend()
         await world.configure(sorted(world.workers))
+        if world.remapped:
+            await remapping.mend(world)
         if isinstance(world.dispatcher, ByLabel):
             await open_all(self.scene)
         for name in world.workers:

@@ -31,6 +31,7 @@ from tests.simulation.offering import Offering
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
+from tests.simulation.remapping import Mapping
 from tests.simulation.room import Rooms
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
@@ -105,6 +106,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
         + ", by an inventory" * (world.inventory is not None)
+        + ", mappings change" * world.remapped
         + (f", by {world.choosing.sites}" if world.choosing is not None else "")
     )
     broken = ""
@@ -152,8 +154,9 @@ async def _inventory(world: World, reach: Reach, promises: Promises, tasks: anyi
 
 
 def _follow_dispatching(scene: Scene, tasks: anyio.abc.TaskGroup) -> None:
-    """Start who nominates where the daemon does not, and follow what the scored dispatcher does."""
+    """Start who nominates where the daemon does not; follow where mappings and the scored dispatcher have jobs go."""
     world, choosing = scene.world, scene.world.choosing
+    Mapping(world, scene.reach, scene.promises).listen()
     if world.dispatcher == External():
         tasks.start_soon(Nominator(world, scene.promises).run)
     if choosing is not None:

@@ -38,7 +38,7 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
-from tests.simulation.renaming import SAID, THERE, RenamingClient, say
+from tests.simulation.renaming import SAID, THERE, MovingClient, RenamingClient, say
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
 
@@ -55,6 +55,8 @@ UNUSUAL: Final = 0.5
 """Share of the runs in which elections, HTTP and hostile workers are drawn; the others stay what they were before."""
 RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
+REMAPPED: Final = 0.6
+"""Share of those with Jobs of a fixed size in which that changes."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -137,6 +139,10 @@ class World:
     """Whether the daemon uses its real HTTP client."""
     renamed: frozenset[str] = frozenset()
     """Workers that call the namespace of all jobs otherwise."""
+    images: dict[str, tuple[str, float]] = attrs.field(factory=dict)
+    """What these have called it last, and since when; empty: nobody can read it."""
+    remapped: bool = False
+    """Whether that changes."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     inventory: Inventory | None = None
@@ -190,6 +196,8 @@ class World:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
         if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
+            drawn = random.Random(f"remapping/{seed}").random() < REMAPPED
+            world.remapped = drawn and not (population.kinds or population.elastic)
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world
 
@@ -209,7 +217,8 @@ class World:
         """Have these workers call the namespace of all jobs otherwise."""
         self.renamed = frozenset(workers)
         for name, worker in self.workers.items():
-            client = RenamingClient if name in self.renamed else DirectClient
+            renaming = MovingClient if self.remapped else RenamingClient
+            client = renaming if name in self.renamed else DirectClient
             worker.link.client = client(worker.registry, user="multikueue")
 
     def step_of(self, name: str) -> Callable[[], float]:
