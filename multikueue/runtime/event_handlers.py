@@ -156,12 +156,13 @@ class ManagerHandlers:
                 self.work.clusters.enqueue(ObjectKey.of(cluster))
 
     def _enqueue_looking(self, cluster: str, *, paced: bool) -> None:
-        """Have those planned that may get this worker. A controller may write labels each second: paced, all wait for
-        so long that a round of them takes a part of the loop's time only."""
+        """Have those planned that may get this worker, in the order of their queue: the first may take all its room. A
+        controller may write labels each second: paced, all wait for so long that a round of them takes a part of the
+        loop's time only."""
         workloads = self.cluster.workloads.informer
         checks = [one for config in self.cluster.configs_listing(cluster) for one in self.cluster.checks_using(config)]
         found = looking(workloads) & {key for check in checks for key in workloads.keys_by("check", check)}
-        for key in sorted(found):
+        for key in sorted(found, key=lambda key: _turn(key, workloads.get(key) or {})):
             self.work.workloads.enqueue(key, MARKS_BATCH + len(found) / MARKS_RATE if paced else 0.0)
 
     def _enqueue_workloads_with(self, check: str) -> None:
@@ -262,6 +263,12 @@ def _spec_of(cluster: Json | None) -> object:
 def _terms(cluster: Json | None) -> object:
     """What of a MultiKueueCluster opens or closes the worker: it is acted on at once."""
     return cluster is None or is_terminating(cluster), annotations_of(cluster or {}).get(CORDON_ANNOTATION, "")
+
+
+def _turn(key: ObjectKey, workload: Json) -> tuple[int, str, ObjectKey]:
+    """Who is planned before whom."""
+    created = str(dig(workload, "metadata", "creationTimestamp") or "")
+    return -int(dig(workload, "spec", "priority") or 0), created, key
 
 
 def _marks(cluster: Json | None) -> object:

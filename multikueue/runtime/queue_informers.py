@@ -74,7 +74,9 @@ class QueueInformers:
         )
         if on_figures is None:
             return queues
-        cohorts = Informer(client, COHORT, on_status=lambda _: on_figures(), fraction=fraction, limits=limits)
+        cohorts = Informer(
+            client, COHORT, on_status=lambda _: on_figures(), fraction=fraction, limits=limits, flaw=queue_flaw
+        )
         for one in (*queues.both, cohorts):
             one.subscribe(lambda _key, _old, _new: on_figures())
         return attrs.evolve(queues, cohorts=cohorts)

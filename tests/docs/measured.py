@@ -21,6 +21,7 @@ from tests.docs.marked import replaced
 DOCS: Final = Path(__file__).parents[2] / "docs"
 RESULTS: Final = DOCS / "results"
 PERFORMANCE: Final = DOCS / "performance.md"
+DISPATCH: Final = DOCS / "dispatch.md"
 SCALE_OUT: Final = DOCS / "design" / "scale-out.md"
 API: Final = DOCS / "api.md"
 WRITER: Final = "tests/docs/measured.py"
@@ -168,6 +169,19 @@ def watchers() -> str:
     )
 
 
+def held() -> str:
+    """What Workloads cost that are held, as Markdown."""
+    result = orjson.loads((RESULTS / "held.json").read_bytes())
+    cpu = result["cpu_percent"]
+    return (
+        f"With {result['held']:,} jobs held, and {result['workers']} workers whose queues change once a second, "
+        f"the daemon takes **{cpu['manager']:g} % of a core** (`python -m tests.benchmarks.held`: "
+        f"{result['changes']:,} changes, none of which makes room: {result['decisions']} decisions). "
+        f"The API servers of that process take {cpu['servers']:g} % beside it.\n\n"
+        f"{_machine([result])}."
+    )
+
+
 def _rows(result: Json) -> Iterator[Json]:
     yield from result["figures"]
 
@@ -201,5 +215,6 @@ def _machine(runs: list[Json]) -> str:
 
 
 if __name__ == "__main__":
-    for page, text in ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers())):
+    pages = ((PERFORMANCE, tables()), (SCALE_OUT, scale_out()), (API, watchers()), (DISPATCH, held()))
+    for page, text in pages:
         page.write_text(replaced(page.read_text(), WRITER, text))

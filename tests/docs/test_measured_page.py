@@ -20,6 +20,7 @@ from tests.docs.marked import replaced
         (measured.PERFORMANCE, measured.tables),
         (measured.SCALE_OUT, measured.scale_out),
         (measured.API, measured.watchers),
+        (measured.DISPATCH, measured.held),
     ],
 )
 def test_the_tables_are_made_of_the_result_files(page: Path, text: Callable[[], str]) -> None:

@@ -196,6 +196,21 @@ async def test_what_was_in_the_way_and_is_no_more_is_noticed(name: str) -> None:
         await until(lambda: _is_placed(fleet, "job", "w1"))
 
 
+async def test_where_a_worker_opens_the_one_that_came_last_does_not_overtake() -> None:
+    """All that are held are planned anew, and the first one takes the room."""
+    fleet = Fleet.of("w1")
+    async with scored(fleet):
+        await quota(fleet, "w1", "500m")
+        await taint(fleet, "spot=true:NoDispatch")
+        for name in ("z-first", "a-second"):
+            await anyio.sleep(5)
+            await fleet.submit(name)
+        await anyio.sleep(20)
+        await taint(fleet, None)
+        await anyio.sleep(20)
+        assert await placed(fleet) == {"z-first": "w1", "a-second": "-"}
+
+
 async def test_a_job_that_waits_for_another_follows_it() -> None:
     fleet = Fleet.of("w1", "w2")
     async with scored(fleet):

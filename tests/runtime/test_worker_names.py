@@ -18,13 +18,15 @@ from multikueue.core.model.labels import (
     ORIGIN_LABEL,
     ORIGIN_NAMESPACE_ANNOTATION,
 )
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, clone
-from multikueue.core.model.workloads import check, cluster_name
+from multikueue.core.model.workloads import check, cluster_name, has_quota
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
-from tests.runtime.fleet import Fleet, is_active, until
+from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -118,6 +120,26 @@ async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted:
         assert await fleet.running_on() == before
         entry = check(await fleet.workload(), CHECK) or {}
         assert (entry.get("state"), fleet.requests("worker1", "create", JOB)) == ("Ready", 1)
+
+
+async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_is_given_back() -> None:
+    """Its copies are of an earlier attempt once it is evicted: they were not found, so it was shown to have stopped."""
+    async with renamed() as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        key, stopped = ObjectKey.of(await fleet.workload()), list[int]()
+
+        def changed(row: ResourceType, old: Json | None, new: Json | None) -> None:
+            if row.plural == WORKLOAD.plural and has_quota(old or {}) and not has_quota(new or {}):
+                stopped.append(fleet.requests("worker1", "patch", WORKLOAD))
+
+        fleet.manager.registry.cluster.listeners.append(changed)
+        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
+        await fleet.admin.merge_patch(WORKLOAD, key, patch)
+        await anyio.sleep(5)
+        await evict(fleet.admin, key, clock=now)
+        await anyio.sleep(30)
+        assert (await _runs(fleet), stopped) == (True, [1])
 
 
 async def _has_ended(fleet: Fleet) -> bool:

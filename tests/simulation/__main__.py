@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
-from tests.simulation.adversity import DRAWS
+from tests.simulation.adversity import ROWS
 from tests.simulation.mutations import MUTATIONS, runner
 from tests.simulation.shrinking import shrink
 from tests.simulation.simulating import Run
@@ -22,7 +22,7 @@ REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 @click.option("--first-seed", type=click.IntRange(0), default=0, show_default=True, help="The first of them.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
 @click.option("--mutation", type=click.Choice(sorted(MUTATIONS)), help="Put a defect back, and stop when it is caught.")
-@click.option("--with", "extra", type=click.Choice(sorted(DRAWS)), multiple=True, help="What happens in each seed.")
+@click.option("--with", "extra", type=click.Choice(sorted(ROWS)), multiple=True, help="What happens in each seed.")
 def main(seeds: int, first_seed: int, processes: int | None, mutation: str | None, extra: tuple[str, ...]) -> None:
     """Run seeds; a failing one is shrunk, told as a story, and can be replayed."""
     started = time.perf_counter()

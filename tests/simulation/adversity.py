@@ -23,6 +23,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kueue import evict
 from tests.simulation import meddling, population
 from tests.simulation.breaking import Trouble
+from tests.simulation.choosing import Choosing
 from tests.simulation.creating import WAITS, creations
 from tests.simulation.daemon import Death
 from tests.simulation.nominating import OPEN, ByLabel
@@ -30,6 +31,7 @@ from tests.simulation.objects import find, objects
 from tests.simulation.promises import HOLD
 from tests.simulation.running import KINDS, Item, running_on
 from tests.simulation.scene import Scene
+from tests.simulation.shutting import shut_a_queue
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import SimCluster, World
 
@@ -201,6 +203,7 @@ async def _step(scene: Scene, name: str, seconds: float) -> None:
     steps = scene.world.steps
     restarts = scene.daemon.restarts
     steps[name] = steps.get(name, 0.0) + seconds
+    scene.promises.most_stepped = max(scene.promises.most_stepped, abs(steps[name]))
     await anyio.sleep(scene.seconds(30.0, 100.0))
     steps[name] -= seconds
     if scene.daemon.restarts != restarts:  # what a process notes for the next one is on the clock it has then
@@ -281,3 +284,12 @@ DRAWS: Final[Mapping[str, Draw]] = MappingProxyType(
         )
     }
 )
+
+
+def _choose(world: World) -> None:
+    if world.inventory is None:
+        world.choose_by(Choosing.made(world))
+
+
+ROWS: Final[Mapping[str, Draw]] = MappingProxyType({**DRAWS, shut_a_queue.__name__: Draw(shut_a_queue, _choose)})
+"""With what is drawn elsewhere: what `--with` knows."""

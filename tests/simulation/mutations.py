@@ -39,8 +39,10 @@ from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.target import Target
 from multikueue.runtime.worker_pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.mapping_mutations import MAPPING_MUTATIONS
 from tests.simulation.need_mutations import NEED_MUTATIONS
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
@@ -247,11 +249,6 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
     return mock.patch.object(Situation, "proof", proof)
 
 
-def places_are_not_written() -> AbstractContextManager[Any]:
-    """Copies are made in the namespace that a worker says, and looked for in the manager's."""
-    return mock.patch.object(planning, "with_places_written", lambda _seen, decided: decided)
-
-
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
@@ -260,6 +257,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **PLACEMENT_MUTATIONS,
         **PLANTED,
         **GUARDS,
+        **RULES,
+        **MAPPING_MUTATIONS,
         **{
             mutation.__name__: mutation
             for mutation in (
@@ -276,7 +275,6 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 lost_answers_count_as_not_sent,
                 earlier_attempts_are_forgotten,
                 unmarked_copies_win,
-                places_are_not_written,
             )
         },
     }
@@ -290,5 +288,5 @@ def simulate_mutated(name: str, seed: int, extra: tuple[str, ...] = ()) -> Run:
 
 
 def runner(name: str | None, extra: tuple[str, ...] = ()) -> Callable[[int], Run]:
-    """What runs a seed: with a defect, or as it is; and with rows of `adversity.DRAWS`."""
+    """What runs a seed: with a defect, or as it is; and with rows of `adversity.ROWS`."""
     return partial(simulate, extra=extra) if name is None else partial(simulate_mutated, name, extra=extra)

@@ -34,7 +34,8 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 
 
 @contextmanager
-def _all(*patches: AbstractContextManager[Any]) -> Iterator[None]:
+def all_of(*patches: AbstractContextManager[Any]) -> Iterator[None]:
+    """Several patches as one."""
     with ExitStack() as stack:
         for patch in patches:
             stack.enter_context(patch)
@@ -48,7 +49,7 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
     def current(self: Situation, worker: Worker) -> Json | None:
         return worker.workload if self.assigned_to is None else original(self, worker)
 
-    return _all(
+    return all_of(
         mock.patch.object(Situation, "current", current),
         mock.patch.object(pending, "clean_stale", return_value=()),
     )
@@ -61,7 +62,7 @@ def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
     def clean(worker: Worker, *unless: Any, **options: Any) -> Iterator[Effect]:
         return original(worker, *unless, **options) if worker.configured else iter(())
 
-    return _all(mock.patch.object(ending, "clean", clean), mock.patch.object(pending, "clean", clean))
+    return all_of(mock.patch.object(ending, "clean", clean), mock.patch.object(pending, "clean", clean))
 
 
 def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
@@ -95,7 +96,7 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
         settings = attrs.evolve(plan_settings, worker_lost_timeout=share * plan_settings.worker_lost_timeout)
         return original(attrs.evolve(situation, settings=settings), worker)
 
-    return _all(mock.patch.object(earlier, "assumed_for", left), mock.patch.object(assigned, "assumed_for", left))
+    return all_of(mock.patch.object(earlier, "assumed_for", left), mock.patch.object(assigned, "assumed_for", left))
 
 
 def deletes_have_no_uid() -> AbstractContextManager[Any]:
@@ -130,7 +131,7 @@ def the_first_event_after_a_resume_is_dropped() -> AbstractContextManager[Any]:
         receive(self, event)
 
     original_list = Reflector._list
-    return _all(
+    return all_of(
         mock.patch.object(Reflector, "_watch", watched),
         mock.patch.object(Reflector, "_list", list_),
         mock.patch.object(Reflector, "_receive", received),

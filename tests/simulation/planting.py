@@ -13,7 +13,11 @@ import sys
 import attrs
 import pytest
 
+from tests.simulation.choosing_mutations import RULES
 from tests.simulation.planted import PLANTED
+
+BUGS = {**PLANTED, **RULES}
+"""Each has a unit test that sees it."""
 
 
 @attrs.define(eq=False)
@@ -31,7 +35,7 @@ class Failures:
 def failures(bug: str, test: str) -> list[str]:
     """The tests that fail with a bug in place."""
     noted = Failures()
-    with PLANTED[bug](), contextlib.redirect_stdout(io.StringIO()):
+    with BUGS[bug](), contextlib.redirect_stdout(io.StringIO()):
         pytest.main(["-q", "--assert=plain", "-p", "no:cacheprovider", test], plugins=[noted])
     return noted.tests
 

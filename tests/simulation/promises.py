@@ -65,6 +65,8 @@ class Promises:
     """Names that two jobs have had: the second may start while the first ends, where that is out of sight."""
     stepped: float = 0.0
     """Seconds by which clocks were set while the daemon was restarted: so much less than a loss may be waited for."""
+    most_stepped: float = 0.0
+    """Seconds by which a clock was off at most: what is told to wait by it may wait for so much longer."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
     """What has ended on the manager, by UID."""
     starts: int = 0

@@ -17,12 +17,17 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL, SLICE_REPLACEMENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, labels_of
+from multikueue.errors import NotFound
 from multikueue.protocols import ObjectList, Subresource, WatchEvent
 from multikueue.sandbox.apiserver import DirectClient
 
 THERE: Final = "mk-default"
 SAID: Final = {NAMESPACES_ANNOTATION: json.dumps({"default": THERE})}
 """By a MultiKueueCluster."""
+OTHER: Final = "mk-other"
+"""What it is called later, in some runs."""
+CALLED: Final = "example.com/called"
+"""On a worker's object: how the daemon called the namespace when it made it, if not `THERE`."""
 _SWAPPED: Final = {"default": THERE, THERE: "default"}
 
 
@@ -96,3 +101,86 @@ async def say(manager: DirectClient, worker: str, said: str | None) -> None:
 def is_made_elsewhere(obj: Json) -> bool:
     """Whether something of ours is under the name that the namespace has on the manager."""
     return obj["metadata"].get("namespace") == THERE and ORIGIN_LABEL in labels_of(obj)
+
+
+def called(obj: Json) -> str:
+    """How the namespace of an object in `default` on such a worker was called when it was made."""
+    return annotations_of(obj).get(CALLED) or THERE
+
+
+class MovingClient(RenamingClient):
+    """The way to a worker of which the mapping changes: each object stays in the namespace that it was made in.
+
+    The two of them are one on the worker, so that all that runs there is seen.
+    """
+
+    async def get(self, resource: Resource, key: ObjectKey) -> Json:
+        """See `Reader`."""
+        return _moved(await DirectClient.get(self, resource, await self._found(resource, key)))
+
+    async def list(
+        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
+    ) -> ObjectList:
+        """See `Reader`. The daemon lists all namespaces."""
+        found = await DirectClient.list(self, resource, namespace=namespace, label_selector=label_selector, limit=limit)
+        return attrs.evolve(found, items=[*map(_moved, found.items)])
+
+    async def create(self, resource: Resource, obj: Json) -> Json:
+        """See `Writer`."""
+        return _moved(await DirectClient.create(self, resource, _sent(obj)))
+
+    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
+        """See `Writer`."""
+        await self._found(resource, ObjectKey.of(obj))
+        return _moved(await DirectClient.replace(self, resource, _sent(obj), subresource=subresource))
+
+    async def merge_patch(
+        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
+    ) -> Json:
+        """See `Writer`."""
+        found = await self._found(resource, key)
+        return _moved(await DirectClient.merge_patch(self, resource, found, patch, subresource=subresource))
+
+    async def apply(self, resource: Resource, obj: Json, **options: Any) -> Json:
+        """See `Writer`. An object that is there keeps what it is called."""
+        return _moved(await DirectClient.apply(self, resource, _sent(obj, note=False), **options))
+
+    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> None:
+        """See `Writer`."""
+        await DirectClient.delete(self, resource, await self._found(resource, key), **options)
+
+    async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
+        """See `Watcher`."""
+
+        def told(event: WatchEvent) -> None:
+            on_event(attrs.evolve(event, object=_moved(event.object)))
+
+        await DirectClient.watch(self, resource, told, **options)
+
+    async def _found(self, resource: Resource, key: ObjectKey) -> ObjectKey:
+        """The key of an object on the worker, if it was made in the namespace that is asked for."""
+        there = ObjectKey("default", key.name) if key.namespace == OTHER else _key(key)
+        if there.namespace == "default" and called(await DirectClient.get(self, resource, there)) != key.namespace:
+            raise NotFound(f"{resource} {key} not found", status=404)
+        return there
+
+
+def _moved(obj: Json) -> Json:
+    """An object as the daemon sees it."""
+    metadata, name = obj.get("metadata") or {}, called(obj)
+    if metadata.get("namespace") != "default" or name == THERE:
+        return _object(obj)
+    annotations = {key: value for key, value in metadata["annotations"].items() if key != CALLED}
+    replaced = annotations.get(SLICE_REPLACEMENT_ANNOTATION)
+    if replaced is not None:
+        annotations[SLICE_REPLACEMENT_ANNOTATION] = str(ObjectKey(name, ObjectKey.parsed(replaced).name))
+    return {**obj, "metadata": {**metadata, "namespace": name, "annotations": annotations}}
+
+
+def _sent(obj: Json, *, note: bool = True) -> Json:
+    """An object as the worker gets it."""
+    metadata = obj.get("metadata") or {}
+    if metadata.get("namespace") != OTHER:
+        return _object(obj)
+    annotations = {**metadata.get("annotations", {}), **({CALLED: OTHER} if note else {})}
+    return {**obj, "metadata": {**metadata, "namespace": "default", "annotations": annotations}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections.abc import Iterator
 from typing import Final
 
 import anyio
@@ -13,8 +14,19 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, NotFound
 from multikueue.sandbox.kinds.sets import SetKind
-from tests.simulation import breaking, creating, hostile, meddling, operating, placing, resizing, rivals
-from tests.simulation.adversity import DRAWS, open_all
+from tests.simulation import (
+    breaking,
+    creating,
+    hostile,
+    meddling,
+    operating,
+    placing,
+    remapping,
+    resizing,
+    rivals,
+    shutting,
+)
+from tests.simulation.adversity import DRAWS, ROWS, open_all
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.needing import with_needs
 from tests.simulation.nominating import ByLabel
@@ -43,7 +55,7 @@ class Script:
     left_out: frozenset[int] = frozenset()
     """Events that do not happen, by number: this is how a failing run is made smaller."""
     extra: tuple[str, ...] = ()
-    """Rows of `adversity.DRAWS` that happen in any case."""
+    """Rows of `adversity.ROWS` that happen in any case."""
     events: int = 0
     """How many were drawn."""
     calm: bool = attrs.field(init=False)
@@ -54,13 +66,9 @@ class Script:
 
     async def run(self) -> None:
         """Play the whole script; at its end everything is mended."""
-        dice = self.scene.dice
+        dice, world = self.scene.dice, self.scene.world
         async with anyio.create_task_group() as tasks:
-            for number in range(1, dice.randint(3, 8) + 1):
-                draw = dice.choice(self.scene.world.population.draws)
-                submission, seconds = draw(dice, number), dice.uniform(0, 240)
-                if self.scene.world.needing:
-                    submission = with_needs(submission, random.Random(f"needed/{self.scene.world.seed}/{number}"))
+            for submission, seconds in self._submissions():
                 if self._happens():
                     tasks.start_soon(self._submit, submission, seconds)
             for _ in range(0 if self.calm else dice.randint(2, 9)):
@@ -70,12 +78,31 @@ class Script:
             for trouble in () if self.calm else self._certain:
                 if self._happens():
                     tasks.start_soon(self._later, trouble, dice.uniform(20, TROUBLE_ENDS - 60))
-            for trouble, seconds in (*self._unusual(), *self._of_the_inventory(), *self._adverse()):
+            for trouble, seconds in (
+                *self._unusual(),
+                *self._of_the_inventory(),
+                *self._of_the_chooser(),
+                *self._of_the_mapping(),
+                *self._adverse(),
+            ):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
         await anyio.sleep_until(max(TROUBLE_ENDS, anyio.current_time()))
+        if world.choosing is not None:
+            await world.choosing.open(world)
         if not self.calm:
             await self._mend()
+
+    def _submissions(self) -> Iterator[tuple[Submission, float]]:
+        """What users submit, and when."""
+        dice, world = self.scene.dice, self.scene.world
+        for number in range(1, dice.randint(3, 8) + 1):
+            draw = dice.choice(world.population.draws)
+            submission, seconds = draw(dice, number), dice.uniform(0, 240)
+            needs = random.Random(f"needed/{world.seed}/{number}")
+            yield with_needs(submission, needs) if world.needing else submission, seconds
+        if world.choosing is not None:
+            yield from world.choosing.burst(world)
 
     @property
     def _troubles(self) -> tuple[Trouble, ...]:
@@ -110,7 +137,7 @@ class Script:
 
     def _adverse(self) -> list[tuple[Trouble, float]]:
         """What is drawn beside in some of the unusual runs, and what somebody wants to see."""
-        wanted = [DRAWS[name].trouble for name in self.extra]
+        wanted = [ROWS[name].trouble for name in self.extra]
         dice = random.Random(f"adverse script/{self.scene.world.seed}")
         if self.scene.world.unusual and dice.random() < ADVERSE:
             wanted += [dice.choice([draw.trouble for draw in DRAWS.values()])]
@@ -125,12 +152,30 @@ class Script:
         drawn += [placing.move_scores] if self.scene.world.inventory.scored else []
         return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
 
+    def _of_the_chooser(self) -> list[tuple[Trouble, float]]:
+        """What is drawn where the dispatcher looks at the workers' queues, and when."""
+        if self.calm or self.scene.world.choosing is None:
+            return []
+        dice = random.Random(f"chooser script/{self.scene.world.seed}")
+        drawn = [dice.choice((rivals.rival, shutting.shut_a_queue)) for _ in range(dice.randint(1, 4))]
+        return [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in drawn]
+
+    def _of_the_mapping(self) -> list[tuple[Trouble, float]]:
+        """What is drawn where workers change what they call a namespace, and when."""
+        if self.calm or not self.scene.world.remapped:
+            return []
+        dice = random.Random(f"mapping script/{self.scene.world.seed}")
+        drawn = [dice.choice(remapping.TROUBLES) for _ in range(dice.randint(1, 4))]
+        return [(trouble, dice.uniform(20, TROUBLE_ENDS - 60)) for trouble in drawn]
+
     def _happens(self) -> bool:
         self.events += 1
         return self.events - 1 not in self.left_out
 
     async def _submit(self, submission: Submission, seconds: float) -> None:
         await anyio.sleep(seconds)
+        if self.scene.world.choosing is not None:
+            self.scene.world.choosing.wish(submission)
         for obj in submission.objects:
             await self.scene.world.manager.api.create(submission.resource, obj)
         self.scene.promises.note(f"{submission.name} is submitted")
@@ -170,6 +215,8 @@ class Script:
         if world.inventory is not None:
             await world.inventory.mend()
         await world.configure(sorted(world.workers))
+        if world.remapped:
+            await remapping.mend(world)
         if isinstance(world.dispatcher, ByLabel):
             await open_all(self.scene)
         for name in world.workers:

@@ -14,8 +14,9 @@ import structlog
 
 from multikueue.core.dispatchers.dispatcher import External
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.adversity import DRAWS
+from tests.simulation.adversity import ROWS
 from tests.simulation.beside import THEIRS, Neighbour
+from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Daemon
 from tests.simulation.electing import Terms
 from tests.simulation.endings import leaks, orphans, overspent, unfinished, unshown
@@ -27,9 +28,12 @@ from tests.simulation.inventory import Inventory
 from tests.simulation.listing import Listing
 from tests.simulation.needing import Needs
 from tests.simulation.nominating import DISPATCHERS, Nominator
+from tests.simulation.offering import Offering
 from tests.simulation.promises import BrokenPromise, Promises
 from tests.simulation.reach import Reach
 from tests.simulation.recording import Recording
+from tests.simulation.remapping import Mapping
+from tests.simulation.room import Rooms
 from tests.simulation.scene import Scene
 from tests.simulation.script import Script
 from tests.simulation.serving import Net, served
@@ -64,7 +68,7 @@ class Run:
 
 
 def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str, ...] = ()) -> Run:
-    """Run one seed, without the events that are left out, and with rows of `adversity.DRAWS`."""
+    """Run one seed, without the events that are left out, and with rows of `adversity.ROWS`."""
     logged: list[str] = []
 
     def capture(logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -83,8 +87,9 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
     world = World.draw(seed)
     world.give_to(Inventory.draw(world))
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
+    world.choose_by(Choosing.draw(world))
     for name in extra:
-        DRAWS[name].prepare(world)
+        ROWS[name].prepare(world)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
@@ -103,6 +108,8 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", over HTTP" * world.over_http
         + ", with ConfigMaps" * world.needing
         + ", by an inventory" * (world.inventory is not None)
+        + ", mappings change" * world.remapped
+        + (f", by {world.choosing.sites}" if world.choosing is not None else "")
     )
     broken = ""
     try:
@@ -115,8 +122,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             impostors.listen()
             await tasks.start(world.run)
             listings = await _inventory(world, reach, promises, tasks)
-            if world.dispatcher == External():
-                tasks.start_soon(Nominator(world, promises).run)
+            _follow_dispatching(scene, tasks)
             await scene.foreigners.plant_first(in_the_way=not script.calm)
             await Needs(world, promises, scene.foreigners).begin(tasks)
             await tasks.start(scene.daemon.run)
@@ -154,6 +160,17 @@ def _watch_rules(world: World, reach: Reach, promises: Promises) -> None:
     Recording(world, reach, promises).listen()
 
 
+def _follow_dispatching(scene: Scene, tasks: anyio.abc.TaskGroup) -> None:
+    """Start who nominates where the daemon does not; follow where mappings and the scored dispatcher have jobs go."""
+    world, choosing = scene.world, scene.world.choosing
+    Mapping(world, scene.reach, scene.promises).listen()
+    if world.dispatcher == External():
+        tasks.start_soon(Nominator(world, scene.promises).run)
+    if choosing is not None:
+        rooms = Rooms(world, choosing, scene.reach, scene.daemon)
+        tasks.start_soon(Offering(world, choosing, rooms, scene.promises).run)
+
+
 def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
     return served(world) if world.over_http else nullcontext()
 
@@ -168,7 +185,7 @@ async def _keep_checking(scene: Scene, holding: Holding) -> None:
 async def _wait_until_done(scene: Scene, *, serving: bool = False) -> None:
     deadline = anyio.current_time() + PATIENCE
     while (left := unfinished(scene.world, serving=serving)) or orphans(scene.world):
-        if anyio.current_time() > deadline:
+        if anyio.current_time() > deadline + scene.promises.most_stepped:
             raise BrokenPromise(f"never finished: {left}; left over: {orphans(scene.world)}")
         await anyio.sleep(STEP)
 

@@ -39,11 +39,12 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
-from tests.simulation.renaming import SAID, THERE, RenamingClient, say
+from tests.simulation.renaming import SAID, THERE, MovingClient, RenamingClient, say
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
 
 if TYPE_CHECKING:
+    from tests.simulation.choosing import Choosing
     from tests.simulation.inventory import Inventory
 
 CANARY = "canary-credential"
@@ -59,6 +60,8 @@ RARELY_WATCHED: Final = 0.5
 """Share of unusual runs in which the watch of a kind ends soon after the last job of it."""
 RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
+REMAPPED: Final = 0.6
+"""Share of those with Jobs of a fixed size in which that changes."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -147,10 +150,16 @@ class World:
     """Whether the pods of Jobs mount ConfigMaps, which the daemon copies."""
     orphaned: set[str] = attrs.field(factory=set)
     """UIDs of what was left on workers by somebody who has deleted its owner without it."""
+    images: dict[str, tuple[str, float]] = attrs.field(factory=dict)
+    """What these have called it last, and since when; empty: nobody can read it."""
+    remapped: bool = False
+    """Whether that changes."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
     inventory: Inventory | None = None
     """The hub that looks after the workers and the config; None: they are configured by hand."""
+    choosing: Choosing | None = None
+    """What the scored dispatcher chooses by; None: the daemon has another one."""
     gone: set[str] = attrs.field(factory=set)
     """Workers whose MultiKueueCluster was deleted for good."""
     steps: dict[str, float] = attrs.field(factory=dict)
@@ -201,6 +210,8 @@ class World:
         if world.unusual and (watching := random.Random(f"watching/{seed}")).random() < RARELY_WATCHED:
             world.unused_after = watching.choice((0.5, 5.0, 30.0))
         if world.unusual and not world.over_http and (naming := random.Random(f"naming/{seed}")).random() < RENAMED:
+            drawn = random.Random(f"remapping/{seed}").random() < REMAPPED
+            world.remapped = drawn and not (population.kinds or population.elastic)
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world
 
@@ -210,11 +221,18 @@ class World:
         if inventory is not None:
             self.rename(())
 
+    def choose_by(self, choosing: Choosing | None) -> None:
+        """Have the daemon use the scored dispatcher, if there is something to choose by."""
+        self.choosing = choosing
+        if choosing is not None:
+            self.dispatcher = choosing.dispatcher
+
     def rename(self, workers: Iterable[str]) -> None:
         """Have these workers call the namespace of all jobs otherwise."""
         self.renamed = frozenset(workers)
         for name, worker in self.workers.items():
-            client = RenamingClient if name in self.renamed else DirectClient
+            renaming = MovingClient if self.remapped else RenamingClient
+            client = renaming if name in self.renamed else DirectClient
             worker.link.client = client(worker.registry, user="multikueue")
 
     def step_of(self, name: str) -> Callable[[], float]:
@@ -244,6 +262,8 @@ class World:
                 await tasks.start(runner.run)
             if self.inventory is not None:
                 await tasks.start(self.inventory.run)
+            if self.choosing is not None:
+                tasks.start_soon(self.choosing.run, self)
             task_status.started()
 
     def cluster_of(self, worker: str) -> Json:
@@ -251,7 +271,9 @@ class World:
         if self.inventory is not None:
             return self.inventory.cluster_of(worker)
         made = cluster(worker)
-        return {**made, "metadata": {**made["metadata"], "annotations": SAID}} if worker in self.renamed else made
+        if worker in self.renamed:
+            made = {**made, "metadata": {**made["metadata"], "annotations": SAID}}
+        return made if self.choosing is None else self.choosing.cluster_of(worker, made)
 
     async def configure(self, clusters: list[str]) -> None:
         """Change which workers the MultiKueueConfig lists, or which ones the Placement is to select."""
@@ -288,6 +310,8 @@ class World:
         for name in sorted(self.renamed):
             await set_up_queues(self.workers[name].api, quota, (), THERE)
             await say(self.manager.api, name, SAID[NAMESPACES_ANNOTATION])
+        if self.choosing is not None:
+            await self.choosing.set_up(self)
 
     async def _set_up_priorities(self, cluster: SimCluster) -> None:
         gvk = WORKLOAD_PRIORITY_CLASS.gvk

@@ -42,11 +42,8 @@ _LONGEST_AMOUNT: Final = 40
 _LARGE_EXPONENT: Final = re.compile(r"[eE]\+?-?\d{3}")
 
 
-def _is_nominal(value: Any) -> bool:
-    """Whether it is the quota of a resource."""
-    if type(value) is not dict or type(value.get("name")) is not str:
-        return False
-    amount = str(value.get("nominalQuota") or 0)
+def _is_amount(value: Any) -> bool:
+    amount = str(value or 0)
     if len(amount) > _LONGEST_AMOUNT or _LARGE_EXPONENT.search(amount):  # a number of a million digits
         return False
     try:
@@ -54,6 +51,13 @@ def _is_nominal(value: Any) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _is_nominal(value: Any) -> bool:
+    """Whether it is the quota of a resource."""
+    if type(value) is not dict or type(value.get("name")) is not str:
+        return False
+    return all(_is_amount(value.get(field)) for field in ("nominalQuota", "borrowingLimit", "lendingLimit"))
 
 
 def _is_state(value: Any) -> bool:
@@ -79,6 +83,13 @@ _CONDITIONS: Final[Schema] = [
 _OBJECT: Final[Schema] = {"apiVersion": str, "kind": str, "metadata": _METADATA}
 _ANY_JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": dict}
 _JOB: Final[Schema] = {**_OBJECT, "spec": dict, "status": {"conditions": _CONDITIONS}}
+_ASSIGNMENT: Final[Schema] = {
+    "name": str,
+    "count": int,
+    "delayedTopologyRequest": str,
+    "flavors": _is_texts,
+    "resourceUsage": dict,
+}
 _WORKLOAD: Final[Schema] = {
     **_OBJECT,
     "spec": {
@@ -86,7 +97,7 @@ _WORKLOAD: Final[Schema] = {
         "queueName": str,
         "priority": int,
         "priorityClassRef": {"kind": str},
-        "podSets": [{"name": str, "count": int, "template": dict}],
+        "podSets": [{"name": str, "count": int, "minCount": int, "template": dict}],
         "preemptionGates": [{"name": str}],
     },
     "status": {
@@ -94,7 +105,7 @@ _WORKLOAD: Final[Schema] = {
         "admissionChecks": [{"name": str, "state": _is_state, "message": str, "lastTransitionTime": str}],
         "clusterName": str,
         "nominatedClusterNames": [str],
-        "admission": {"clusterQueue": str, "podSetAssignments": [{"name": str, "delayedTopologyRequest": str}]},
+        "admission": {"clusterQueue": str, "podSetAssignments": [_ASSIGNMENT]},
         "schedulingStats": {"evictions": [{"count": int}]},
         "requeueState": dict,
         "preemptionGates": [{"name": str, "position": str, "lastTransitionTime": str}],
@@ -105,7 +116,17 @@ _QUEUE: Final[Schema] = {
     **_OBJECT,
     "spec": {
         "clusterQueue": str,
-        "resourceGroups": [{"flavors": [{"name": str, "resources": [_is_nominal]}]}],
+        "cohort": str,
+        "cohortName": str,
+        "parent": str,
+        "parentName": str,
+        "preemption": {"withinClusterQueue": str, "reclaimWithinCohort": str},
+        "resourceGroups": [{"coveredResources": [str], "flavors": [{"name": str, "resources": [_is_nominal]}]}],
+    },
+    "status": {
+        "conditions": _CONDITIONS,
+        "pendingWorkloads": int,
+        "flavorsReservation": [{"name": str, "resources": [{"name": str, "total": _is_amount}]}],
     },
 }
 
@@ -134,7 +155,7 @@ def any_job_flaw(obj: Json) -> str:
 
 
 def queue_flaw(obj: Json) -> str:
-    """What is wrong with a ClusterQueue or a LocalQueue: what sums of quota are made of."""
+    """What is wrong with a ClusterQueue, a LocalQueue or a Cohort: what sums of quota and of room are made of."""
     return _flaw(obj, _QUEUE)
 
 

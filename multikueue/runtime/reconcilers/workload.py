@@ -153,14 +153,21 @@ class SnapshotReader:
 
     def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it says nothing, of one with
-        our mark of this attempt. Somebody may have removed what it said, and its job runs."""
+        our mark of this attempt. Somebody may have removed what it said, and its job runs.
+
+        An earlier attempt's mark counts where nothing is in the namespace of the same name, on the worker that had the
+        Workload last: anybody there could have written one.
+        """
         said = namespace_on(workload, cluster.name, siblings)
         if cluster.known is None or cluster.name in namespaces_on_workers(workload):
             return said
-        marks, of_attempt = Marks(self.mark_key), attempt(workload)
-        copies = cluster.known.workloads.informer.by(ORIGIN, str(key))
-        ours = (one for one in copies if marks.proof(one, workload, cluster.name, of_attempt) is Proof.EXACT)
-        return next((ObjectKey.of(one).namespace for one in ours), said)
+        marks, of_attempt, found = Marks(self.mark_key), attempt(workload), dict[Proof, str]()
+        for one in cluster.known.workloads.informer.by(ORIGIN, str(key)):
+            found.setdefault(marks.proof(one, workload, cluster.name, of_attempt), ObjectKey.of(one).namespace)
+            if ObjectKey.of(one).namespace == said:
+                found[Proof.OTHER] = said
+        last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
+        return found.get(Proof.EXACT) or (found.get(Proof.OTHER) if last else None) or said
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now."""

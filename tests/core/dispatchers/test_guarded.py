@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import RETRY, Guarded
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.effects import AnnounceWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 
@@ -92,6 +92,19 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
     assert decided.problems == (announced.note,)
     assert announced.note.startswith(HERE)
     assert decided.look_again == RETRY
+
+
+@pytest.mark.parametrize(
+    ("wait", "state", "told"), [(timedelta(minutes=2), "Retry", {"requeueAfterSeconds": 120}), (None, "Rejected", {})]
+)
+def test_what_gives_up_tells_kueue_how_long_to_wait(wait: timedelta | None, state: str, told: dict[str, int]) -> None:
+    """Without that Kueue tries it again at once."""
+    seen = snapshot(workload(), worker("w1"))
+    decided = decide(seen, Policy(Nomination((), give_up=GiveUp("nobody took it", wait))))
+    (written,) = (effect.object for effect in decided.effects if isinstance(effect, ApplyStatus))
+    (entry,) = written["status"]["admissionChecks"]
+    assert entry["state"] == state
+    assert {name: entry[name] for name in ("requeueAfterSeconds",) if name in entry} == told
 
 
 @pytest.mark.parametrize("answer", [divided, None])

@@ -65,6 +65,7 @@ class Scored:
         names = (*firm, *choice.names)[:MAX_NOMINATIONS]
         after = self._after(state, names, choice, now)
         why = {name: reason for name, reason in _reasons(seen, choice, candidates).items() if name not in names}
+        early = not names and _is_too_early(candidates, why)
         times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, now))
         times = (*times, remaining(workload, profile, now))
         again = [max(1.0, seconds) for seconds in times if seconds is not None]
@@ -72,7 +73,7 @@ class Scored:
         return Nomination(
             names,
             look_again=min(again, default=None),
-            message=candidates.message if after == said or _too_early(said, names, why) else _told(after, names, why),
+            message=candidates.message if after == said or (said is None and early) else _told(after, names, why),
             problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
             claim=claim(workload, candidates, seen, names),
             reasons=why,
@@ -164,9 +165,10 @@ def _told(after: State, names: tuple[str, ...], why: Mapping[ClusterName, Reason
     return after.describe("" if names else summary(why))
 
 
-def _too_early(said: State | None, names: tuple[str, ...], why: Mapping[ClusterName, Reason]) -> bool:
-    """Whether there is nothing to say yet: what is said of a hold stays as long as it lasts."""
-    return said is None and not names and any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
+def _is_too_early(candidates: Candidates, why: Mapping[ClusterName, Reason]) -> bool:
+    """Whether more is known in a moment: what is said of a hold stays as long as it lasts."""
+    unread = any(reason.why is Why.FIGURES_AWAITED for reason in why.values())
+    return unread or any(worker.awaited and not worker.available for worker in candidates.workers)
 
 
 def _begun(workload: Json, candidates: Candidates, profile: Profile, said: State | None, now: datetime) -> Candidates:

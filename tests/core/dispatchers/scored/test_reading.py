@@ -5,12 +5,17 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.run_times import Ended
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
+from multikueue.core.model.shape import queue_flaw, workload_flaw
 from tests.core.building import NOW, condition, workload
+from tests.core.odd_shapes import ODD, paths, spoiled
 
 GPU = ("a100", "nvidia.com/gpu")
 
@@ -120,3 +125,31 @@ def test_how_long_a_job_waited_and_ran() -> None:
     nowhere = ran(admitted, finished)
     del nowhere["status"]["clusterName"]
     assert kueue_objects.ended(nowhere) is None
+
+
+ASSIGNED = {"name": "main", "count": 2, "flavors": {"gpu": "a100"}, "resourceUsage": {"gpu": "2"}}
+QUEUE = cluster_queue(
+    preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"},
+    admissionChecksStrategy={"admissionChecks": [{"name": "own"}]},
+)
+COHORT: Json = {"metadata": {"name": "all"}, "spec": {**cohort()["spec"], "parentName": "top"}, "status": {}}
+
+
+@given(st.data(), st.sampled_from([QUEUE, COHORT]), ODD)
+def test_queues_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, obj: Json, odd: object) -> None:
+    """What raised here ended the daemon, and a worker's server answers what it likes."""
+    path = data.draw(st.sampled_from([one for one in paths(obj) if one not in (("metadata",), ("metadata", "name"))]))
+    shown = spoiled(obj, path, odd)
+    if not queue_flaw(shown):
+        queue, above = (QUEUE, shown) if obj is COHORT else (shown, COHORT)
+        kueue_objects.queue_facts(kueue_objects.tree([queue, cluster_queue("other")], [above]), queue, NOW)
+
+
+@given(st.data(), ODD)
+def test_workloads_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, odd: object) -> None:
+    obj = workload(assignments=[ASSIGNED])
+    shown = spoiled(obj, data.draw(st.sampled_from([one for one in paths(obj) if one != ("metadata",)])), odd)
+    if not workload_flaw(shown):
+        kueue_objects.usage(shown)
+        kueue_objects.request(shown)
+        kueue_objects.queued_at(shown)

@@ -94,6 +94,17 @@ def test_the_ceiling_is_what_is_available_in_an_empty_tree(pool: Pool) -> None:
         assert tree.ceiling(name)[GPU] >= tree.available(name)[GPU]
 
 
+@given(pools)
+def test_without_cohorts_it_is_never_more_than_kueues_own(pool: Pool) -> None:
+    """What may be lent may be in use elsewhere: nobody can tell."""
+    tree, _ = tree_of(pool)
+    blind = Tree(tree.queues, readable=False)
+
+    for name in tree.queues if pool.is_sound(root=True) else ():
+        assert blind.available(name)[GPU] <= tree.available(name)[GPU]
+        assert blind.ceiling(name)[GPU] >= tree.ceiling(name)[GPU]  # what could never fit is told by no guess
+
+
 def test_unreadable_cohorts_leave_only_what_is_not_lendable() -> None:
     queues = {OWN: Node("team", gpus(8, lending=3), {GPU: 2}), "alone": Node(None, gpus(4), {GPU: 1})}
     tree = Tree(queues, readable=False)

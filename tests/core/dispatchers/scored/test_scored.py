@@ -24,7 +24,15 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, TAINTS
+from multikueue.core.dispatchers.scored.job_annotations import (
+    FLAVORS,
+    NAMES,
+    PREFERENCE,
+    SELECTOR,
+    TAINTS,
+    TOGETHER,
+    TOLERATIONS,
+)
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -65,10 +73,11 @@ class Pending:
     message: str = ""
     writes: int = 0
     seconds: float = 0.0
+    company: ClusterName | None = None
 
     def ask(self, seconds: float = 0.0) -> Nomination:
         self.seconds += seconds
-        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK)
+        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company)
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()
         made["spec"]["priority"] = self.priority
@@ -166,6 +175,16 @@ def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     assert waiting.ask(60).names == ("w2",)
 
 
+def test_nothing_is_told_of_a_hold_while_a_worker_has_not_answered_yet() -> None:
+    """Else that it cannot be reached would be told for as long as the hold lasts."""
+    waiting = pending({"w1": queue(0)})
+    waiting.change("w1", available=False, awaited=True)
+    assert (waiting.ask().names, waiting.message) == ((), "")
+    waiting.change("w1", available=True, awaited=False)
+    waiting.ask(1)
+    assert ": w1: needs " in waiting.message
+
+
 def test_never_held_where_the_profile_says_so() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)}, profile=Profile(hold=Hold.NEVER))
     names = [waiting.ask(15).names for _ in range(2)]
@@ -201,6 +220,22 @@ def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> 
     waiting.change("w1", **changes)
 
     assert why(waiting.ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({NAMES: "w2"}, Why.NOT_NAMED), ({SELECTOR: "gpu"}, Why.NOT_SELECTED), ({TOGETHER: "job/a"}, Why.NOT_TOGETHER)],
+)
+def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Why) -> None:
+    assert why(pending({"w1": queue()}, annotations=asked).ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(8, Why.NO_ROOM), (3, Why.NEVER_FITS)])
+def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Why) -> None:
+    spot = ("spot", "gpu")
+    groups = (Group(frozenset({"gpu"}), ("a100", "spot")),)
+    facts = attrs.evolve(queue(), groups=groups, free={GPU: 2, spot: 2}, ceiling={GPU: ceiling, spot: ceiling})
+    assert why(pending({"w1": facts}).ask()) == {"w1": expected}
 
 
 @pytest.mark.parametrize(
@@ -345,13 +380,17 @@ def test_an_offer_on_evidence_of_preemption_is_not_taken_back_before_its_timeout
     assert waiting.ask(1).names == ("w2",)
 
 
-def test_a_copy_with_quota_is_never_taken_back() -> None:
+@pytest.mark.parametrize("has_checks", [False, True])
+def test_a_copy_with_quota_is_never_taken_back(has_checks: bool) -> None:
     waiting = pending({"w1": queue(4), "w2": queue(3)}, profile=Profile(give_up_after=timedelta(minutes=40)))
     waiting.ask()
-    waiting.change("w1", conditions=copy("QuotaReserved", "QuotaReserved", status=True), queue=queue(0))
+    waiting.change("w1", conditions=copy("QuotaReserved", "QuotaReserved", status=True))
+    waiting.change("w1", queue=queue(0, has_checks=has_checks))
     waiting.change("w2", queue=queue(8))
 
-    assert waiting.ask(3600).names == ("w1",)
+    assert waiting.ask(600).names == ("w1",)
+    late = waiting.ask(3000)
+    assert (late.names, late.give_up) == (("w1",), None)
 
 
 def test_a_short_loss_takes_nothing_back() -> None:
@@ -477,6 +516,51 @@ def test_it_never_widens_and_answers_the_same(
     assert named is None or new <= {"w1", "w2", "w3"}
     assert set(answer.names).isdisjoint(answer.reasons)
     assert set(answer.names) | set(answer.reasons) == {worker.name for worker in seen}
+
+
+placed_workers = st.builds(
+    Candidate,
+    st.sampled_from(NAMES_OF_ALL).map(ClusterName),
+    labels=st.sampled_from([{}, {"region": "eu"}, {"region": "us"}]),
+    annotations=st.sampled_from([{}, TAINTED, {FLAVORS: "oslo"}, {FLAVORS: "bergen"}, {TAINTS: "?", COST: "-1"}]),
+    queue=facts,
+    leads=st.booleans(),
+)
+
+
+@given(
+    st.lists(placed_workers, max_size=25, unique_by=lambda worker: worker.name),
+    profiles,
+    st.sampled_from([None, "w1,w2,w3", "w1", "!"]),
+    st.sampled_from([None, "region=eu", "region notin (us)", "region in"]),
+    st.sampled_from([None, "spot", "spot=true", "spot=false", ","]),
+    st.sampled_from([None, "w1", "w2"]),
+)
+def test_whatever_a_job_asks_for_only_narrows(
+    listed: Sequence[Candidate],
+    profile: Profile,
+    named: str | None,
+    selected: str | None,
+    tolerated: str | None,
+    company: str | None,
+) -> None:
+    """As the documentation reads, said once more without the code that reads annotations."""
+    asked = {NAMES: named, SELECTOR: selected, TOLERATIONS: tolerated, TOGETHER: company and "job/a"}
+    annotations = {name: value for name, value in asked.items() if value is not None}
+    waiting = Pending({one.name: one for one in listed}, profile, flavors=("oslo",), annotations=annotations)
+    waiting.company = None if company is None else ClusterName(company)
+    readable = named != "!" and selected != "region in"
+    allowed = {
+        one.name
+        for one in listed
+        if readable
+        and (named is None or one.name in named.split(","))
+        and (selected is None or one.labels.get("region") == "eu" or (selected != "region=eu" and not one.labels))
+        and (TAINTS not in one.annotations or (one.annotations == TAINTED and tolerated in ("spot", "spot=true")))
+        and one.annotations.get(FLAVORS) != "bergen"
+        and company in (None, one.name)
+    }
+    assert set(waiting.ask().names) <= allowed
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=6), st.integers(1, 8))

@@ -1,0 +1,226 @@
+"""Each rule of the scored dispatcher taken away, one at a time; see `mutations`. A unit test sees each of them, too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, Final
+from unittest import mock
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Candidate, GiveUp
+from multikueue.core.dispatchers.scored import copies, filters, room, score, view
+from multikueue.core.dispatchers.scored import ledger as ledgers
+from multikueue.core.dispatchers.scored.entries import Entry, Rank
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, Place, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.filters import FilteredWorkload
+from multikueue.core.dispatchers.scored.job_annotations import Narrowing
+from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from multikueue.core.workload import check_updates, pending
+from multikueue.core.workload.effects import Effect
+from multikueue.core.workload.situation import Situation
+from tests.simulation.planted import all_of
+
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+
+def _ignoring(*ignored: Why) -> AbstractContextManager[Any]:
+    """A worker may be asked although it cannot get the Workload for one of these reasons."""
+    original = filters.obstacle
+
+    def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
+        found = original(worker, wanted, now)
+        return None if found is not None and found.why in ignored else found
+
+    return mock.patch.object(view, "obstacle", obstacle)
+
+
+def workers_out_of_reach_are_asked() -> AbstractContextManager[Any]:
+    """Filter: a worker that cannot be reached, or does not serve the kind, is one to choose."""
+    return _ignoring(Why.OUT_OF_REACH, Why.KIND_NOT_SERVED)
+
+
+def queues_that_are_not_there_are_asked() -> AbstractContextManager[Any]:
+    """Filter: a worker without a LocalQueue, or whose ClusterQueue is not Active, is one to choose."""
+    return _ignoring(Why.NO_LOCAL_QUEUE, Why.NO_NAMESPACE, Why.QUEUE_INACTIVE)
+
+
+def taken_names_are_asked_for() -> AbstractContextManager[Any]:
+    """Filter: a worker where somebody else has the name is one to choose."""
+    return _ignoring(Why.NAME_TAKEN)
+
+
+def names_are_ignored() -> AbstractContextManager[Any]:
+    """Filter: a worker that the job does not name is one to choose."""
+    return _ignoring(Why.NOT_NAMED)
+
+
+def selectors_are_ignored() -> AbstractContextManager[Any]:
+    """Filter: a worker that the job does not select is one to choose."""
+    return _ignoring(Why.NOT_SELECTED)
+
+
+def taints_are_ignored() -> AbstractContextManager[Any]:
+    """Filter: a worker that the job does not tolerate is one to choose."""
+    return _ignoring(Why.NOT_TOLERATED)
+
+
+def company_is_ignored() -> AbstractContextManager[Any]:
+    """Filter: a job need not go where the one is that it belongs to."""
+    return _ignoring(Why.NOT_TOGETHER)
+
+
+def flavors_of_the_manager_are_ignored() -> AbstractContextManager[Any]:
+    """Filter: a worker that stands for other flavors is one to choose."""
+    return _ignoring(Why.OTHER_FLAVOR)
+
+
+def what_never_fits_is_asked() -> AbstractContextManager[Any]:
+    """Filter: a worker of which no flavor could ever hold the job is one to choose."""
+    return _ignoring(Why.NEVER_FITS)
+
+
+def refusals_are_forgotten() -> AbstractContextManager[Any]:
+    """Filter: a worker whose Kueue has refused the job is one to choose."""
+    return _ignoring(Why.REFUSED)
+
+
+def faults_are_forgotten() -> AbstractContextManager[Any]:
+    """Filter, penalty: a job goes back to the worker that has failed it."""
+    return mock.patch.object(view, "failed_on", return_value=frozenset())
+
+
+def what_cannot_be_read_is_ignored() -> AbstractContextManager[Any]:
+    """Per job: an annotation that narrows and cannot be read does not hold the job."""
+    return _ignoring(Why.UNREADABLE)
+
+
+def narrowing_annotations_are_ignored() -> AbstractContextManager[Any]:
+    """Per job: nobody reads what it asks for."""
+    return mock.patch.object(view, "read", return_value=Narrowing())
+
+
+def offers_take_no_room() -> AbstractContextManager[Any]:
+    """Room: our copies that have no quota yet are not taken off."""
+
+    def base(self: Ledger, place: Place, now: datetime) -> FlavorAmounts:
+        facts = self._queues[place]
+        return facts.free if facts.has_room_to_give(now) else {}
+
+    return mock.patch.object(Ledger, "_base", base)
+
+
+def flavors_are_summed() -> AbstractContextManager[Any]:
+    """Room: what is free in several flavors counts together."""
+    original = room.placed
+
+    def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
+        listed = list(groups)
+        summed = {
+            (group.flavors[0], name): sum(free.get((flavor, name), 0) for flavor in group.flavors)
+            for group in listed
+            for name in group.resources
+        }
+        return original(request, listed, summed)
+
+    return all_of(mock.patch.object(filters, "placed", placed), mock.patch.object(ledgers, "placed", placed))
+
+
+def jobs_of_others_are_ignored() -> AbstractContextManager[Any]:
+    """Room: what is free is ours although jobs of others wait there."""
+    return mock.patch.object(QueueFacts, "others_wait", return_value=False)
+
+
+def copies_with_quota_are_taken_back() -> AbstractContextManager[Any]:
+    """Offer: after a while the next worker is asked, though this one has given quota."""
+    return mock.patch.object(copies, "has_quota", return_value=False)
+
+
+def raced_copies_are_taken_back() -> AbstractContextManager[Any]:
+    """Offer: a worker that has given quota and asks its own check is not waited for."""
+    original = copies.has_quota
+
+    def has_quota(worker: Candidate) -> bool:
+        return original(worker) and not (worker.queue is not None and worker.queue.has_checks)
+
+    return mock.patch.object(copies, "has_quota", has_quota)
+
+
+def offers_on_evidence_are_taken_back() -> AbstractContextManager[Any]:
+    """Offer: a worker that preempts for the job gets no more time than others."""
+    return mock.patch.object(copies, "preempts", return_value=False)
+
+
+def room_that_has_grown_wakes_nobody() -> AbstractContextManager[Any]:
+    """Hold: who is held is not looked at when room has come."""
+    return mock.patch.object(Ledger, "woken", return_value=())
+
+
+def later_ones_overtake() -> AbstractContextManager[Any]:
+    """Order: who came last is first."""
+
+    def rank(self: Entry) -> Rank:
+        return Rank(-self.priority, self.queued + 2 * (_LATE - self.queued), self.uid, self.key)
+
+    return mock.patch.object(Entry, "rank", property(rank))
+
+
+_LATE: Final = datetime.fromisoformat("2030-01-01T00:00:00+00:00")
+
+
+def given_up_is_tried_at_once() -> AbstractContextManager[Any]:
+    """Give up: Kueue is not told how long to wait."""
+    original = check_updates.give_up
+
+    def give_up(situation: Situation, given_up: GiveUp) -> Effect:
+        at_once = timedelta(0) if given_up.requeue_after is not None else None
+        return original(situation, attrs.evolve(given_up, requeue_after=at_once))
+
+    return mock.patch.object(pending, "give_up", give_up)
+
+
+def penalties_are_ignored() -> AbstractContextManager[Any]:
+    """Penalty: a worker with one does not rank last."""
+    return mock.patch.object(score, "_penalized", return_value=False)
+
+
+RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
+    {
+        mutation.__name__: mutation
+        for mutation in (
+            workers_out_of_reach_are_asked,
+            queues_that_are_not_there_are_asked,
+            taken_names_are_asked_for,
+            names_are_ignored,
+            selectors_are_ignored,
+            taints_are_ignored,
+            company_is_ignored,
+            flavors_of_the_manager_are_ignored,
+            what_never_fits_is_asked,
+            refusals_are_forgotten,
+            faults_are_forgotten,
+            what_cannot_be_read_is_ignored,
+            narrowing_annotations_are_ignored,
+            offers_take_no_room,
+            flavors_are_summed,
+            jobs_of_others_are_ignored,
+            copies_with_quota_are_taken_back,
+            raced_copies_are_taken_back,
+            offers_on_evidence_are_taken_back,
+            room_that_has_grown_wakes_nobody,
+            later_ones_overtake,
+            given_up_is_tried_at_once,
+            penalties_are_ignored,
+        )
+    }
+)
+"""In the order of the rules."""
+UNSEEN: Final = frozenset(
+    {"taken_names_are_asked_for", "refusals_are_forgotten", "faults_are_forgotten"}
+    | {"offers_on_evidence_are_taken_back", "penalties_are_ignored"}
+)
+"""Which the simulation cannot see: only a unit test does."""

@@ -1,0 +1,88 @@
+"""Defects in what workers call namespaces; see `mutations`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from types import MappingProxyType
+from typing import Any, Final
+from unittest import mock
+
+import attrs
+
+from multikueue.core.model import worker_names
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.worker_names import WorkerNames, namespace_on
+from multikueue.core.workload import places
+from multikueue.core.workload import plan as planning
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.runtime.reconcilers.workload import SnapshotReader
+from multikueue.runtime.worker_pool import WorkerCluster
+
+Mutation = Callable[[], AbstractContextManager[Any]]
+
+
+def places_are_not_written() -> AbstractContextManager[Any]:
+    """Copies are made in the namespace that a worker says, and looked for in the manager's."""
+    return mock.patch.object(planning, "with_places_written", lambda _seen, decided: decided)
+
+
+def copies_are_made_under_the_managers_name() -> AbstractContextManager[Any]:
+    """What a worker says of namespaces is not heard."""
+
+    def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
+        del worker
+        return snapshot.key.namespace
+
+    return mock.patch.object(places, "namespace_for", namespace_for)
+
+
+def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:
+    """Copies are looked for where the mapping leads now, not where they were made."""
+
+    def place(
+        self: SnapshotReader, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]
+    ) -> str:
+        said = self.manager.clusters.get(ObjectKey("", cluster.name)) or {}
+        return WorkerNames.of(annotations_of(said)).namespace(key.namespace) or namespace_on(
+            workload, cluster.name, siblings
+        )
+
+    return mock.patch.object(SnapshotReader, "_place", place)
+
+
+def marks_lead_nowhere() -> AbstractContextManager[Any]:
+    """A copy is looked for where its Workload says only: somebody may have removed that."""
+
+    def place(
+        self: SnapshotReader, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]
+    ) -> str:
+        del self, key
+        return namespace_on(workload, cluster.name, siblings)
+
+    return mock.patch.object(SnapshotReader, "_place", place)
+
+
+def an_unreadable_mapping_is_none() -> AbstractContextManager[Any]:
+    """A worker whose mapping cannot be read gets copies under the manager's names."""
+    read = worker_names._read
+
+    def lenient(namespaces: str | None, queues: str | None) -> WorkerNames:
+        return attrs.evolve(read(namespaces, queues), flaw="")
+
+    return mock.patch.object(worker_names, "_read", lenient)
+
+
+MAPPING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
+    {
+        mutation.__name__: mutation
+        for mutation in (
+            places_are_not_written,
+            copies_are_made_under_the_managers_name,
+            the_way_back_is_the_mapping,
+            marks_lead_nowhere,
+            an_unreadable_mapping_is_none,
+        )
+    }
+)

@@ -1,0 +1,209 @@
+"""What is free on the workers, and who may go there: looked up in the clusters' stores, past every API.
+
+Only Jobs are looked at, where nobody preempts and none changes its size: then all room is there to see.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
+from multikueue.core.model.quantities import MILLI, thousandths
+from multikueue.core.model.workloads import (
+    CheckState,
+    check_state,
+    cluster_name,
+    has_quota,
+    is_evicted,
+    is_finished,
+    nominated,
+    owner,
+    reserved_at,
+)
+from multikueue.core.workload.history import placements
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
+from tests.simulation.choosing import Choosing
+from tests.simulation.daemon import Daemon
+from tests.simulation.holding import SETTLED
+from tests.simulation.objects import find, is_ours, objects
+from tests.simulation.reach import Reach
+from tests.simulation.world import SimCluster, World
+
+BEFORE: Final = 20.0
+"""Seconds for which something must have been so for the daemon to have seen it, and what it did then to be over."""
+REMEMBERED: Final = 600.0
+"""Seconds for which a worker may be remembered to have refused a job whose name was taken there."""
+
+
+@attrs.frozen
+class Use:
+    """What others than us have of a worker."""
+
+    at: float
+    cpu: int = 0
+    waiting: bool = False
+    """Whether one of their jobs waits."""
+
+
+@attrs.define(eq=False)
+class Rooms:
+    """What is free, and for whom."""
+
+    world: World
+    choosing: Choosing
+    reach: Reach
+    daemon: Daemon
+    _uses: dict[str, collections.deque[Use]] = attrs.field(factory=dict)
+    _copies: dict[str, float] = attrs.field(factory=dict)
+    """Since when copies of ours have quota, by UID."""
+    _taken: dict[tuple[ObjectKey, str], float] = attrs.field(factory=dict)
+    """When the name of a Workload was taken on a worker last."""
+
+    def listen(self) -> None:
+        """Begin to watch the workers."""
+        for worker in self.world.workers.values():
+            self._uses[worker.name] = collections.deque([Use(0.0)])
+
+            def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+                del old
+                if row.plural == WORKLOAD.plural:
+                    self._note(worker, new)
+
+            worker.registry.cluster.listeners.append(changed)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all room is there to see."""
+        population = self.world.population
+        return not (population.preempting or population.elastic or self.world.orchestrated)
+
+    def is_plain_on(self, name: str) -> bool:
+        """Whether one flavor is all that a worker gives, and quota is all that it asks for."""
+        site = self.choosing.site(name)
+        return not (site.split or site.checked)
+
+    def lately(self, name: str) -> Sequence[Use]:
+        """What others had of a worker in the last seconds."""
+        uses, since = self._uses[name], anyio.current_time() - BEFORE
+        while len(uses) > 1 and uses[1].at < since:
+            uses.popleft()
+        return uses
+
+    def has_quota_for(self, copy: Json) -> float:
+        """For how many seconds a copy of ours has had quota."""
+        return anyio.current_time() - self._copies.get(uid(copy), float("inf"))
+
+    def ours(self, name: str) -> Iterator[Json]:
+        """The manager's Workloads that are offered to a worker, or have it, and have not ended there."""
+        for one in objects(self.world.manager, WORKLOAD):
+            chosen = cluster_name(one)
+            there = chosen == name if chosen is not None else name in nominated(one)
+            if there and has_quota(one) and not is_finished(one) and not is_evicted(one):
+                copy = find(self.world.workers[name], WORKLOAD, ObjectKey.of(one))
+                if copy is None or not (is_finished(copy) or is_evicted(copy)):
+                    yield one
+
+    def for_one_held(self, workload: Json, held: list[Json]) -> Iterator[str]:
+        """The workers that have room for a Workload that is held, when all that may be ahead have got theirs."""
+        for name in self.world.workers:
+            if not self.is_plain_on(name) or not self.can_go(workload, name):
+                continue
+            worker = self.world.workers[name]
+            taken = sum(cpu(copy) for copy in objects(worker, WORKLOAD) if _holds(copy))
+            pending = (one for one in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(one)) or {}))
+            ahead = (one for one in held if one is not workload and _may_be_ahead(one, workload))
+            claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
+            if not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI:
+                yield name
+
+    def can_go(self, workload: Json, name: str) -> bool:
+        """Whether nothing is known that keeps it from a worker, room apart."""
+        job, key, worker = job_of(workload), ObjectKey.of(workload), self.world.workers[name]
+        wish, now = (
+            self.choosing.wish_of(find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job))),
+            anyio.current_time(),
+        )
+        if any(find(worker, kind, one) for kind, one in ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))):
+            self._taken[key, name] = now
+        cluster = find(self.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", name))
+        config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
+        return (
+            cluster is not None
+            and CORDON_ANNOTATION not in annotations_of(cluster)
+            and name in (dig(config, "spec", "clusters") or ())
+            and wish.allows(name, self.choosing.site(name))
+            and not wish.together
+            and name not in self.choosing.shut
+            and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
+            and all(one.get("worker") != name for one in placements(workload))
+            and self.is_steady(name)
+        )
+
+    def is_held(self, workload: Json) -> bool:
+        """Whether it waits, and is offered to nobody."""
+        over = is_evicted(workload) or is_finished(workload) or is_terminating(workload)
+        offered = bool(nominated(workload)) or cluster_name(workload) is not None
+        job = find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], job_of(workload)))
+        waits = has_quota(workload) and check_state(workload, CHECK) is CheckState.PENDING
+        is_there = job is not None and not is_terminating(job) and dig(workload, "spec", "active") is not False
+        return waits and is_there and not over and not offered
+
+    def is_steady(self, name: str) -> bool:
+        """Whether nothing has disturbed the daemon for a while, nor what it sees of a worker."""
+        now, manager = anyio.current_time(), self.world.manager.name
+        begun = max(self.daemon.alive_since, *(self.reach.calm_since(place) for place in (name, manager)))
+        serves = any(row.resource == JOB for row in self.daemon.adapters)
+        steady = self.reach.longer_than(name, SETTLED) and not any(self.world.steps.values())
+        return serves and steady and now - begun > SETTLED and name not in self.world.gone
+
+    def _note(self, worker: SimCluster, copy: Json | None) -> None:
+        """Note what others have there now, and since when a copy of ours has quota."""
+        now, others = anyio.current_time(), [one for one in objects(worker, WORKLOAD) if not is_ours(one)]
+        if copy is not None and has_quota(copy):
+            self._copies.setdefault(uid(copy), now)
+        elif copy is not None:
+            self._copies.pop(uid(copy), None)
+        used = sum(cpu(one) for one in others if _holds(one))
+        self._uses[worker.name].append(Use(now, used, any(map(_waits, others))))
+        self.lately(worker.name)
+
+
+def rank(workload: Json) -> tuple[str, str]:
+    """Who comes first, of one priority, while none was evicted."""
+    return workload["metadata"]["creationTimestamp"], uid(workload)
+
+
+def job_of(workload: Json) -> str:
+    """The name of the Job that it is of; empty: it is of something else."""
+    found = owner(workload)
+    return found.name if found is not None and found.gvk == JOB.gvk else ""
+
+
+def cpu(workload: Json) -> int:
+    """What it has reserved, in thousandths."""
+    assigned = dig(workload, "status", "admission", "podSetAssignments") or []
+    return sum(thousandths(dig(one, "resourceUsage", "cpu") or 0) for one in assigned)
+
+
+def _may_be_ahead(one: Json, workload: Json) -> bool:
+    """Whether its claim may come first: it is older, or has its quota for as long."""
+    mine, theirs = reserved_at(workload), reserved_at(one)
+    return rank(one) < rank(workload) or mine is None or theirs is None or theirs <= mine
+
+
+def _holds(copy: Json) -> bool:
+    return has_quota(copy) and not is_finished(copy)
+
+
+def _waits(copy: Json) -> bool:
+    is_queued = dig(copy, "spec", "queueName") == LOCAL_QUEUE_NAME and dig(copy, "spec", "active") is not False
+    return is_queued and not has_quota(copy) and not is_finished(copy)
