@@ -25,6 +25,7 @@ from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Uns
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.job_event_handlers import copy_handler
@@ -47,6 +48,8 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
+    manager: ManagerIdentity
+    """A worker may be the manager itself."""
     on_workload: Callable[[ClusterName, ObjectKey, float], None]
     """Something of this Workload changed on this worker; it may wait for so many seconds."""
     on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
@@ -71,6 +74,7 @@ class WorkerInformers(WorkerCopies):
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
+    identity: IdentityCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -113,6 +117,7 @@ class WorkerInformers(WorkerCopies):
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
+            identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
         )
 
@@ -122,6 +127,7 @@ class WorkerInformers(WorkerCopies):
             tasks.start_soon(self.workloads.informer.run)
             tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
+            tasks.start_soon(self.identity.run, self.workloads.informer.wait_synced)
             for gvk in self.jobs:
                 tasks.start_soon(self._follow_jobs, gvk)
             await self._queues_wanted.wait()
@@ -170,14 +176,16 @@ class WorkerInformers(WorkerCopies):
 
     @property
     def health(self) -> Health:
-        """The watch of the Workloads decides whether the worker is connected."""
-        return health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+        """The watch of the Workloads decides whether the worker is connected, once it is known which cluster it is."""
+        found = health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+        return attrs.evolve(found, complete=found.complete and self.identity.asked)
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks."""
+        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks; and
+        whether it is the manager."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks)
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager)
 
     @property
     def unusable(self) -> dict[str, str]:

@@ -29,7 +29,6 @@ from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, has_quota
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.kube.informer import Informer
@@ -141,7 +140,7 @@ class WorkerRooms:
         worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         if worker not in self._facts:
             return Room(QueueFacts("", known=self._states.get(worker, Known.AWAITED)))
-        name = self._targets[worker].get(WorkerNames.of(seen.annotations).local_queue(here))
+        name = self._targets[worker].get(seen.names.local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         facts = self._facts[worker].get(name)

@@ -11,6 +11,7 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey
@@ -52,7 +53,9 @@ class ManagerObjects:
 
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        return WorkerNames.of(annotations_of(self.clusters_by_name.get(worker) or {}))
+        cluster = self.clusters_by_name.get(worker) or {}
+        facts = connection_facts(cluster)
+        return WorkerNames.of(annotations_of(cluster), of_manager=facts is not None and facts.is_manager is True)
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:

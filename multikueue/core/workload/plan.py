@@ -15,9 +15,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import (
-    CheckState,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
@@ -27,7 +25,7 @@ from multikueue.core.workload.evicting import clean_up_deleted, clean_up_unadmit
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
 from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.places import with_places_written, without_foreign
+from multikueue.core.workload.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
@@ -74,6 +72,8 @@ def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
 def _is_ours(situation: Situation) -> bool:
     """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
     if situation.snapshot.workload is None or situation.snapshot.adapter is None:
+        return False
+    if is_own_copy(situation.snapshot, situation.settings):
         return False
     return situation.snapshot.check is not None or _check_was_taken_off(situation)
 
@@ -260,6 +260,7 @@ class Row:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
+    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, clean_up_deleted),
     # a check deleted by mistake must not stop running jobs

@@ -14,6 +14,7 @@ from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueue.core.model.worker_names import WorkerNames
 
 
 @attrs.frozen
@@ -192,8 +193,7 @@ class Worker:
     """
 
     name: ClusterName
-    configured: bool = True
-    """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
+    configured: bool = True  # whether the check's MultiKueueConfig lists it: only then is it offered new work
     labels: Mapping[str, str] = attrs.field(factory=dict)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     reach: Reach = Connected()
@@ -203,14 +203,12 @@ class Worker:
     refusal: Refusal | None = None  # its back-off, while it has one
     namespace: str = ""  # where its copies are looked for; empty: in that of the same name
     workload: Json | None = None
-    jobs: tuple[JobCopy, ...] = ()
-    """Its jobs there: those that name it."""
+    jobs: tuple[JobCopy, ...] = ()  # those there that name it
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
-    unreadable: str = ""
-    """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
-    removed: bool = False
-    """Whether its MultiKueueCluster is gone, or going."""
+    unreadable: str = ""  # which object of this Workload there cannot be, and why; see `unreadable.hidden`
+    removed: bool = False  # whether its MultiKueueCluster is gone, or going
+    is_manager: bool = False  # the cluster on which its original is
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     room: Room = attrs.field(default=Room())
 
@@ -218,6 +216,11 @@ class Worker:
     def cordon(self) -> str:
         """See `cordon_of`."""
         return cordon_of(self.annotations)
+
+    @property
+    def names(self) -> WorkerNames:
+        """How namespaces and queues are called there."""
+        return WorkerNames.of(self.annotations, of_manager=self.is_manager)
 
     @property
     def reachable(self) -> bool:
@@ -282,10 +285,8 @@ class Snapshot:
     drops what its definition of the kind does not know, and fills in what it does."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
-    placement: Placement | None = None
-    """Its last placement, as far as this process has seen: with that worker, or the one that lasts."""
-    running_for: timedelta = timedelta.max
-    """How long this process has been connecting to workers."""
+    placement: Placement | None = None  # its last one, as far as this process has seen, or the one that lasts
+    running_for: timedelta = timedelta.max  # how long this process has been connecting to workers
     quiet_for: timedelta = timedelta(0)
     """How long nothing of it has changed, here or on a worker."""
     siblings: tuple[Json, ...] = ()
