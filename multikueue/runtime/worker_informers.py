@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
-from multikueue.core.machinery.connection import Health
+from multikueue.core.machinery.connection import Health, OpeningWatch, OpenWatch
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -178,7 +178,9 @@ class WorkerInformers(WorkerCopies):
     def health(self) -> Health:
         """The watch of the Workloads decides whether the worker is connected, once it is known which cluster it is."""
         found = health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
-        return attrs.evolve(found, complete=found.complete and self.identity.asked)
+        if self.identity.asked or not isinstance(found.watch, OpenWatch):
+            return found
+        return Health(OpeningWatch(), complete=False)
 
     @property
     def shown(self) -> tuple[object, ...]:
