@@ -33,6 +33,8 @@ class ManagerObjects:
     clusters: tuple[Json, ...] = ()
     cluster_queues: tuple[Json, ...] = ()
     local_queues: tuple[Json, ...] = ()
+    cohorts: tuple[Json, ...] = ()
+    """Those that stand above others; only the doctor looks at them."""
     lease: Json | None = None
     """The daemon's; None if there is none, or if it may not be read."""
     findings: Json | None = None
@@ -54,8 +56,12 @@ class ManagerObjects:
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
         cluster = self.clusters_by_name.get(worker) or {}
-        facts = connection_facts(cluster)
-        return WorkerNames.of(annotations_of(cluster), of_manager=facts is not None and facts.is_manager is True)
+        return WorkerNames.of(annotations_of(cluster), of_manager=self.is_manager(worker))
+
+    def is_manager(self, worker: str) -> bool:
+        """Whether the daemon says that a worker is the manager itself."""
+        facts = connection_facts(self.clusters_by_name.get(worker) or {})
+        return facts is not None and facts.is_manager is True
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:
