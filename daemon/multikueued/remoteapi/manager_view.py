@@ -184,7 +184,7 @@ class ManagerView:
     def _dispatched(self) -> Iterator[Json]:
         context = self.context
         for workload in self.informers["workloads"].values():
-            if context.check_of(workload) or context.queue_check(workload):
+            if context.is_dispatched(workload):
                 yield workload
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -234,7 +234,7 @@ class ManagerView:
 
     def _made(self, job: ObjectKey, context: ManagerObjects) -> None:
         known, workload = self.jobs.get(job), self.workload_of(job)
-        if workload is None or not (context.check_of(workload) or context.queue_check(workload)):
+        if workload is None or not context.is_dispatched(workload):
             if known is not None:
                 del self.jobs[job]
                 self._note("DELETED", at(known, self._latest))

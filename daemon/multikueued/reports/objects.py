@@ -13,10 +13,10 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.doctor.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
@@ -91,7 +91,19 @@ class ManagerObjects:
     @cached_property
     def dispatched(self) -> tuple[Json, ...]:
         """The Workloads that MultiKueue looks after, or will once they have quota."""
-        return tuple(workload for workload in self.workloads if self.check_of(workload) or self.queue_check(workload))
+        return tuple(filter(self.is_dispatched, self.workloads))
+
+    def is_dispatched(self, workload: Json) -> bool:
+        """Whether MultiKueue looks after a Workload, or will. Copies on the manager itself belong to their originals."""
+        return bool(self.check_of(workload) or self.queue_check(workload)) and not self.is_own_copy(workload)
+
+    def is_own_copy(self, workload: Json) -> bool:
+        """Whether a Workload says that it is a copy, and is where the manager, as a worker, has those."""
+        key, came_from = ObjectKey.of(workload), origin_namespace(workload)
+        if came_from == key.namespace or ORIGIN_LABEL not in labels_of(workload):
+            return False
+        own = (name for name in self.clusters_by_name if self.is_manager(name))
+        return any(self.names_on(name).namespace(came_from) == key.namespace for name in own)
 
     def config_of(self, check: str) -> Json | None:
         """The MultiKueueConfig that an AdmissionCheck refers to."""
