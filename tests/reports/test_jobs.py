@@ -283,11 +283,11 @@ def test_a_copy_on_the_manager_itself_is_nobodys_job() -> None:
     copy = workload(TRAIN)
     metadata = {**copy["metadata"], "namespace": "local-default", "labels": {ORIGIN_LABEL: "multikueue"}}
     copy = {**copy, "metadata": {**metadata, "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default"}}}
-    named = {"annotations": {NAMESPACES_ANNOTATION: '{"default": "local-default"}'}}
-    itself = worker("worker1", facts=ConnectionFacts(is_manager=True), **named)
+    names = {NAMESPACES_ANNOTATION: '{"default": "local-default"}'}
+    itself = worker("worker1", facts=ConnectionFacts(is_manager=True), annotations=names)
     found = fleet(workload(TRAIN), copy, workers=(itself, worker("worker2")))
     assert [one.namespace for one in job_reports(found, JobFilter())] == ["default"]
-    elsewhere = fleet(copy, workers=(worker("worker1", **named), worker("worker2")))
+    elsewhere = fleet(copy, workers=(worker("worker1", annotations=names), worker("worker2")))
     assert [one.namespace for one in job_reports(elsewhere, JobFilter())] == ["local-default"]
     unchecked = attrs.evolve(found, cluster_queues=tuple(map(without_checks, found.cluster_queues)))
     copy = {**copy, "status": {**copy["status"], "admissionChecks": []}}

@@ -94,7 +94,7 @@ class ManagerObjects:
         return tuple(filter(self.is_dispatched, self.workloads))
 
     def is_dispatched(self, workload: Json) -> bool:
-        """Whether MultiKueue looks after a Workload, or will. Copies on the manager itself belong to their originals."""
+        """Whether MultiKueue looks after a Workload, or will. A copy on the manager itself belongs to its original."""
         return bool(self.check_of(workload) or self.queue_check(workload)) and not self.is_own_copy(workload)
 
     def is_own_copy(self, workload: Json) -> bool:
