@@ -100,6 +100,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", one preempts" * world.orchestrated
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
+        + f", {world.own} is the manager" * bool(world.own)
         + ", by an inventory" * (world.inventory is not None)
     )
     broken = ""
