@@ -12,7 +12,15 @@ import pytest
 
 from multikueue.core.dispatchers.scored.profile import Profile, Weights
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    JOB,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    WORKLOAD,
+)
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of
@@ -31,6 +39,8 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
+from multikueued.queues.mirror import Twin, planned
+from multikueued.workers.objects import WorkerError
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 from tests.runtime.test_scored import quota
 
@@ -208,3 +218,32 @@ async def test_a_cluster_that_does_not_say_who_it_is_is_connected_all_the_same()
             assert not (await fleet.active("remote")).get("status")
             await until(is_active(fleet, "remote"))
             await until(is_active(fleet, "local"))
+
+
+@pytest.mark.parametrize(("leads_to", "sum_of_all"), [(POOL, "5"), (CLUSTER_QUEUE_NAME, "4")])
+async def test_a_sum_of_quotas_has_the_pool_in_it_and_never_itself(leads_to: str, sum_of_all: str) -> None:
+    """A LocalQueue for copies that leads to the very queue would have its quota grow without end."""
+    async with fleet_of(APART, "remote") as fleet:
+        key = ObjectKey("local-default", LOCAL_QUEUE_NAME)
+        await fleet.admin.delete(LOCAL_QUEUE, key)
+        await fleet.admin.create(LOCAL_QUEUE, local_queue(key.namespace, key.name, leads_to))
+        automated = {"spec": {"quotaManagement": "Automated"}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), automated)
+        async with fleet.running(fleet.build(quota_automation=True)):
+            await anyio.sleep(60)
+            (group,) = (await fleet.quota())["spec"]["resourceGroups"]
+            assert group["flavors"][0]["resources"][0]["nominalQuota"] == sum_of_all
+
+
+@pytest.mark.parametrize(("queue", "refused"), [("", f'"{CLUSTER_QUEUE_NAME}" cannot hold copies'), (POOL, "")])
+async def test_a_mirrored_queue_leads_to_one_that_can_hold_copies(queue: str, refused: str) -> None:
+    async with fleet_of(APART) as fleet, fleet.running():
+        await until(is_active(fleet, "local"))
+        await fleet.admin.create(LOCAL_QUEUE, local_queue(name="other"))
+        twin = Twin(ObjectKey("default", "other"), queue, "local")
+        if refused:
+            with pytest.raises(WorkerError, match=refused):
+                await planned(fleet.admin, fleet.admin, twin)
+            return
+        (made,) = await planned(fleet.admin, fleet.admin, twin)
+        assert (ObjectKey.of(made), made["spec"]) == (ObjectKey("local-default", "other"), {"clusterQueue": POOL})
