@@ -28,10 +28,15 @@ _CREATIONS: Final = (CreateWorkload, CreateJob)
 def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
     """Whether it is a copy that we have made, because the manager is a worker, too: it belongs to its original.
 
-    Those of a manager above this one are Workloads like any other.
+    Those of a manager above this one are Workloads like any other, and so is what we have recorded a worker for: it is
+    followed, whatever somebody has put on it since.
     """
     workload = snapshot.workload
-    if workload is None or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin):
+    if (
+        workload is None
+        or cluster_name(workload) is not None
+        or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin)
+    ):
         return False
     return Marks(settings.mark_key).are_on(workload)
 

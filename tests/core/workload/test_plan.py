@@ -119,6 +119,11 @@ class TestACopyOnTheManager:
         decided = decide(snapshot(found, worker("w1", copy_of(found)), worker("w2")))
         assert (decided.row, decided.effects, decided.telling) == ("copy", (), ())
 
+    def test_what_runs_is_followed_though_somebody_makes_a_copy_of_it(self) -> None:
+        found = self.seen()
+        found["status"]["clusterName"] = "w1"
+        assert decide(snapshot(found, worker("w1"))).row == "assigned"
+
     @pytest.mark.parametrize("marks", [{"origin": "of-a-manager-above"}, {"key": "of another manager"}])
     def test_the_copy_of_a_manager_above_is_dispatched(self, marks: dict[str, str]) -> None:
         assert decide(snapshot(self.seen(**marks), worker("w1"))).row == "pending"
