@@ -20,6 +20,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QU
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, with_value
+from multikueue.core.model.worker_names import is_copy_elsewhere
 from multikueue.errors import RuleError
 
 DELEGATED: Final = CONTROLLER_NAME
@@ -45,7 +46,14 @@ NOTHING: Final = Admission()
 
 
 def admit(
-    adapter: SafeAdapter, job: Json, namespace: str, lookup: Lookup, controller_name: str, *, holds: bool = False
+    adapter: SafeAdapter,
+    job: Json,
+    namespace: str,
+    lookup: Lookup,
+    controller_name: str,
+    *,
+    origin: str = "",
+    holds: bool = False,
 ) -> Admission:
     """Decide about one job.
 
@@ -57,10 +65,11 @@ def admit(
         namespace: where.
         lookup: finds the queues and checks that are known.
         controller_name: `spec.controllerName` of our AdmissionChecks.
+        origin: of our own copies, which are left alone where the manager is a worker, too.
         holds: whether jobs that can be held on the manager are.
     """
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
-    if not isinstance(queue, str):
+    if not isinstance(queue, str) or is_copy_elsewhere(job, namespace, origin):
         return NOTHING
     holding = adapter.hold(job) if holds else None
     try:

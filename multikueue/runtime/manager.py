@@ -25,6 +25,7 @@ from multikueue.kube.client_configuration import Given, is_configuration
 from multikueue.kube.initial_list import InitialList
 from multikueue.kube.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
+from multikueue.runtime.cluster_identity import ManagerIdentity
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
@@ -147,7 +148,6 @@ class Manager:
         queues = QueueInformers.build(
             self.client, partial(work.quotas.enqueue, after=BATCH), fraction=self.fraction, slim=False
         )
-        # They run with quota automation only: without it no queue is known, and `recompute` enqueues nothing.
         recompute = partial(enqueue_all, work.quotas, queues)
         backoffs = WorkerBackoffs(fraction=self.fraction)
         from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
@@ -191,6 +191,7 @@ class Manager:
         informers = WorkerSettings(
             self.adapters,
             self.settings.plan.origin,
+            ManagerIdentity(self.client),
             on_workload=handlers.workload_changed,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),

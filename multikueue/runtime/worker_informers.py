@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
-from multikueue.core.machinery.connection import Health
+from multikueue.core.machinery.connection import Health, OpeningWatch, OpenWatch
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -25,6 +25,7 @@ from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Uns
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.job_event_handlers import copy_handler
@@ -48,6 +49,8 @@ class WorkerSettings:
 
     adapters: AdapterRegistry
     origin: str
+    manager: ManagerIdentity
+    """A worker may be the manager itself."""
     on_workload: Callable[[ClusterName, ObjectKey, float], None]
     """Something of this Workload changed on this worker; it may wait for so many seconds."""
     on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
@@ -77,6 +80,7 @@ class WorkerInformers(WorkerCopies):
     crd_checks: Mapping[GVK, CRDCheck] = attrs.field(factory=dict)
     probe: WorkerProbe = attrs.field(kw_only=True)
     kueue: KueueCheck = attrs.field(kw_only=True)
+    identity: IdentityCheck = attrs.field(kw_only=True)
     _queues_wanted: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
@@ -128,6 +132,7 @@ class WorkerInformers(WorkerCopies):
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,
+            identity=IdentityCheck(client, settings.manager, report),
             stored=kueue.stored,
         )
 
@@ -138,6 +143,7 @@ class WorkerInformers(WorkerCopies):
             tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
             tasks.start_soon(self.watches.run, self._follow_jobs)
+            tasks.start_soon(self.identity.run, self.workloads.informer.wait_synced)
             await self._queues_wanted.wait()
             await self.queues.run()
 
@@ -189,14 +195,18 @@ class WorkerInformers(WorkerCopies):
 
     @property
     def health(self) -> Health:
-        """The watch of the Workloads decides whether the worker is connected."""
-        return health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+        """The watch of the Workloads decides whether the worker is connected, once it is known which cluster it is."""
+        found = health_of(self.workloads.informer.status, [informer.status for informer in self._informers])
+        if self.identity.asked or not isinstance(found.watch, OpenWatch):
+            return found
+        return Health(OpeningWatch(), complete=False)
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks."""
+        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks; and
+        whether it is the manager."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks)
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager)
 
     @property
     def unusable(self) -> dict[str, str]:

@@ -10,7 +10,9 @@ from typing import Final, TypeAlias
 import anyio.abc
 import attrs
 
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import (
     Connected,
@@ -63,6 +65,7 @@ def view(
         jobs=own,
         shared=shared,
         kueue=informers.kueue.known,
+        is_manager=is_manager(worker),
         namespace=there,
     )
 
@@ -78,6 +81,16 @@ def _reach(worker: WorkerCluster, *, seen: bool) -> Reach:
 def workloads_on(worker: WorkerCluster) -> Iterator[ObjectKey]:
     """The Workloads with copies there, or with jobs."""
     return worker.known.keys() if worker.known is not None else iter(())
+
+
+def is_manager(worker: WorkerCluster | None) -> bool:
+    """Whether a worker is known to be the manager itself."""
+    return worker is not None and worker.known is not None and worker.known.identity.is_manager is True
+
+
+def names_on(worker: WorkerCluster | None, cluster: Json) -> WorkerNames:
+    """How namespaces and queues are called on a worker, as its MultiKueueCluster says."""
+    return WorkerNames.of(annotations_of(cluster), of_manager=is_manager(worker))
 
 
 @attrs.define(eq=False, repr=False)

@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.config.own_queues import unfit
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
@@ -28,7 +29,6 @@ from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.run_times import RunTimes, size
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.kube.informer import Informer
@@ -148,14 +148,24 @@ class WorkerRooms:
         worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
         if worker not in self._facts:
             return Room(QueueFacts("", known=self._states.get(worker, Known.AWAITED)))
-        name = self._targets[worker].get(WorkerNames.of(seen.annotations).local_queue(here))
+        name = self._targets[worker].get(seen.names.local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
+        if seen.is_manager and (flaw := self._unfit(worker).get(name)):
+            return Room(obstacle=Reason(Why.QUEUE_UNFIT, f"ClusterQueue {name} there cannot hold copies: {flaw}"))
         facts = self._facts[worker].get(name)
         if facts is None:
             return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
         place, now = (worker, name), self.clock()
         return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
+
+    def _unfit(self, worker: ClusterName) -> dict[str, str]:
+        """The ClusterQueues of a worker that is the manager itself which cannot hold copies, and why."""
+        informers, checks = self._informers(worker), self.manager.checks.values()
+        if informers is None:
+            return {}
+        ours, queues = {name_of(one) for one in checks if self.manager.is_ours(one)}, informers.queues
+        return unfit(list(queues.cluster_queues.values()), _readable(queues.cohorts) or (), ours)
 
     def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
         """What is known of a Workload beside its own object."""

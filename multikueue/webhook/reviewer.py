@@ -57,6 +57,8 @@ class Reviewer:
     hook: ReviewHook | None = None
     holds: bool = False
     """Whether pods get our scheduling gate."""
+    origin: str = ""
+    """Of our own copies, which are left alone."""
 
     @classmethod
     def build(
@@ -67,6 +69,7 @@ class Reviewer:
         *,
         hook: ReviewHook | None = None,
         holds: bool = False,
+        origin: str = "",
         fraction: Callable[[], float] = lambda: 0.0,
     ) -> Reviewer:
         """With informers of its own.
@@ -77,13 +80,14 @@ class Reviewer:
             controller_name: which AdmissionChecks are ours.
             hook: told of every review.
             holds: whether pods get our scheduling gate.
+            origin: of our own copies.
             fraction: the source of jitter.
         """
         informers = {
             resource: Informer(client, resource, transform=only_spec(field), fraction=fraction)
             for resource, field in _FIELDS.items()
         }
-        return cls(adapters, controller_name, informers, hook, holds)
+        return cls(adapters, controller_name, informers, hook, holds, origin)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled."""
@@ -116,7 +120,15 @@ class Reviewer:
         kind = self.adapters.get(review.gvk)
         if kind is None or review.operation != "CREATE" or review.subresource or review.object is None:
             return NOTHING
-        found = admit(kind, review.object, review.namespace, self._lookup, self.controller_name, holds=self.holds)
+        found = admit(
+            kind,
+            review.object,
+            review.namespace,
+            self._lookup,
+            self.controller_name,
+            origin=self.origin,
+            holds=self.holds,
+        )
         log_problems(self.adapters.problems)
         return found
 

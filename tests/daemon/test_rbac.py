@@ -157,7 +157,9 @@ class TestWhatIsGranted:
         named = parse_settings("managerName: prod-eu")
         assert granted(on_manager(named))["", "namespaces"] == {"get"}
         assert rules(chart_objects("rbac-origin.yaml")) == {("", "namespaces"): {"get"}}
-        assert ("", "namespaces") not in granted(on_manager(Settings()))
+        for unnamed in (on_manager(Settings()), on_worker(Settings())):  # but for the one that tells clusters apart
+            (found,) = [one for one in unnamed if "namespaces" in one["resources"]]
+            assert (found["verbs"], found["resourceNames"]) == (["get"], ["kube-system"])
         policies = ("admissionregistration.k8s.io", "validatingadmissionpolicybindings")
         assert granted(on_worker(named))[policies] == {"get"}
         assert policies not in granted(on_worker(Settings()))

@@ -99,8 +99,8 @@ class View:
         return list(self._caches[resource].values())
 
     def workload_of(self, job: str) -> Json | None:
-        """The Workload that Kueue made for a Job."""
-        for workload in self.all(WORKLOAD):
+        """The Workload that Kueue made for a Job of our namespace."""
+        for workload in (one for one in self.all(WORKLOAD) if ObjectKey.of(one).namespace == NAMESPACE):
             owners = workload["metadata"].get("ownerReferences") or []
             if any(owner["name"] == job for owner in owners):
                 return workload

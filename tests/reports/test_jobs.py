@@ -10,7 +10,12 @@ import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import new_condition, timestamp
-from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.labels import (
+    CORDON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    ORIGIN_LABEL,
+    ORIGIN_NAMESPACE_ANNOTATION,
+)
 from multikueue.core.model.names import Json
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
@@ -271,3 +276,23 @@ def test_events_in_the_order_of_time_with_the_counts_of_series() -> None:
     assert [one.last for one in found] == [NOW + timedelta(seconds=90)] * 2
     assert found[0].source == "kueue"
     assert found[0].object == "workload/a"
+
+
+def test_a_copy_on_the_manager_itself_is_nobodys_job() -> None:
+    """Also where somebody has put our check on the queue for copies."""
+    copy = workload(TRAIN)
+    metadata = {**copy["metadata"], "namespace": "local-default", "labels": {ORIGIN_LABEL: "multikueue"}}
+    copy = {**copy, "metadata": {**metadata, "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default"}}}
+    names = {NAMESPACES_ANNOTATION: '{"default": "local-default"}'}
+    itself = worker("worker1", facts=ConnectionFacts(is_manager=True), annotations=names)
+    found = fleet(workload(TRAIN), copy, workers=(itself, worker("worker2")))
+    assert [one.namespace for one in job_reports(found, JobFilter())] == ["default"]
+    elsewhere = fleet(copy, workers=(worker("worker1", annotations=names), worker("worker2")))
+    assert [one.namespace for one in job_reports(elsewhere, JobFilter())] == ["local-default"]
+    unchecked = attrs.evolve(found, cluster_queues=tuple(map(without_checks, found.cluster_queues)))
+    copy = {**copy, "status": {**copy["status"], "admissionChecks": []}}
+    assert 'the copy of Workload "default/' in job_report(copy, unchecked).reason
+
+
+def without_checks(queue: Json) -> Json:
+    return {**queue, "spec": {name: one for name, one in queue["spec"].items() if name != "admissionChecksStrategy"}}

@@ -97,6 +97,7 @@ WORKERS = [
     ("answers-unreadable", "answers with more than may be read"),
     ("connecting", "connecting"),
     ("cordoned", "cordoned: disks are changed"),
+    ("worker-is-manager", "it is the manager itself, so copies need namespaces of their own: name them"),
     ("worker-names", "its annotation multikueue.dev/namespaces cannot be used: it is no JSON"),
     ("namespace-unnamed", 'multikueue.dev/namespaces gives namespace "team-a" none there'),
 ]

@@ -138,7 +138,7 @@ class Fleet:
     async def kueues(self, jobs: RunnerOptions = LONG) -> AsyncIterator[None]:
         """Run a Kueue and a job runner on every cluster meanwhile."""
         async with anyio.create_task_group() as tasks:
-            for server in (self.manager, *self.workers.values()):
+            for server in dict.fromkeys((self.manager, *self.workers.values())):  # the manager may be a worker, too
                 tasks.start_soon(server.registry.run_collector)
                 await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
                 runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)

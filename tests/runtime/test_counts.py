@@ -113,5 +113,6 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
         "create jobs.batch": JOBS,
         "delete jobs.batch": JOBS,
         "get deployments.apps": 3,  # Kueue's version, once for each connection
+        "get namespaces": 3,  # which cluster it is, likewise
     }
     assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)

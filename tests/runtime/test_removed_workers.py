@@ -13,9 +13,11 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.model.names import ClusterName
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_identity import ManagerIdentity
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import REMOVED, WorkerPool
-from tests.runtime.fleet import now
+from multikueue.sandbox.apiserver import DirectClient
+from tests.runtime.fleet import now, server
 
 pytestmark = pytest.mark.looptime
 
@@ -32,7 +34,13 @@ async def test_since_when_removed_workers_are_lost_is_remembered_of_the_latest()
     """Names that never come back were kept for as long as the process ran. For others it is rather too late a time:
     they are waited for a little longer, and never less."""
     settings = WorkerSettings(
-        AdapterRegistry(()), "us", on_workload=_no_event, on_job=_no_event, on_queue=_no_event, fraction=lambda: 0.0
+        AdapterRegistry(()),
+        "us",
+        ManagerIdentity(DirectClient(server("manager"))),
+        on_workload=_no_event,
+        on_job=_no_event,
+        on_queue=_no_event,
+        fraction=lambda: 0.0,
     )
     pool = WorkerPool(_never, settings, now, lambda _worker, _known: None, lambda _worker: None)
     async with anyio.create_task_group() as tasks:

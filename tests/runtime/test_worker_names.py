@@ -169,7 +169,7 @@ async def test_a_worker_whose_names_cannot_be_read_is_not_active_and_gets_nothin
         await fleet.submit()
         await until(is_active(fleet, status="False"))
         told = await fleet.active()
-        assert told["reason"] == "UnreadableNames"
+        assert told["reason"] == "UnusableNames"
         assert "its annotation multikueue.dev/namespaces cannot be used: it is no JSON" in told["message"]
         assert (await fleet.check())[1] == "NoUsableClusters"
         await say(fleet, MAPPED)

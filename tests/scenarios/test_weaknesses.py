@@ -71,7 +71,8 @@ async def test_a_life_costs_few_writes_and_no_reads(scenario: Scenario, workers:
         assert is_true(fleet.workload or {}, "Finished")
         assert sum(sum(asked(fleet, number).values()) for number in fleet.numbers) - before <= 2 * workers + 4
         assert _reads(fleet) == read
-        assert 2 <= len(writes) <= 4
+        late = sum("its job to be seen" in str(one) for one in writes)  # its event may come before its job's
+        assert 2 <= len(writes) - late <= 4
         assert fleet.manager.link.requests["patch jobs.batch"] <= 2
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from typing import Final
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, JOB, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_elastic, is_finished, owner
 from multikueue.runtime.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -16,6 +18,9 @@ from tests.simulation.objects import find, has_ended, is_ours, objects
 from tests.simulation.population import JOBS, PLACED
 from tests.simulation.running import running_on, workloads_of
 from tests.simulation.world import CANARY, SimCluster, World
+
+ONCE: Final = (str(DEPLOYMENT), str(NAMESPACE))
+"""What is read for each connection: the worker's Kueue, and which cluster it is."""
 
 
 def unfinished(world: World, *, serving: bool = False) -> list[str]:
@@ -74,6 +79,7 @@ def orphans(world: World) -> list[str]:
         for resource in (WORKLOAD, *(kind.resource for kind in world.population.all_kinds))
         for copy in objects(worker, resource)
         if is_ours(copy) and not _is_wanted(copy, resource, worker, local)
+        if name != world.own or ORIGIN_NAMESPACE_ANNOTATION in annotations_of(copy)  # else it is the manager's user's
     ]
 
 
@@ -97,7 +103,7 @@ def overspent(world: World) -> list[str]:
     for name, worker in world.workers.items():
         for what, count in sorted(worker.link.requests.items()):
             verb, _, kind = what.partition(" ")
-            once = verb in ("list", "schema") or kind == str(DEPLOYMENT)  # of the worker's Kueue
+            once = verb in ("list", "schema") or kind in ONCE
             if (once and count > _lists(world, verb, kind)) or (verb == "get" and not once):
                 found.append(f"{count} times {what} on {name}")
             writes += 0 if verb in ("get", "list", "schema", "discover", "watch", "probe") else count

@@ -69,7 +69,8 @@ class Holding:
         for name, worker in self.world.workers.items():
             since = self.reach.since(name)
             for copy in objects(worker, WORKLOAD) if since is not None and name not in self.world.gone else ():
-                if is_ours(copy) and _holds(copy) and not self.promises.runs(name, ObjectKey.of(copy)):
+                checked = name == self.world.own and self.world.pool_checked  # it waits for our check, as is documented
+                if is_ours(copy) and _holds(copy) and not checked and not self.promises.runs(name, ObjectKey.of(copy)):
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):

@@ -19,6 +19,7 @@ import attrs
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import pending
 from multikueue.core.workload import plan as planning
@@ -249,6 +250,22 @@ def unmarked_copies_win() -> AbstractContextManager[Any]:
     return mock.patch.object(Situation, "proof", proof)
 
 
+def copies_are_planned() -> AbstractContextManager[Any]:
+    """Where the manager is a worker, too, its copies there are dispatched once more."""
+    return mock.patch.object(planning, "is_own_copy", return_value=False)
+
+
+def names_are_not_kept_apart() -> AbstractContextManager[Any]:
+    """The manager as a worker is taken like any other, though copies have the names of what they are made of."""
+    original = WorkerNames.of
+
+    def of(annotations: Mapping[str, str], *, of_manager: bool = False) -> WorkerNames:
+        del of_manager
+        return original(annotations)
+
+    return mock.patch.object(WorkerNames, "of", of)
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
@@ -275,6 +292,8 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 lost_answers_count_as_not_sent,
                 earlier_attempts_are_forgotten,
                 unmarked_copies_win,
+                copies_are_planned,
+                names_are_not_kept_apart,
             )
         },
     }

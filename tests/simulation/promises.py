@@ -8,17 +8,27 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.dispatchers.dispatcher import External
 from multikueue.core.machinery.liveness import PROBE_EVERY
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, check, finish_reason, is_finished
+from multikueue.core.model.workloads import (
+    OUT_OF_SYNC,
+    OWNER_NOT_FOUND,
+    check,
+    cluster_name,
+    finish_reason,
+    is_finished,
+    nominated,
+)
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import find, is_ours
+from tests.simulation.own import is_there
 from tests.simulation.reach import Reach
 from tests.simulation.renaming import is_made_elsewhere
 from tests.simulation.running import KINDS, Item, has_ended, is_running, serves, workload_of
@@ -80,6 +90,8 @@ class Promises:
     def listen(self) -> None:
         """Begin to watch."""
         self.world.manager.registry.cluster.listeners.append(self._manager_changed)
+        if self.world.own:
+            list.append(self.world.manager.registry.cluster.listeners, self._own_changed)
         for worker in self.world.workers.values():
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
@@ -147,6 +159,19 @@ class Promises:
             self.broken.append(f"pod {ObjectKey.of(new or {})} runs on the manager, too")
         if row.plural in KINDS and new is not None and has_ended(row.plural, new):
             self.ended.add((Item(row.plural, ObjectKey.of(new)), new["metadata"]["uid"]))
+
+    def _own_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        """Where the manager is a worker its copies are nobody's jobs, and it has none without names of its own."""
+        del old
+        if new is None or row.plural != WORKLOAD.plural:
+            return
+        by_us = nominated(new) if self.world.dispatcher != External() else ()
+        offered = (*by_us, cluster_name(new))
+        judged = str((check(new, CHECK) or {}).get("state") or "Pending") != "Pending"
+        if is_ours(new) and is_there(new) and (judged or any(offered)):
+            self.broken.append(f"the copy {ObjectKey.of(new)} on the manager is planned")
+        if self.world.own in offered and not self.world.own_said:
+            self.broken.append(f"{ObjectKey.of(new)} is offered to the manager, which has no names of its own")
 
     def _copy_changed(self, worker: SimCluster, item: Item, old: Json | None, new: Json | None) -> None:
         places = self.running.setdefault(item, {})

@@ -46,6 +46,11 @@ def _object(obj: Json) -> Json:
     return {**obj, "metadata": metadata}
 
 
+def swapped(obj: Json) -> Json:
+    """An object with its namespace under the other name."""
+    return _object(obj)
+
+
 class RenamingClient(DirectClient):
     """The daemon's way to such a worker."""
 

@@ -107,6 +107,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         + ", two elect" * bool(world.replica_skews)
         + ", over HTTP" * world.over_http
         + ", with ConfigMaps" * world.needing
+        + f", {world.own} is the manager" * bool(world.own)
         + ", by an inventory" * (world.inventory is not None)
         + ", mappings change" * world.remapped
         + (f", by {world.choosing.sites}" if world.choosing is not None else "")

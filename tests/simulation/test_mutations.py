@@ -16,6 +16,7 @@ TRIES = 60
 """Seeds looked at: whatever changes the order of events moves the first that catches."""
 FIRST = {
     "connecting_wakes_nobody": 160,
+    "copies_are_planned": 30,
     "earlier_attempts_are_forgotten": 10,
     "earliest_admission_wins": 0,
     "errors_quote_kubeconfigs": 18,
@@ -23,6 +24,7 @@ FIRST = {
     "failed_deletions_are_forgotten": 1,
     "finished_jobs_are_made_again": 22,
     "jobs_are_created_before_the_record": 50,
+    "names_are_not_kept_apart": 167,
     "lost_answers_count_as_not_sent": 0,
     "origins_are_not_checked": 0,
     "removed_clusters_are_forgotten": 0,

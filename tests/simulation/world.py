@@ -6,7 +6,7 @@ import base64
 import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import anyio
 import anyio.abc
@@ -38,6 +38,7 @@ from multikueue.sandbox.setting_up import (
     connect_workers,
     set_up_queues,
 )
+from tests.simulation.own import Apart, OwnClient, Part
 from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Population
 from tests.simulation.renaming import SAID, THERE, MovingClient, RenamingClient, say
 from tests.simulation.virtual_time import wall_clock
@@ -62,6 +63,8 @@ RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
 REMAPPED: Final = 0.6
 """Share of those with Jobs of a fixed size in which that changes."""
+OWN: Final = 0.5
+"""Share of those with Jobs alone, and nobody who looks after the workers, in which one worker is the manager itself."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -104,6 +107,15 @@ class SimCluster:
     def api(self) -> DirectClient:
         """Straight to the API, as the cluster's own components and its users go."""
         return DirectClient(self.registry, user="user")
+
+
+class OwnCluster(SimCluster):
+    """The manager as a worker."""
+
+    @property
+    def api(self) -> DirectClient:
+        """See `SimCluster`."""
+        return OwnClient(cast("Part", self.registry).whole, user="user")
 
 
 def kubeconfig(name: str, token: str) -> Json:
@@ -156,6 +168,12 @@ class World:
     """Whether that changes."""
     bare: frozenset[str] = frozenset()
     """Clusters without a Kueue and a job runner: whoever uses the world plays them."""
+    own: str = ""
+    """The worker that is the manager itself; empty: none is."""
+    pool_checked: bool = False
+    """Whether somebody has put our check on the queue for copies there: then nothing runs there."""
+    own_said: bool = True
+    """Whether it says that namespaces have other names there: else it must be refused."""
     inventory: Inventory | None = None
     """The hub that looks after the workers and the config; None: they are configured by hand."""
     choosing: Choosing | None = None
@@ -220,6 +238,23 @@ class World:
         self.inventory = inventory
         if inventory is not None:
             self.rename(())
+        elif self.unusual and not self.over_http and self.population == JOBS:
+            dice = random.Random(f"own/{self.seed}")
+            if dice.random() < OWN:
+                self.become_a_worker(dice)
+
+    def become_a_worker(self, dice: random.Random) -> None:
+        """Have the last worker be the manager itself."""
+        self.own = max(self.workers)
+        fine, unchecked = dice.random() < 0.7, dice.random() < 0.6
+        self.own_said = fine or len(self.workers) < 3  # somebody must be left to run jobs
+        self.pool_checked = self.own_said and not unchecked and len(self.workers) > 2
+        worker, whole = self.workers[self.own], self.manager.registry
+        worker.link.client = DirectClient(whole, user="multikueue")
+        self.workers[self.own] = OwnCluster(self.own, cast("GuardedRegistry", Part(whole)), worker.link, 0.0)
+        self.renamed = self.renamed | {self.own} if self.own_said else self.renamed - {self.own}
+        self.bare = self.bare | {self.own}
+        whole.cluster.listeners = Apart(whole.cluster.listeners)
 
     def choose_by(self, choosing: Choosing | None) -> None:
         """Have the daemon use the scored dispatcher, if there is something to choose by."""
@@ -307,11 +342,16 @@ class World:
             return
         kubeconfigs = {name: kubeconfig(name, worker.link.token) for name, worker in self.workers.items()}
         await connect_workers(self.manager.api, kubeconfigs)
-        for name in sorted(self.renamed):
+        for name in sorted(self.renamed - {self.own}):
             await set_up_queues(self.workers[name].api, quota, (), THERE)
             await say(self.manager.api, name, SAID[NAMESPACES_ANNOTATION])
         if self.choosing is not None:
             await self.choosing.set_up(self)
+        if self.own and self.own_said:
+            await say(self.manager.api, self.own, SAID[NAMESPACES_ANNOTATION])
+        if self.pool_checked:
+            checked = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": CHECK}]}}}
+            await self.workers[self.own].api.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), checked)
 
     async def _set_up_priorities(self, cluster: SimCluster) -> None:
         gvk = WORKLOAD_PRIORITY_CLASS.gvk

@@ -15,7 +15,14 @@ import structlog
 
 from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, JOB, LOCAL_QUEUE
-from multikueue.core.model.labels import ADMISSION_GATE, CONTROLLER_NAME, HOLDING_GATE, QUEUE_LABEL
+from multikueue.core.model.labels import (
+    ADMISSION_GATE,
+    CONTROLLER_NAME,
+    HOLDING_GATE,
+    ORIGIN_LABEL,
+    ORIGIN_NAMESPACE_ANNOTATION,
+    QUEUE_LABEL,
+)
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.setting_up import (
@@ -100,6 +107,18 @@ async def test_a_new_job_whose_queue_leads_to_workers_is_delegated() -> None:
         assert reviewer.ready
         assert patch(reviewer.review(question())) == DELEGATION
         assert patch(reviewer.review(question(dryRun=True))) == DELEGATION  # what would be created is shown
+
+
+@pytest.mark.parametrize(("origin", "came_from", "left"), [("us", "team-a", True), ("us", "", False), ("", "a", False)])
+async def test_our_own_copies_are_left_alone_and_those_of_a_manager_above_are_delegated(
+    origin: str, came_from: str, left: bool
+) -> None:
+    labels = {QUEUE_LABEL: LOCAL_QUEUE_NAME, ORIGIN_LABEL: origin or "a manager above"}
+    metadata: Json = {"generateName": "j-", "labels": labels}
+    metadata |= {"annotations": {ORIGIN_NAMESPACE_ANNOTATION: came_from}} if came_from else {}
+    asked = question(job={"metadata": metadata, "spec": {"suspend": True}})
+    async with running(await manager()) as reviewer:
+        assert patch(attrs.evolve(reviewer, origin="us").review(asked)) == (None if left else DELEGATION)
 
 
 @pytest.mark.parametrize("holds", [True, False])

@@ -14,6 +14,7 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
+    COHORT,
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
@@ -93,6 +94,8 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
 async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, frozenset[str]]:
     """The objects, and which of their lists could not be read."""
     found: dict[str, Any] = {}
+    if await sight.lacks(COHORT.gvk, "whether the manager serves Cohort") is False:
+        found["cohorts"] = await sight.items(COHORT, "cohorts above others") or ()
     for field, resource, what in (
         ("checks", ADMISSION_CHECK, "AdmissionChecks"),
         ("configs", MULTIKUEUE_CONFIG, "MultiKueueConfigs"),

@@ -6,14 +6,17 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
+from multikueue.core.config.own_queues import unfit
+from multikueue.core.machinery.connection_facts import connection_facts
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_identity import cluster_uid
 from multikueued.clusters import read
-from multikueued.reports.objects import similar
+from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import Say, make_namespace
 
@@ -42,10 +45,15 @@ class Twin:
         cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", self.worker))
         if cluster is None:
             raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"')
-        names = WorkerNames.of(annotations_of(cluster))
+        names = WorkerNames.of(annotations_of(cluster), of_manager=_is_manager(cluster))
         if why := names.why_none(self.key.namespace):
             raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')
         return names.local_queue(self.key)
+
+
+def _is_manager(cluster: Json) -> bool:
+    facts = connection_facts(cluster)
+    return facts is not None and facts.is_manager is True
 
 
 def twin_object(key: ObjectKey, cluster_queue: str) -> Json:
@@ -85,6 +93,8 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
         there = f"there are {', '.join(known[:_SHOWN])}" if known else "there is none"
         told = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
         raise WorkerError(f"{told}: name one with --cluster-queue, or make it: its quota is yours to decide")
+    if key != twin.key and (why := await _why_unfit(manager, worker, target)):
+        raise WorkerError(f'ClusterQueue "{target}" cannot hold copies: {why}. Name another with --cluster-queue')
     made = [twin_object(key, target)]
     if await read(worker, NAMESPACE, ObjectKey("", key.namespace)) is None:
         made.insert(0, namespace_object(key.namespace))
@@ -111,6 +121,14 @@ async def mirror(manager: ApiClient, worker: ApiClient, twin: Twin, say: Say) ->
             say(f"made LocalQueue {ObjectKey.of(obj)}, which leads to ClusterQueue {obj['spec']['clusterQueue']}")
     if not lacking:
         say(f"LocalQueue {await twin.there(manager)} is there: nothing to do")
+
+
+async def _why_unfit(manager: ApiClient, worker: ApiClient, target: str) -> str:
+    """Why a ClusterQueue cannot hold copies, if the worker is the manager itself; empty: it can."""
+    if await cluster_uid(manager) != await cluster_uid(worker):
+        return ""
+    checks, queues = (await manager.list(ADMISSION_CHECK)).items, (await manager.list(CLUSTER_QUEUE)).items
+    return unfit(queues, (), ManagerObjects(checks=tuple(checks)).our_checks).get(target, "")
 
 
 async def _target_here(manager: ApiClient, key: ObjectKey) -> str:

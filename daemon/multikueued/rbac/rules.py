@@ -12,6 +12,7 @@ from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
+from multikueue.runtime.cluster_identity import KUBE_SYSTEM
 from multikueue.runtime.kueue_check import CONTROLLER
 from multikueued.rbac.dependencies import dependency_kinds, dependency_rules, worker_dependency_rules
 from multikueued.rbac.logs import log_rules
@@ -25,6 +26,10 @@ from multikueued.settings.config import Settings
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 
 
+IDENTITY_RULE: Final = rule("", ["namespaces"], ["get"], [KUBE_SYSTEM.name])
+"""In every cluster: the one namespace whose UID tells it from others, so that the manager knows itself."""
+
+
 def manager_rules() -> list[Json]:
     """In the whole manager cluster, whatever the settings are."""
     return [
@@ -32,6 +37,7 @@ def manager_rules() -> list[Json]:
         rule(KUEUE_GROUP, ["admissionchecks", "multikueueclusters", "multikueueconfigs"], ["list", "watch"]),
         rule(KUEUE_GROUP, ["workloads/status", "admissionchecks/status", "multikueueclusters/status"], ["patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
+        IDENTITY_RULE,
     ]
 
 
@@ -162,6 +168,7 @@ def worker_rules() -> list[Json]:
         # get: to read what has the name of a copy whose creation was not answered.
         rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "get", "list", "watch", "patch"]),
         rule(KUEUE_GROUP, ["workloads/status"], ["patch"]),
+        IDENTITY_RULE,
     ]
 
 

@@ -14,6 +14,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
+from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
@@ -181,6 +182,8 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else told("Evicted")
         case JobState.LOCAL:
+            if objects.is_own_copy(workload):
+                return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
     return message
 

@@ -11,12 +11,13 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
-from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.doctor.published import Published, published_in
 
 _CONFIG: Final = "MultiKueueConfig"
@@ -35,6 +36,8 @@ class ManagerObjects:
     clusters: tuple[Json, ...] = ()
     cluster_queues: tuple[Json, ...] = ()
     local_queues: tuple[Json, ...] = ()
+    cohorts: tuple[Json, ...] = ()
+    """Those that stand above others; only the doctor looks at them."""
     lease: Json | None = None
     """The daemon's; None if there is none, or if it may not be read."""
     findings: Json | None = None
@@ -66,7 +69,13 @@ class ManagerObjects:
 
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        return WorkerNames.of(annotations_of(self.clusters_by_name.get(worker) or {}))
+        cluster = self.clusters_by_name.get(worker) or {}
+        return WorkerNames.of(annotations_of(cluster), of_manager=self.is_manager(worker))
+
+    def is_manager(self, worker: str) -> bool:
+        """Whether the daemon says that a worker is the manager itself."""
+        facts = connection_facts(self.clusters_by_name.get(worker) or {})
+        return facts is not None and facts.is_manager is True
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:
@@ -99,8 +108,10 @@ class ManagerObjects:
         return tuple(filter(self.is_dispatched, self.workloads))
 
     def is_dispatched(self, workload: Json) -> bool:
-        """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none."""
-        return bool(self.check_of(workload)) or self.may_be_checked(workload) or self.has_no_queue(workload)
+        """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none. A
+        copy on the manager itself belongs to its original."""
+        found = self.check_of(workload) or self.may_be_checked(workload) or self.has_no_queue(workload)
+        return bool(found) and not self.is_own_copy(workload)
 
     def may_be_checked(self, workload: Json) -> bool:
         """Whether the ClusterQueue of a Workload has a check of ours, or that may not be read."""
@@ -110,6 +121,14 @@ class ManagerObjects:
         """Whether the LocalQueue that a Workload names does not exist, and nothing else gave it quota."""
         known = LOCAL_QUEUE in self.unread or self.local_queue_of(workload) is not None
         return bool(queue_name(workload)) and not known and not workloads.cluster_queue(workload)
+
+    def is_own_copy(self, workload: Json) -> bool:
+        """Whether a Workload says that it is a copy, and is where the manager, as a worker, has those."""
+        key, came_from = ObjectKey.of(workload), origin_namespace(workload)
+        if came_from == key.namespace or ORIGIN_LABEL not in labels_of(workload):
+            return False
+        own = (name for name in self.clusters_by_name if self.is_manager(name))
+        return any(self.names_on(name).namespace(came_from) == key.namespace for name in own)
 
     def config_of(self, check: str) -> Json | None:
         """The MultiKueueConfig that an AdmissionCheck refers to."""

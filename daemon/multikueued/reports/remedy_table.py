@@ -41,6 +41,14 @@ WORKER_RULES: Final = (
         own=True,
     ),
     row(
+        "worker-is-manager",
+        r"it is the manager itself",
+        "{worker} is this cluster itself, and copies would have the names of what they are made of",
+        "give its namespaces other names: annotate MultiKueueCluster {worker} with multikueue.dev/namespaces, with "
+        "namespaces that only hold copies; docs/manager-as-worker.md",
+        own=True,
+    ),
+    row(
         "kubeconfig-refused",
         r"load client config failed: ",
         "the daemon does not take the kubeconfig of {worker}, or what its ClusterProfile says",

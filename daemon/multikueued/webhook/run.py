@@ -60,7 +60,13 @@ async def webhook(
     """
     tls, where, holds = ServingTls(), registration(settings), settings.pods.check == "Ready"
     reviewer = Reviewer.build(
-        client, adapters, settings.controller_name, hook=hook, holds=holds, fraction=random.random
+        client,
+        adapters,
+        settings.controller_name,
+        hook=hook,
+        holds=holds,
+        origin=settings.origin,
+        fraction=random.random,
     )
     certificate: CertificateSecret | CertificateFolder
     if settings.webhook.cert_dir:

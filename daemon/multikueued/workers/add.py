@@ -14,15 +14,17 @@ from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
-    NAMESPACE,
     SECRET,
     WORKLOAD,
 )
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
+from multikueue.runtime.cluster_identity import cluster_uid
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
@@ -39,7 +41,6 @@ from multikueued.workers.tokens import account_secrets, filled, token_in
 from multikueued.yaml_output import to_yaml
 
 _RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
-_KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
 
 
 @attrs.frozen
@@ -66,6 +67,8 @@ class Joining:
     """Whether its token ends, and is renewed by the daemon."""
     life: float | None = None
     """Seconds that a bound token lasts; None: the default."""
+    namespaces: str = ""
+    """How they are called there, as `multikueue.dev/namespaces` says it; empty: the MultiKueueCluster's stays."""
 
     @property
     def grants(self) -> dict[str, bool]:
@@ -117,7 +120,7 @@ async def add(manager: Manager, worker: ClusterClient, joining: Joining) -> None
     try:
         await grant(manager, worker, joining)
         kubeconfig, bound = await credentials(manager, worker, joining)
-        await introduce(manager, joining.name, kubeconfig, bound)
+        await introduce(manager, joining.name, kubeconfig, bound, joining.namespaces)
         manager.say(f"waiting for the daemon to connect to {joining.name}, for up to {joining.timeout:g} s")
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
         await enlist(manager, config, found, joining.name)
@@ -143,11 +146,12 @@ async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[
         await worker.list(WORKLOAD, limit=1)
     except NotFound:
         raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
-    here, there = await read(manager.client, NAMESPACE, _KUBE_SYSTEM), await read(worker, NAMESPACE, _KUBE_SYSTEM)
-    if here is not None and there is not None and uid(here) == uid(there):
-        raise WorkerError(
-            f"context {joining.context} is the manager cluster itself: name the worker's with --worker-context"
-        )
+    itself = await cluster_uid(manager.client) == await cluster_uid(worker)
+    cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)) or {}
+    said = {**annotations_of(cluster), **objects.naming(joining.namespaces)}
+    if flaw := WorkerNames.of(said, of_manager=itself).flaw:
+        option = "name the worker's with --worker-context, or give --namespaces" if itself else "correct --namespaces"
+        raise WorkerError(f"context {joining.context}: {flaw}; {option}")
     return config, found
 
 
@@ -223,11 +227,14 @@ async def _bound(
     return joining.kubeconfig(token, told), bound
 
 
-async def introduce(manager: Manager, worker: str, kubeconfig: bytes, bound: Bound | None = None) -> None:
-    """Write the Secret and the MultiKueueCluster on the manager."""
+async def introduce(
+    manager: Manager, worker: str, kubeconfig: bytes, bound: Bound | None = None, namespaces: str = ""
+) -> None:
+    """Write the Secret and the MultiKueueCluster on the manager; without namespaces it keeps those it names."""
     secret = objects.manager_secret(worker, manager.namespace, kubeconfig, bound)
     await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
-    cluster = objects.multikueue_cluster(worker)
+    found = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) or {}
+    cluster = objects.multikueue_cluster(worker, namespaces or annotations_of(found).get(NAMESPACES_ANNOTATION, ""))
     await manager.client.apply(MULTIKUEUE_CLUSTER, cluster, field_manager=FIELD_MANAGER)
     manager.say(f"manager: Secret {manager.namespace}/{name_of(secret)} and MultiKueueCluster {worker}")
 
@@ -272,7 +279,7 @@ async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) 
     kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None
     here = [
         objects.manager_secret(joining.name, manager.namespace, kubeconfig),
-        objects.multikueue_cluster(joining.name),
+        objects.multikueue_cluster(joining.name, joining.namespaces),
         *([objects.multikueue_config(config, listed)] if listed is not None else []),
     ]
     return f"# on the worker\n{to_yaml(there)}# on the manager{_missing(joining, kubeconfig)}\n{to_yaml(here)}"

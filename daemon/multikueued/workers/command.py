@@ -134,6 +134,7 @@ def worker_context(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
 @renamed_option("--config", "the daemon's settings", "--multikueue-config")
+@click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
 @click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
 @_BOUND

@@ -12,6 +12,7 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import annotations_of, controller_of, dig, labels_of, name_of
 from multikueue.errors import KubeconfigError, MultiKueueError
@@ -170,10 +171,17 @@ def manager_secret(worker: str, namespace: str, data: bytes | None, bound: Bound
     return secret if data is None else {**secret, "data": {KUBECONFIG_KEY: base64.b64encode(data).decode()}}
 
 
-def multikueue_cluster(worker: str) -> Json:
+def naming(namespaces: str) -> dict[str, str]:
+    """The annotation of a MultiKueueCluster that says how namespaces are called there; none if nothing is said."""
+    return {NAMESPACES_ANNOTATION: namespaces} if namespaces else {}
+
+
+def multikueue_cluster(worker: str, namespaces: str = "") -> Json:
     """The MultiKueueCluster of a worker."""
     reference = {"locationType": "Secret", "location": secret_name(worker)}
     made = _object(MULTIKUEUE_CLUSTER, worker, {"clusterSource": {"kubeConfig": reference}})
+    if namespaces:
+        made["metadata"]["annotations"] = naming(namespaces)
     return ours(made)
 
 

@@ -40,6 +40,8 @@ class ConnectionFacts:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
     moves_at: datetime | None = None
     """When its jobs go to other workers, unless it is back before; None while no time runs."""
+    is_manager: bool | None = None
+    """Whether it is the manager itself; None: that is not known."""
 
 
 def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
@@ -59,8 +61,10 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
         "error": facts.error[: 2 * _MAX_TEXT],
         "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]},
         "active": _digest(active),
+        "manager": facts.is_manager,
     }
-    text = orjson.dumps({name: value for name, value in written.items() if value}).decode()
+    kept = {name: value for name, value in written.items() if value or (name == "manager" and value is not None)}
+    text = orjson.dumps(kept).decode()
     generation = dig(cluster, "metadata", "generation")
     reason = "NotConnected" if facts.error else "Connected"
     wanted = new_condition(FACTS, not facts.error, reason, text, now=now, generation=generation)
@@ -82,6 +86,7 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         str(found.get("error") or ""),
         {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
         _time(found.get("movesAt")),
+        found.get("manager") if isinstance(found.get("manager"), bool) else None,
     )
 
 

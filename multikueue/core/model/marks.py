@@ -63,6 +63,10 @@ class Marks:
         ours = found.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(found)
         return Proof.OTHER if ours else Proof.NONE
 
+    def are_on(self, obj: Json) -> bool:
+        """Whether an object carries a mark of this key, of any attempt at any Workload."""
+        return mark_of(obj).startswith(_fingerprint(self.key))
+
 
 def mark_of(copy: Json) -> str:
     """The mark of a copy; empty if it has none."""

@@ -19,11 +19,12 @@ from multikueue.core.model.labels import (
     MAX_LABEL_VALUE,
     NAMESPACE_ON_ANNOTATION,
     NAMESPACES_ANNOTATION,
+    ORIGIN_LABEL,
     ORIGIN_NAMESPACE_ANNOTATION,
     QUEUES_ANNOTATION,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.objects import annotations_of, labels_of
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.workloads import cluster_name, is_live, is_replaced
 
@@ -43,23 +44,35 @@ class WorkerNames:
     """The LocalQueue there by the one here; others have the same name."""
     flaw: str = ""
     """Why they cannot be used; empty: they can."""
+    of_manager: bool = False
+    """Whether the worker is the manager itself: what holds copies there has none itself."""
 
     @classmethod
-    def of(cls, annotations: Mapping[str, str]) -> WorkerNames:
-        """What the MultiKueueCluster with these annotations says."""
-        return _read(annotations.get(NAMESPACES_ANNOTATION), annotations.get(QUEUES_ANNOTATION))
+    def of(cls, annotations: Mapping[str, str], *, of_manager: bool = False) -> WorkerNames:
+        """What the MultiKueueCluster with these annotations says.
+
+        Args:
+            annotations: its own.
+            of_manager: whether it points at the manager itself, where two objects cannot have one name.
+        """
+        return _read(annotations.get(NAMESPACES_ANNOTATION), annotations.get(QUEUES_ANNOTATION), of_manager)
 
     def namespace(self, namespace: str) -> str:
         """The namespace there; empty if it has none, see `why_none`."""
-        if self.flaw:
+        if self.flaw or self._holds_copies(namespace):
             return ""
         image = namespace if self.namespaces is None else _image(self.namespaces, namespace)
         return image if len(image) <= MAX_NAME else ""
+
+    def _holds_copies(self, namespace: str) -> bool:
+        return self.of_manager and _is_image(self.namespaces or {}, namespace)
 
     def why_none(self, namespace: str) -> str:
         """Why a namespace has none there; empty: it has one."""
         if self.flaw or self.namespace(namespace):
             return self.flaw
+        if self._holds_copies(namespace):
+            return f'it is the manager itself, where namespace "{namespace}" is for copies of others'
         image = _image(self.namespaces or {}, namespace)
         if image:
             return f'namespace "{image}", which {NAMESPACES_ANNOTATION} gives it there, is longer than {MAX_NAME}'
@@ -114,6 +127,15 @@ def origin_namespace(copy: Json) -> str:
     return annotations_of(copy).get(ORIGIN_NAMESPACE_ANNOTATION) or ObjectKey.of(copy).namespace
 
 
+def is_copy_elsewhere(obj: Json, namespace: str, origin: str) -> bool:
+    """Whether an object says that it is a copy made by the manager of this origin from what is in another namespace.
+
+    On the manager itself such an object is no job of a user: the manager is a worker, too.
+    """
+    came_from = annotations_of(obj).get(ORIGIN_NAMESPACE_ANNOTATION) or namespace
+    return came_from != namespace and labels_of(obj).get(ORIGIN_LABEL) == origin
+
+
 def origin_key(copy: Json) -> ObjectKey:
     """The manager's object that a copy says it was made of: names are the same on both sides."""
     return ObjectKey(origin_namespace(copy), ObjectKey.of(copy).name)
@@ -130,7 +152,7 @@ def _recorded(noted: str) -> tuple[tuple[str, str], ...] | None:
 
 
 @functools.lru_cache(maxsize=256)
-def _read(namespaces: str | None, queues: str | None) -> WorkerNames:
+def _read(namespaces: str | None, queues: str | None, of_manager: bool) -> WorkerNames:
     read: list[dict[str, str]] = []
     rules = (NAMESPACES_ANNOTATION, namespaces, _flaws), (QUEUES_ANNOTATION, queues, _queue_flaws)
     for annotation, text, flaws in rules:
@@ -141,7 +163,23 @@ def _read(namespaces: str | None, queues: str | None) -> WorkerNames:
             flaw = str(error)
         if flaw:
             return WorkerNames(flaw=f"its annotation {annotation} cannot be used: {one_line(flaw)}")
-    return WorkerNames(None if namespaces is None else read[0], read[1])
+    if of_manager and (flaw := _shared(None if namespaces is None else read[0])):
+        return WorkerNames(flaw=one_line(flaw))
+    return WorkerNames(None if namespaces is None else read[0], read[1], of_manager=of_manager)
+
+
+def _shared(mapped: Mapping[str, str] | None) -> str:
+    """Why copies on the manager itself would have the names of what they are made of, or of others' jobs."""
+    told = "it is the manager itself, so copies need namespaces of their own: "
+    if mapped is None:
+        return f'{told}name them in its annotation {NAMESPACES_ANNOTATION}, as {{"team-a": "local-team-a"}}'
+    taken = next((name for name in mapped if _is_image(mapped, name)), None)
+    return "" if taken is None else f'{told}its annotation {NAMESPACES_ANNOTATION} has "{taken}" on both sides'
+
+
+def _is_image(mapped: Mapping[str, str], name: str) -> bool:
+    """Whether a namespace, or all of a pattern, may be what a mapping makes of another."""
+    return any(image == name or ("*" in image and _filling(image, name) is not None) for image in mapped.values())
 
 
 def _texts(annotation: str) -> dict[str, str]:

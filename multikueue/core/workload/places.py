@@ -17,17 +17,33 @@ from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANN
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version, uid
-from multikueue.core.model.worker_names import WorkerNames, may_run, namespace_on, namespaces_on_workers
+from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
-from multikueue.core.workload.snapshot import Idle, Snapshot, Unanswered, Worker
+from multikueue.core.workload.snapshot import Idle, PlanSettings, Snapshot, Unanswered, Worker
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
 
+def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
+    """Whether it is a copy that we have made, because the manager is a worker, too: it belongs to its original.
+
+    Those of a manager above this one are Workloads like any other, and so is what we have recorded a worker for: it is
+    followed, whatever somebody has put on it since.
+    """
+    workload = snapshot.workload
+    if (
+        workload is None
+        or cluster_name(workload) is not None
+        or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin)
+    ):
+        return False
+    return Marks(settings.mark_key).are_on(workload)
+
+
 def placed(stamp: Stamp, snapshot: Snapshot, worker: Worker) -> Stamp:
     """The stamp of a copy that is made now on a worker, with the names there."""
-    queues = WorkerNames.of(worker.annotations).queues
+    queues = worker.names.queues
     return attrs.evolve(stamp, namespace=namespace_for(snapshot, worker), queues=queues)
 
 
@@ -38,17 +54,17 @@ def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
         return looked_at
     if isinstance(worker.creation, Unanswered) or not isinstance(worker.in_flight, Idle):
         return looked_at
-    return WorkerNames.of(worker.annotations).namespace(snapshot.key.namespace) or looked_at
+    return worker.names.namespace(snapshot.key.namespace) or looked_at
 
 
 def why_nowhere(snapshot: Snapshot, worker: Worker) -> str:
     """Why there is no namespace on a worker for a Workload; empty: there is one."""
-    return WorkerNames.of(worker.annotations).why_none(snapshot.key.namespace)
+    return worker.names.why_none(snapshot.key.namespace)
 
 
 def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
-    names, own = WorkerNames.of(worker.annotations), snapshot.key.namespace
+    names, own = worker.names, snapshot.key.namespace
     if names.flaw or has_quota(copy):
         return False
     here, there = (dig(one, "spec", "queueName") for one in (snapshot.workload, copy))
@@ -79,7 +95,7 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
 
     def seen(worker: Worker) -> Worker:
         looked_at = worker.namespace or snapshot.key.namespace
-        names = WorkerNames.of(worker.annotations)
+        names = worker.names
         if worker.name in had or names.flaw or names.namespace(snapshot.key.namespace) == looked_at:
             return worker
         kept = worker.workload if worker.workload is not None and proven(worker.workload, worker) else None

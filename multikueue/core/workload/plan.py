@@ -33,7 +33,7 @@ from multikueue.core.workload.evicting import (
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
 from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.places import with_places_written, without_foreign
+from multikueue.core.workload.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
@@ -80,6 +80,8 @@ def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
 def _is_ours(situation: Situation) -> bool:
     """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
     if situation.snapshot.workload is None or situation.snapshot.adapter is None:
+        return False
+    if is_own_copy(situation.snapshot, situation.settings):
         return False
     return situation.snapshot.check is not None or _check_was_taken_off(situation)
 
@@ -245,11 +247,6 @@ def _delegation(situation: Situation) -> str:
     return delegation_unknown(situation.not_delegated)
 
 
-def _group(situation: Situation) -> str:
-    del situation
-    return GROUP
-
-
 @attrs.frozen
 class Row:
     """One line of the table: what applies, and what is decided then."""
@@ -266,6 +263,7 @@ class Row:
 TABLE: tuple[Row, ...] = (
     # nothing follows from what cannot be read
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
+    Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
     Row("gone", _is_gone, clean_up_deleted),
     # a check deleted by mistake must not stop running jobs
@@ -294,7 +292,7 @@ TABLE: tuple[Row, ...] = (
     Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("split group", is_split, tell_split, _group),
-    Row("waiting group", must_wait, wait_for_group, _group),
+    Row("split group", is_split, tell_split, lambda _: GROUP),
+    Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
     Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for
 )

@@ -14,6 +14,7 @@ from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueue.core.model.worker_names import WorkerNames
 
 
 @attrs.frozen
@@ -194,8 +195,7 @@ class Worker:
     """
 
     name: ClusterName
-    configured: bool = True
-    """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
+    configured: bool = True  # whether the check's MultiKueueConfig lists it: only then is it offered new work
     labels: Mapping[str, str] = attrs.field(factory=dict)
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     reach: Reach = Connected()
@@ -206,12 +206,12 @@ class Worker:
     namespace: str = ""  # where its copies are looked for; empty: in that of the same name
     workload: Json | None = None
     supplied: tuple[str, ...] = ()  # the UIDs of copies there that own what the job needs, as far as is known
-    jobs: tuple[JobCopy, ...] = ()  # those that name it
+    jobs: tuple[JobCopy, ...] = ()  # those there that name it
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
-    unreadable: str = ""
-    """Which object of this Workload there cannot be read, and why; empty: all can be. See `unreadable.hidden`."""
+    unreadable: str = ""  # which object of this Workload there cannot be, and why; see `unreadable.hidden`
     removed: bool = False  # whether its MultiKueueCluster is gone, or going
+    is_manager: bool = False  # the cluster on which its original is
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     room: Room = attrs.field(default=Room())
 
@@ -219,6 +219,11 @@ class Worker:
     def cordon(self) -> str:
         """See `cordon_of`."""
         return cordon_of(self.annotations)
+
+    @property
+    def names(self) -> WorkerNames:
+        """How namespaces and queues are called there."""
+        return WorkerNames.of(self.annotations, of_manager=self.is_manager)
 
     @property
     def reachable(self) -> bool:
@@ -263,20 +268,17 @@ class Snapshot:
     key: ObjectKey
     workload: Json | None
     """The manager's object; None when it is gone."""
-    check: str | None = None
-    """Which of its admission checks is ours; None if none is."""
+    check: str | None = None  # which of its admission checks is ours; None if none is
     config: str = ""  # the MultiKueueConfig of that check
     check_unknown: bool = False
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
-    adapter: JobAdapter | None = None
-    """How to handle the owner's kind; None if the kind is not registered."""
+    adapter: JobAdapter | None = None  # of the owner's kind; None if that is not registered
     unreadable: str = ""
     """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
     the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
     unreadable_job: str = ""
     """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
-    missing_setting: str = ""
-    """What to do so that jobs of the kind are dispatched; empty if they are."""
+    missing_setting: str = ""  # what to do so that jobs of the kind are dispatched; empty if they are
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)
@@ -284,11 +286,9 @@ class Snapshot:
     drops what its definition of the kind does not know, and fills in what it does."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
-    placement: Placement | None = None
-    """Its last placement, as far as this process has seen: with that worker, or the one that lasts."""
+    placement: Placement | None = None  # its last one, as far as this process has seen, or the one that lasts
     running_for: timedelta = timedelta.max  # how long this process has been connecting to workers
-    quiet_for: timedelta = timedelta(0)
-    """How long nothing of it has changed, here or on a worker."""
+    quiet_for: timedelta = timedelta(0)  # how long nothing of it has changed, here or on a worker
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
     job_facts: JobFacts = attrs.field(factory=JobFacts)

@@ -28,8 +28,7 @@ from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
@@ -39,7 +38,7 @@ from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, workloads_on
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, names_on, workloads_on
 
 log = get_logger(__name__)
 
@@ -223,7 +222,8 @@ class ClusterReconciler:
         connection, now = worker.connection, self.clock()
         unusable = worker.usable.unusable if worker.usable is not None else {}
         facts = connection.facts(unusable, lost_after=self.lost_after)
-        names = WorkerNames.of(annotations_of(cluster))
+        is_manager = worker.known.identity.is_manager if worker.known is not None else None
+        facts, names = attrs.evolve(facts, is_manager=is_manager), names_on(worker, cluster)
         wanted = active_status(cluster, connection, now, unusable, names.flaw)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)

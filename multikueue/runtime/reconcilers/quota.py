@@ -12,13 +12,12 @@ from multikueue.core.config import quota
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, resource_version
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import is_terminating, name_of, resource_version
 from multikueue.errors import NotFound
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, is_manager, names_on
 
 BATCH: Final = 1.0
 """Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""
@@ -75,7 +74,7 @@ class QuotaReconciler:
         if found is not None:
             self._hidden_since.pop(name, None)
             source = self.manager.clusters.get(ObjectKey("", name)) or {}
-            names = WorkerNames.of(annotations_of(source))
+            names = names_on(worker, source)
             return quota.offered(frozenset(map(names.local_queue, local_queues)), found), None
         lost_since = self._lost_since(name, worker)
         if lost_since is None:
@@ -87,12 +86,18 @@ class QuotaReconciler:
         """A worker's queues; as last read, if its newest credentials may not read them."""
         informers, server = worker.known, worker.server
         if informers is not None and informers.queues.known:
-            found = {queue["metadata"]["name"]: queue for queue in informers.queues.cluster_queues.values()}
+            found = {name_of(queue): queue for queue in informers.queues.cluster_queues.values()}
+            if is_manager(worker):  # there a sum would count itself
+                found = {name: queue for name, queue in found.items() if not self._leads_to_workers(name)}
             queues = quota.WorkerQueues(tuple(informers.queues.targets()), found)
             self._seen[worker.name] = (server, queues)
             return queues
         seen_on, seen = self._seen.get(worker.name, ("", None))
         return seen if seen_on == server else None
+
+    def _leads_to_workers(self, name: str) -> bool:
+        queue = self.queues.cluster_queues.get(ObjectKey("", name))
+        return queue is None or self.manager.our_check(quota.check_names(queue))[0] is not None
 
     def _lost_since(self, name: str, worker: WorkerCluster | None) -> datetime | None:
         """Since when the queues of a worker cannot be read; None while it is only being connected."""

@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION, QUEUES_ANNOTATION
+from multikueue.core.model.labels import (
+    NAMESPACE_ON_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    ORIGIN_LABEL,
+    ORIGIN_NAMESPACE_ANNOTATION,
+    QUEUES_ANNOTATION,
+)
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.worker_names import WorkerNames, namespace_on
+from multikueue.core.model.worker_names import WorkerNames, is_copy_elsewhere, namespace_on
 
 ISSUES = {"team-a": "mk-team-a", "*": "mk-*"}
 
@@ -121,3 +127,61 @@ def test_the_workload_says_where_its_copies_are() -> None:
     assert namespace_on(one(None), "w1", [one(None, clusterName="w1", conditions=quota), running]) == "before"
     over = one('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
     assert namespace_on(one(None), "w1", [over]) == "team-a"
+
+
+def on_manager(namespaces: object) -> WorkerNames:
+    said = {} if namespaces is None else {NAMESPACES_ANNOTATION: json.dumps(namespaces)}
+    return WorkerNames.of(said, of_manager=True)
+
+
+class TestOnTheManagerItself:
+    """A copy may have the name of nothing that a user has put there."""
+
+    @pytest.mark.parametrize(
+        "mapping",
+        [
+            None,
+            {"*": "*"},
+            {"a": "a"},
+            {"a": "b", "b": "a"},
+            {"a": "b", "b": "c"},
+            {"team-*": "team-*"},
+            {"team-x-*": "team-*"},
+        ],
+    )
+    def test_names_that_both_sides_have_are_refused_with_what_to_do(self, mapping: Json | None) -> None:
+        found = on_manager(mapping)
+        assert NAMESPACES_ANNOTATION in found.flaw
+        assert found.namespace("a") == ""
+        elsewhere = names() if mapping is None else names(mapping)
+        assert elsewhere.flaw == ""
+
+    @pytest.mark.parametrize("mapping", [ISSUES, {"team-*": "local-team-*"}, {"*": "mk-*", "x": "pool"}, {}])
+    def test_what_holds_copies_has_no_copies_itself(self, mapping: Json) -> None:
+        found = on_manager(mapping)
+        assert found.flaw == ""
+        for namespace in ("team-a", "x", "b"):
+            image = found.namespace(namespace)
+            assert image != namespace
+            assert not image or found.namespace(image) == ""
+            assert not image or "for copies" in found.why_none(image) or "none there" in found.why_none(image)
+
+    @given(st.dictionaries(st.from_regex(r"[ab*]{1,3}", fullmatch=True), st.from_regex(r"[ab*]{1,3}", fullmatch=True)))
+    def test_no_namespace_has_both_jobs_and_copies(self, mapping: dict[str, str]) -> None:
+        found = on_manager(mapping)
+        sources = [one for length in (1, 2, 3, 4) for one in _words(length) if found.namespace(one)]
+        assert not {found.namespace(one) for one in sources} & set(sources)
+
+
+def _words(length: int) -> list[str]:
+    return [""] if length == 0 else [one + letter for one in _words(length - 1) for letter in "ab"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "came_from", "is_copy"),
+    [("us", "team-a", True), ("us", "local-a", False), ("us", None, False), ("others", "team-a", False)],
+)
+def test_a_copy_of_what_another_namespace_has_is_nobodys_job(origin: str, came_from: str | None, is_copy: bool) -> None:
+    annotations = {} if came_from is None else {ORIGIN_NAMESPACE_ANNOTATION: came_from}
+    found = {"metadata": {"labels": {ORIGIN_LABEL: origin}, "annotations": annotations}}
+    assert is_copy_elsewhere(found, "local-a", "us") is is_copy

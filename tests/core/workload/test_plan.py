@@ -8,6 +8,8 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGIN_NAMESPACE_ANNOTATION
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
@@ -33,6 +35,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
     """The order decides: whoever moves a row sees this test."""
     assert [row.name for row in TABLE] == [
         "unreadable",
+        "copy",
         "gone",
         "check unknown",
         "check taken off",
@@ -95,6 +98,36 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
 def test_the_first_row_that_applies_decides(local: Json | None, facts: Json, row: str) -> None:
     """The plan says which row it came from, for logs."""
     assert decide(snapshot(local, **facts)).row == row
+
+
+class TestACopyOnTheManager:
+    """Where the manager is a worker, too, it sees copies of its own."""
+
+    def seen(self, **marks: str) -> Json:
+        """A Workload with our check, as if somebody had put that on the queue for copies."""
+        made = workload()
+        metadata = made["metadata"]
+        metadata["labels"] = {**metadata.get("labels", {}), ORIGIN_LABEL: marks.get("origin", "multikueue")}
+        mark = Marks(marks.get("key", "").encode()).of(made, "of some attempt", "local")
+        metadata["annotations"] = {ORIGIN_NAMESPACE_ANNOTATION: "elsewhere", ATTEMPT_ANNOTATION: mark}
+        return made
+
+    @pytest.mark.parametrize("deleting", [False, True])
+    def test_it_is_never_planned_whatever_it_shows(self, deleting: bool) -> None:
+        found = self.seen()
+        if deleting:
+            found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        decided = decide(snapshot(found, worker("w1", copy_of(found)), worker("w2")))
+        assert (decided.row, decided.effects, decided.telling) == ("copy", (), ())
+
+    def test_what_runs_is_followed_though_somebody_makes_a_copy_of_it(self) -> None:
+        found = self.seen()
+        found["status"]["clusterName"] = "w1"
+        assert decide(snapshot(found, worker("w1"))).row == "assigned"
+
+    @pytest.mark.parametrize("marks", [{"origin": "of-a-manager-above"}, {"key": "of another manager"}])
+    def test_the_copy_of_a_manager_above_is_dispatched(self, marks: dict[str, str]) -> None:
+        assert decide(snapshot(self.seen(**marks), worker("w1"))).row == "pending"
 
 
 class TestRejection:

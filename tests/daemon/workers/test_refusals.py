@@ -70,10 +70,14 @@ async def test_before_anything_is_written(tmp_path: Path) -> None:
         await untouched(here)
 
 
-async def test_the_manager_itself_is_no_worker(tmp_path: Path) -> None:
+async def test_the_manager_itself_needs_names_of_its_own(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
-        error = await here.refused("worker", "add", "worker1", "--worker-context", "manager", "--outside")
-        assert "context manager is the manager cluster itself" in error
+        add = "worker", "add", "worker1", "--worker-context", "manager", "--outside"
+        error = await here.refused(*add)
+        assert "context manager: it is the manager itself" in error
+        assert "give --namespaces" in error
+        assert "on both sides" in await here.refused(*add, "--namespaces", '{"default": "default"}')
+        assert "is no JSON" in await here.refused(*ADD, "--outside", "--namespaces", "default=other")
         await untouched(here)
 
 

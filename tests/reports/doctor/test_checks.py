@@ -11,13 +11,20 @@ import pytest
 
 from multikueue import AVAILABLE
 from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
-from multikueue.core.machinery.connection_facts import ConnectionFacts
-from multikueue.core.model.conditions import new_condition
+from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
+from multikueue.core.model.conditions import condition, conditions, new_condition
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, config, local_queue
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    LOCAL_QUEUE_NAME,
+    cluster_queue,
+    config,
+    local_queue,
+)
 from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.doctor.checks.table import CHECKS
@@ -276,6 +283,53 @@ def worker_cases() -> Iterator[Case]:
     yield "bad-token", with_worker(error="worker1: list: Unauthorized"), "worker1", "does not accept"
 
 
+def on_manager(**pool: Any) -> Facts:
+    """worker1 is the manager itself: the LocalQueue for copies there leads to a queue of its own."""
+    facts = renaming('{"default": "local"}')
+    (queue,) = facts.objects.cluster_queues
+    made = cluster_queue({"cpu": "1"}, pool.get("checks", ()), name="pool")
+    queues = tuple(
+        {**one, "spec": {**one["spec"], "cohortName": cohort}}
+        for one, cohort in ((queue, "tenants"), (made, pool.get("cohort", "pools")))
+    )
+    facts = objects_of(facts, cluster_queues=queues, local_queues=(*facts.objects.local_queues, POOL_QUEUE))
+    return told(facts, is_manager=True)
+
+
+def told(facts: Facts, *, is_manager: bool | None) -> Facts:
+    """The daemon has noted whether worker1 is the manager."""
+
+    def noted(cluster: Json) -> Json:
+        found = facts_status(cluster, condition(cluster, "Active"), ConnectionFacts(is_manager=is_manager), NOW)
+        return {**cluster, "status": {"conditions": [*conditions(cluster), *([found] if found else [])]}}
+
+    worker1, *others = facts.objects.clusters
+    return objects_of(facts, clusters=(noted(worker1), *others))
+
+
+TREE = ("tenants", "pools")
+POOL_QUEUE = local_queue("local", of="pool")
+
+
+def own_worker_cases() -> Iterator[Case]:
+    """The manager as a worker."""
+    checked = on_manager(checks=[CHECK])
+    yield "own-worker-queue", checked, "worker1, ClusterQueue pool", f'it has AdmissionCheck "{CHECK}"'
+    together = on_manager(cohort="tenants")
+    yield "own-worker-queue", together, "worker1, ClusterQueue pool", 'shares cohort "tenants" with'
+    above = objects_of(
+        on_manager(), cohorts=tuple({"metadata": {"name": one}, "spec": {"parentName": "root"}} for one in TREE)
+    )
+    yield "own-worker-queue", above, "worker1, ClusterQueue pool", 'shares cohort "root" with'
+    yield "own-worker-unknown", told(healthy(), is_manager=None), "worker1", "cannot tell whether it is the manager"
+
+
+@pytest.mark.parametrize("fine", [on_manager(), told(healthy(), is_manager=False)])
+def test_a_manager_that_keeps_its_copies_apart_is_a_worker_like_any_other(fine: Facts) -> None:
+    found = {one.id for one in diagnose(fine, CHECKS).findings}
+    assert not {one for one in found if one.startswith("own-worker")}
+
+
 SCORED_SETTINGS = attrs.evolve(OFF, dispatcher=DispatcherSettings(name=SCORED))
 LATE = ObjectKey("late", LOCAL_QUEUE_NAME)
 
@@ -335,7 +389,7 @@ def job_cases() -> Iterator[Case]:
         yield name, healthy(saying(offered, f"asked — worker1: {again}{told}")), "worker1", ""
 
 
-CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *pool_cases(), *job_cases()]
+CASES = [*manager_cases(), *webhook_cases(), *worker_cases(), *own_worker_cases(), *pool_cases(), *job_cases()]
 ABSENT = {one.id for one in CHECKS} - {"worker-says", "worker-answers", "job-waits"}
 """Rows with an id of their own; the others have that of the reason."""
 

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS
+from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, read
 
 SCORED: Final = "multikueue.dev/scored"
 """What the settings call this dispatcher."""
@@ -44,7 +45,7 @@ class Weights:
     quota: float = 20
     """What stays free there."""
     preference: float = 50
-    """`multikueue.dev/cluster-preference` of the job."""
+    """`multikueue.dev/cluster-preference` of the job, or what its profile prefers."""
     finish: float = 60
     """How soon it would end: `multikueue.dev/speed` of the worker, and what stands before it."""
     cost: float = 90
@@ -67,6 +68,8 @@ class Profile:
     """How many at a time where quota says nothing."""
     hold: Hold = Hold.AUTO
     weights: Weights = Weights()
+    preference: str = ""
+    """What jobs prefer that say nothing themselves, as in their annotation."""
     give_up_after: timedelta | None = None
     """Since the Workload got its quota; None: never."""
     then: Then = Then.REQUEUE
@@ -88,7 +91,7 @@ def parse_profile(value: Any, path: str) -> Profile:
     Raises:
         ValueError: what is wrong, and where.
     """
-    entry = _object(value, path, {"offer", "hold", "scores", "giveUp"})
+    entry = _object(value, path, {"offer", "hold", "scores", "preference", "giveUp"})
     offer = _object(entry.get("offer"), f"{path}.offer", {"candidates", "retry", "most"})
     scores = _object(entry.get("scores"), f"{path}.scores", set(attrs.fields_dict(Weights)))
     give_up = _object(entry.get("giveUp"), f"{path}.giveUp", {"after", "then"})
@@ -102,6 +105,7 @@ def parse_profile(value: Any, path: str) -> Profile:
         most=_number(offer.get("most", usual.most), f"{path}.offer.most"),
         hold=_choice(Hold, entry.get("hold", usual.hold), f"{path}.hold"),
         weights=Weights(**{name: _weight(weight, f"{path}.scores.{name}") for name, weight in scores.items()}),
+        preference=_preference(entry.get("preference"), f"{path}.preference"),
         give_up_after=_duration(give_up.get("after"), f"{path}.giveUp.after"),
         then=_choice(Then, give_up.get("then", usual.then), f"{path}.giveUp.then"),
     )
@@ -130,6 +134,15 @@ def _weight(value: Any, path: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1000:
         raise ValueError(f"{path} is {value!r}: it must be a number from 0 to 1000")
     return float(value)
+
+
+def _preference(value: Any, path: str) -> str:
+    """Points by label: `{place=local: 100}`."""
+    entries = _object(value, path)
+    for label, points in entries.items():
+        if read({PREFERENCE: f"{label}:{points}"}).ignored:
+            raise ValueError(f"{path} has {label!r}: {points!r}: it must be LABEL=VALUE and points from 0 to 100")
+    return ",".join(f"{label}:{points}" for label, points in entries.items())
 
 
 def _choice(kind: type[Chosen], value: Any, path: str) -> Chosen:

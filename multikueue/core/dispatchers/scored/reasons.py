@@ -23,6 +23,7 @@ class Why(StrEnum):
     NO_LOCAL_QUEUE = "NoLocalQueue"
     NO_NAMESPACE = "NoNamespace"
     QUEUE_INACTIVE = "QueueInactive"
+    QUEUE_UNFIT = "QueueUnfit"
     NAME_TAKEN = "NameTaken"
     NOT_NAMED = "NotNamed"
     NOT_SELECTED = "NotSelected"
@@ -60,6 +61,7 @@ _WORDS = {
     Why.NO_LOCAL_QUEUE: "it has no LocalQueue of that name",
     Why.NO_NAMESPACE: "it has no such namespace",
     Why.QUEUE_INACTIVE: "its ClusterQueue is not Active",
+    Why.QUEUE_UNFIT: "its ClusterQueue cannot hold copies",
     Why.NAME_TAKEN: "another job there has the name",
     Why.NOT_NAMED: "the job does not name it",
     Why.NOT_SELECTED: "the job does not select it",

@@ -11,7 +11,7 @@ from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
-from multikueue.core.dispatchers.scored.job_annotations import Narrowing, read
+from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -48,7 +48,8 @@ class View:
 def view(workload: Json, candidates: Candidates, profile: Profile, state: State, now: datetime) -> View:
     """Filter the workers, find their tiers, and put them in order."""
     job, history = candidates.job, placements(workload)
-    narrowing = read({**job.annotations, **annotations_of(workload)})
+    usual = {PREFERENCE: profile.preference} if profile.preference else {}
+    narrowing = read({**usual, **job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
     wanted = FilteredWorkload(
         job.request, priority, narrowing, job.company, state.refused, kueue_objects.flavors(workload)

@@ -1,0 +1,47 @@
+"""Checks of the manager as one of its own workers, by what the daemon has noted on MultiKueueClusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from multikueue.core.config.own_queues import unfit
+from multikueue.core.machinery.connection_facts import connection_facts
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.objects import dig, name_of
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
+
+
+@check(
+    "own-worker-queue",
+    Severity.ERROR,
+    "the scored dispatcher offers it nothing; with others copies wait for ever, or take the quota of their originals",
+    "make a ClusterQueue for copies, with no AdmissionCheck of MultiKueue and no cohort of one that has: "
+    "docs/manager-as-worker.md",
+)
+def unfit_queue(facts: Facts) -> Iterator[Spot]:
+    """A worker is the manager itself, and a queue for copies there leads to workers, or shares a cohort with one."""
+    flaws = unfit(facts.objects.cluster_queues, facts.objects.cohorts, facts.objects.our_checks)
+    for name in sorted(facts.objects.clusters_by_name):
+        names, found = facts.objects.names_on(name), set[tuple[str, str]]()
+        for here in facts.objects.local_queues_for.get(name, ()) if facts.objects.is_manager(name) else ():
+            there = facts.objects.local_queues_by_key.get(names.local_queue(here))
+            target = str(dig(there, "spec", "clusterQueue") or "")
+            if why := flaws.get(target):
+                found.add((target, why))
+        for target, why in sorted(found):
+            yield Spot(f"{name}, ClusterQueue {target}", f"copies would be in it, and {why}")
+
+
+@check(
+    "own-worker-unknown",
+    Severity.WARNING,
+    "if it is, copies are refused there one by one, and nothing says why",
+    "let the daemon get the one namespace kube-system on both sides: multikueue rbac manager and rbac worker print it",
+)
+def unknown_identity(facts: Facts) -> Iterator[Spot]:
+    """It cannot be told whether a worker is the manager itself."""
+    for cluster in facts.objects.clusters:
+        seen = connection_facts(cluster)
+        if seen is not None and seen.is_manager is None and is_true(cluster, "Active"):
+            yield Spot(name_of(cluster), "the daemon cannot tell whether it is the manager itself")

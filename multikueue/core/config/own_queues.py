@@ -1,0 +1,49 @@
+"""Which ClusterQueues of the manager cannot hold copies, where the manager is one of its own workers.
+
+A copy needs quota beside that of its original. In a queue whose jobs go to workers it would wait for our check for
+ever; in its cohort it would take the quota that its original holds, or have it evicted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from multikueue.core.config.quota import check_names
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, name_of
+
+
+def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collection[str]) -> dict[str, str]:
+    """The ClusterQueues that cannot hold copies, and why.
+
+    Args:
+        cluster_queues: all of the manager's.
+        cohorts: its Cohorts, as far as they are known.
+        ours: the names of our AdmissionChecks.
+    """
+    above = {name_of(one): _named(one, "parentName", "parent") for one in cohorts}
+    roots = {name_of(one): _root(_named(one, "cohortName", "cohort"), above) for one in cluster_queues}
+    checked = {
+        name_of(one): check
+        for one in cluster_queues
+        if (check := next((name for name in check_names(one) if name in ours), ""))
+    }
+    found = {name: f'it has AdmissionCheck "{check}", so its jobs go to workers' for name, check in checked.items()}
+    for name, root in roots.items():
+        beside = next((one for one in sorted(checked) if root and roots[one] == root), "")
+        if name not in checked and beside:
+            found[name] = f'it shares cohort "{root}" with ClusterQueue "{beside}", whose jobs go to workers'
+    return found
+
+
+def _named(obj: Json, *fields: str) -> str:
+    """The first of these fields of the spec that says something: the latter are older names."""
+    return next((str(value) for field in fields if (value := dig(obj, "spec", field))), "")
+
+
+def _root(cohort: str, above: Mapping[str, str]) -> str:
+    seen = set[str]()
+    while above.get(cohort) and cohort not in seen:
+        seen.add(cohort)
+        cohort = above[cohort]
+    return cohort

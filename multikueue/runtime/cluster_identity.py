@@ -1,0 +1,91 @@
+"""Which cluster a server is: by the UID of the namespace `kube-system`, which each has, and keeps.
+
+A MultiKueueCluster may lead to the manager itself, by another address and as somebody else. That changes what copies
+may be called, so it is known before the worker counts as connected. It costs one request per connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+import attrs
+
+from multikueue.core.model.kinds import NAMESPACE
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import uid
+from multikueue.errors import ApiError
+from multikueue.protocols import Reader
+
+KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
+INTERVAL: Final = 60.0
+"""Seconds until a server is asked again that did not answer."""
+DEADLINE: Final = 10.0
+"""Seconds for both sides' answers: a worker counts as connected without them, and is taken for another cluster."""
+
+
+async def cluster_uid(server: Reader) -> str:
+    """What tells a cluster from all others.
+
+    Raises:
+        ApiError: it cannot be read, or may not be.
+    """
+    return uid(await server.get(NAMESPACE, KUBE_SYSTEM))
+
+
+@attrs.define(eq=False)
+class ManagerIdentity:
+    """The manager's own UID, read once."""
+
+    client: Reader = attrs.field(repr=False)
+    _uid: str = attrs.field(default="", init=False)
+    _asking: anyio.Lock = attrs.field(factory=anyio.Lock, init=False, repr=False)
+
+    async def uid(self) -> str:
+        """The UID.
+
+        Raises:
+            ApiError: it cannot be read, or may not be.
+        """
+        async with self._asking:
+            self._uid = self._uid or await cluster_uid(self.client)
+        return self._uid
+
+
+@attrs.define(eq=False)
+class IdentityCheck:
+    """Whether one worker is the manager."""
+
+    client: Reader = attrs.field(repr=False)
+    manager: ManagerIdentity
+    on_change: Callable[[], None]
+    """Called when more is known."""
+    is_manager: bool | None = attrs.field(default=None, init=False)
+    """None: it is not known, or one of the two may not be asked."""
+    asked: bool = attrs.field(default=False, init=False)
+    """Whether there was an answer, or a failure."""
+
+    async def run(self, connected: Callable[[], Awaitable[None]]) -> None:
+        """Ask once, and again while there is no answer. A refusal is one.
+
+        Args:
+            connected: waits until the worker answers.
+        """
+        await connected()
+        answered = await self._look()
+        while not answered:
+            await anyio.sleep(INTERVAL)
+            answered = await self._look()
+
+    async def _look(self) -> bool:
+        answered = False
+        with anyio.move_on_after(DEADLINE):
+            try:
+                self.is_manager = await cluster_uid(self.client) == await self.manager.uid()
+                answered = True
+            except ApiError as error:
+                answered = not error.retryable
+        self.asked = True
+        self.on_change()
+        return answered

@@ -1,0 +1,249 @@
+"""The manager as one of its own workers: told by its UID, refused without names of its own, and then like any other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import attrs
+import pytest
+
+from multikueue.core.dispatchers.scored.profile import Profile, Weights
+from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    JOB,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CLUSTER,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    WORKLOAD,
+)
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import labels_of
+from multikueue.core.model.workloads import check, checks, cluster_name, is_finished, nominated
+from multikueue.runtime.cluster_identity import DEADLINE
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse
+from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    LOCAL_QUEUE_NAME,
+    cluster_queue,
+    connect_workers,
+    local_queue,
+    namespace,
+    set_up_queues,
+)
+from multikueued.queues.mirror import Twin, planned
+from multikueued.workers.objects import WorkerError
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
+from tests.runtime.test_scored import quota
+
+pytestmark = pytest.mark.looptime
+
+APART = {"default": "local-default"}
+POOL = "local-pool"
+
+
+@asynccontextmanager
+async def fleet_of(mapping: object, *remote: str, pool: Json | None = None) -> AsyncIterator[Fleet]:
+    """A manager that is the worker `local`, too, and others.
+
+    Args:
+        mapping: what the MultiKueueCluster says of namespaces; None: nothing.
+        remote: the other workers.
+        pool: the ClusterQueue for copies on the manager.
+    """
+    fleet = Fleet.of(*remote)
+    assert fleet.manager.tokens is not None
+    fleet.manager.tokens["local-token"] = "multikueue:local"
+    for worker in fleet.workers.values():
+        await set_up_queues(DirectClient(worker), {"cpu": "4"})
+    fleet.workers["local"] = fleet.manager
+    await set_up_queues(fleet.admin, {"cpu": "4"}, [CHECK])
+    await fleet.admin.create(NAMESPACE, namespace("local-default"))
+    await fleet.admin.create(CLUSTER_QUEUE, pool or cluster_queue({"cpu": "1"}, name=POOL))
+    await fleet.admin.create(LOCAL_QUEUE, local_queue("local-default", LOCAL_QUEUE_NAME, POOL))
+    await connect_workers(fleet.admin, {name: kubeconfig(name) for name in fleet.workers})
+    await say(fleet, mapping)
+    async with fleet.kueues(RunnerOptions(minimum=40.0, maximum=40.0)):
+        yield fleet
+
+
+async def say(fleet: Fleet, mapping: object) -> None:
+    patch = {"metadata": {"annotations": {NAMESPACES_ANNOTATION: None if mapping is None else json.dumps(mapping)}}}
+    await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "local"), patch)
+
+
+async def local_copies(fleet: Fleet) -> list[Json]:
+    found = [one for kind in (WORKLOAD, JOB) for one in (await fleet.admin.list(kind)).items]
+    return [one for one in found if ORIGIN_LABEL in labels_of(one)]
+
+
+async def original(fleet: Fleet, name: str = "job") -> Json:
+    found = (await fleet.admin.list(WORKLOAD, namespace="default")).items
+    return next((one for one in found if one["metadata"]["ownerReferences"][0]["name"] == name), {})
+
+
+async def test_without_names_of_its_own_it_is_refused_and_nothing_is_offered() -> None:
+    async with fleet_of(None) as fleet, fleet.running():
+        await until(is_active(fleet, "local", "False"))
+        told = await fleet.active("local")
+        assert (told["reason"], NAMESPACES_ANNOTATION in told["message"]) == ("UnusableNames", True)
+        await fleet.submit()
+        await anyio.sleep(60)
+        assert not await local_copies(fleet)
+        await say(fleet, APART)
+        await until(is_active(fleet, "local"))
+        await until(lambda: _ended(fleet))
+
+
+async def _ended(fleet: Fleet, name: str = "job") -> bool:
+    return is_finished(await original(fleet, name))
+
+
+async def test_a_job_runs_on_the_manager_and_its_copy_is_nobodys_job() -> None:
+    async with fleet_of(APART) as fleet, fleet.running() as manager:
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        copies = await local_copies(fleet)
+        assert {one["metadata"]["namespace"] for one in copies} == {"local-default"}
+        assert fleet.requests("local", "get", NAMESPACE) == 2  # one for each side
+        assert {name for name, _, _ in manager.cluster.counts()} == {"local"}
+        await until(lambda: _ended(fleet))
+        await until(lambda: _is_clean(fleet))
+        assert fleet.requests("local", "create", JOB) == 1
+
+
+async def _runs(fleet: Fleet, name: str = "job", worker: str = "local") -> bool:
+    found = await original(fleet, name)
+    return cluster_name(found) == worker and (check(found, CHECK) or {}).get("state") == "Ready"
+
+
+async def _is_clean(fleet: Fleet) -> bool:
+    return not await local_copies(fleet)
+
+
+LOCAL_FIRST = Profile(preference="place=local:100", weights=Weights(preference=500))
+
+
+@asynccontextmanager
+async def local_first(**kinds: Json) -> AsyncIterator[Fleet]:
+    """A manager with room for two jobs, and one worker; the scored dispatcher prefers the manager."""
+    async with fleet_of(APART, "remote", **kinds) as fleet:
+        labels = {"metadata": {"labels": {"place": "local"}}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "local"), labels)
+        manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": LOCAL_FIRST}))
+        async with fleet.running(manager):
+            await anyio.sleep(5)
+            yield fleet
+
+
+async def placed(fleet: Fleet) -> dict[str, str]:
+    found = (await fleet.admin.list(WORKLOAD, namespace="default")).items
+    return {one["metadata"]["ownerReferences"][0]["name"]: cluster_name(one) or "-" for one in found}
+
+
+async def test_local_first_overflow_to_a_worker_and_local_again() -> None:
+    async with local_first() as fleet:
+        for number in range(4):
+            await fleet.submit(f"j{number}")
+            await anyio.sleep(10)  # until what the one before got is counted once
+        assert await placed(fleet) == {"j0": "local", "j1": "local", "j2": "remote", "j3": "remote"}
+        await until(lambda: _all_ended(fleet))
+        await fleet.submit("later")
+        await until(lambda: _runs(fleet, "later", "local"))
+
+
+async def _all_ended(fleet: Fleet) -> bool:
+    return all(map(is_finished, (await fleet.admin.list(WORKLOAD, namespace="default")).items))
+
+
+@pytest.mark.parametrize("flaw", ["check", "cohort"])
+async def test_a_queue_in_which_copies_would_fight_their_originals_is_offered_nothing(flaw: str) -> None:
+    pool = cluster_queue({"cpu": "1"}, [CHECK] if flaw == "check" else [], name=POOL)
+    pool["spec"]["cohortName"] = "together"
+    async with local_first(pool=pool) as fleet:
+        cohort = {"spec": {"cohortName": "together"}}
+        await fleet.admin.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), cohort)
+        await anyio.sleep(5)
+        await fleet.submit()
+        await until(lambda: _runs(fleet, "job", "remote"))
+        assert not await local_copies(fleet)
+
+
+async def test_copies_are_not_dispatched_once_more_though_their_queue_leads_to_workers() -> None:
+    """Somebody has put our check on it, and the dispatcher reads no queues."""
+    async with fleet_of({"*": "local-*"}, "remote", pool=cluster_queue({"cpu": "9"}, [CHECK], name=POOL)) as fleet:
+        await DirectClient(fleet.workers["remote"]).create(NAMESPACE, namespace("local-default"))
+        await DirectClient(fleet.workers["remote"]).create(LOCAL_QUEUE, local_queue("local-default"))
+        await quota(fleet, "remote", "0")
+        async with fleet.running():
+            await fleet.submit()
+            await anyio.sleep(60)
+            (copy,) = await local_copies(fleet)
+            assert [one["name"] for one in checks(copy)] == [CHECK]
+            assert (nominated(copy), cluster_name(copy)) == ((), None)
+            assert await there(fleet, "remote") == ["default"]
+            await quota(fleet, "remote", "9")
+            await until(lambda: _runs(fleet, "job", "remote"))
+
+
+async def there(fleet: Fleet, worker: str) -> list[str]:
+    """The namespaces of the Workloads on a worker."""
+    return [one["metadata"]["namespace"] for one in (await DirectClient(fleet.workers[worker]).list(WORKLOAD)).items]
+
+
+async def test_where_it_cannot_be_told_nothing_is_refused_and_nothing_runs_twice() -> None:
+    """Who may not get `kube-system` sees any other worker: there the name of each copy is taken."""
+    async with fleet_of(None, "remote") as fleet:
+        fleet.manager.faults.add(Refuse(403), on=Match(("get",), "namespaces"))
+        async with fleet.running():
+            await until(is_active(fleet, "local"))
+            await fleet.submit()
+            await until(lambda: _runs(fleet, "job", "remote"))
+            assert not await local_copies(fleet)
+
+
+async def test_a_cluster_that_does_not_say_who_it_is_is_connected_all_the_same() -> None:
+    async with fleet_of(APART, "remote") as fleet:
+        fleet.workers["remote"].faults.add(Delay(3600), on=Match(("get",), "namespaces"))
+        async with fleet.running():
+            await anyio.sleep(DEADLINE / 2)
+            assert not (await fleet.active("remote")).get("status")
+            await until(is_active(fleet, "remote"))
+            await until(is_active(fleet, "local"))
+
+
+@pytest.mark.parametrize(("leads_to", "sum_of_all"), [(POOL, "5"), (CLUSTER_QUEUE_NAME, "4")])
+async def test_a_sum_of_quotas_has_the_pool_in_it_and_never_itself(leads_to: str, sum_of_all: str) -> None:
+    """A LocalQueue for copies that leads to the very queue would have its quota grow without end."""
+    async with fleet_of(APART, "remote") as fleet:
+        key = ObjectKey("local-default", LOCAL_QUEUE_NAME)
+        await fleet.admin.delete(LOCAL_QUEUE, key)
+        await fleet.admin.create(LOCAL_QUEUE, local_queue(key.namespace, key.name, leads_to))
+        automated = {"spec": {"quotaManagement": "Automated"}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), automated)
+        async with fleet.running(fleet.build(quota_automation=True)):
+            await anyio.sleep(60)
+            (group,) = (await fleet.quota())["spec"]["resourceGroups"]
+            assert group["flavors"][0]["resources"][0]["nominalQuota"] == sum_of_all
+
+
+@pytest.mark.parametrize(("queue", "refused"), [("", f'"{CLUSTER_QUEUE_NAME}" cannot hold copies'), (POOL, "")])
+async def test_a_mirrored_queue_leads_to_one_that_can_hold_copies(queue: str, refused: str) -> None:
+    async with fleet_of(APART) as fleet, fleet.running():
+        await until(is_active(fleet, "local"))
+        await fleet.admin.create(LOCAL_QUEUE, local_queue(name="other"))
+        twin = Twin(ObjectKey("default", "other"), queue, "local")
+        if refused:
+            with pytest.raises(WorkerError, match=refused):
+                await planned(fleet.admin, fleet.admin, twin)
+            return
+        (made,) = await planned(fleet.admin, fleet.admin, twin)
+        assert (ObjectKey.of(made), made["spec"]) == (ObjectKey("local-default", "other"), {"clusterQueue": POOL})
