@@ -82,7 +82,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
             continue
         places = ((node, place) for node in nodes for place in _operator(name).mutation_positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not _is_annotation(node) and not (_is_in_decorator(node) and node.type != "decorator"):
+            if not _is_annotation(node) and not _is_for_attrs(node):
                 yield Mutant(str(path), name, occurrence, place)
 
 
@@ -90,8 +90,18 @@ def _operator(name: str) -> Any:
     return LeaveOut() if name == "LeaveOut" else get_operator(name)()
 
 
+def _is_for_attrs(node: Any) -> bool:
+    """Whether it says what attrs is to make of a class: `eq=False` changes nothing for who compares nothing.
+
+    Nor does it for a field whether more may be given to the constructor: mypy refuses who gives it.
+    """
+    if node.type == "argument" and node.children[0].get_code().strip() in ("init", "kw_only"):
+        return True
+    decorated = node.type != "decorator" and _is_in_decorator(node)
+    return decorated or (node.parent is not None and _is_for_attrs(node.parent))
+
+
 def _is_in_decorator(node: Any) -> bool:
-    """Whether it says what attrs is to make of a class: `eq=False` changes nothing for who compares nothing."""
     return node is not None and (node.type == "decorator" or _is_in_decorator(node.parent))
 
 

@@ -59,15 +59,22 @@ class Watcher:
 
     wanted: Mapping[str, int] | None = None
     """The tests to run, each with its place; None: all."""
+    limits: Mapping[str, float] = attrs.field(factory=dict)
+    """Seconds after which a test counts as failed, where that is not what pytest was told for all."""
     told: Callable[[str], object] = lambda _: None
     """Called with each test that begins."""
     outcome: Outcome = attrs.field(factory=Outcome)
+    seconds: dict[str, float] = attrs.field(factory=dict)
+    """How long each test took."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave only what is wanted."""
         wanted = self.wanted
         if wanted is not None:
             items[:] = sorted((item for item in items if item.nodeid in wanted), key=lambda item: wanted[item.nodeid])
+        for item in items:
+            if item.nodeid in self.limits:
+                item.add_marker(pytest.mark.timeout(self.limits[item.nodeid]), append=False)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Count it."""
@@ -75,7 +82,8 @@ class Watcher:
         self.told(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note the first failure."""
+        """Note the first failure, and how long it took."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed and not self.outcome.failed:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
@@ -85,7 +93,19 @@ class Watcher:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
 
-def try_mutant(path: str, code: str, wanted: Mapping[str, int], limit: float = LIMIT) -> Outcome:
+@attrs.frozen
+class Wanted:
+    """The tests that are to notice a mutant."""
+
+    places: Mapping[str, int]
+    """In which order they run."""
+    limits: Mapping[str, float]
+    """Seconds for each, many times what it takes without any change: who takes longer has noticed an endless loop."""
+    seconds: float = LIMIT
+    """For all."""
+
+
+def try_mutant(path: str, code: str, wanted: Wanted) -> Outcome:
     """Run tests, in their order, with other code in place of a module; at most to the first that fails."""
     original = SourceFileLoader.get_code
     there = str(Path(path).resolve())
@@ -95,12 +115,12 @@ def try_mutant(path: str, code: str, wanted: Mapping[str, int], limit: float = L
 
     def run() -> Outcome:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        watcher = Watcher(wanted)
+        watcher = Watcher(wanted.places, wanted.limits)
         with mock.patch.object(SourceFileLoader, "get_code", changed):
-            pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted)], plugins=[watcher])
+            pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted.places)], plugins=[watcher])
         return watcher.outcome
 
-    return forked(run, limit) if wanted else Outcome()
+    return forked(run, wanted.seconds) if wanted.places else Outcome()
 
 
 @attrs.define(eq=False)
@@ -120,14 +140,12 @@ def with_collected(folders: Sequence[str], use: Callable[[pytest.Session], None]
     pytest.main([*QUIET, *folders], plugins=[Collected(use)])
 
 
-def try_replaced(
-    session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Mapping[str, int], limit: float = LIMIT
-) -> Outcome:
+def try_replaced(session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Wanted) -> Outcome:
     """Run collected tests, in their order, with other code in the functions of a module; as `try_mutant`."""
 
     def run() -> Outcome:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        watcher = Watcher(wanted)
+        watcher = Watcher(wanted.places, wanted.limits)
         watcher.pytest_collection_modifyitems(session.items)
         session.config.pluginmanager.register(watcher)
         replace(path, codes)
@@ -137,19 +155,20 @@ def try_replaced(
                 break
         return watcher.outcome
 
-    return forked(run, limit) if wanted else Outcome()
+    return forked(run, wanted.seconds) if wanted.places else Outcome()
 
 
-def trace(folders: list[str], sources: list[str], data_file: str) -> Outcome:
-    """Run all tests once and note which lines each of them reaches."""
+def trace(folders: list[str], sources: list[str], lines: Path, seconds: Path) -> Outcome:
+    """Run all tests once; note which lines each of them reaches, and how long it takes."""
 
     def run() -> Outcome:
-        traced = coverage.Coverage(data_file, source=sources, config_file=False)
+        traced = coverage.Coverage(str(lines), source=sources, config_file=False)
         traced.start()
         watcher = Watcher(told=traced.switch_context)
         pytest.main([*QUIET, *folders], plugins=[watcher])
         traced.stop()
         traced.save()
+        seconds.write_text(json.dumps(watcher.seconds))
         return watcher.outcome
 
     return forked(run, 3 * LIMIT)
