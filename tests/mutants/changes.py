@@ -80,9 +80,10 @@ def mutants(path: Path) -> Iterator[Mutant]:
     for name in ("LeaveOut", *sorted(set(operator_names()).difference(configured))):
         if name.endswith(NO_CHANGE):
             continue
-        places = ((node, place) for node in nodes for place in _operator(name).mutation_positions(node))
+        positions = _operator(name).mutation_positions
+        places = ((node, place) for node in nodes for place in positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not _is_annotation(node) and not _is_for_attrs(node):
+            if not _is_annotation(node) and not _is_for_attrs(node) and not _is_star(node):
                 yield Mutant(str(path), name, occurrence, place)
 
 
@@ -99,6 +100,11 @@ def _is_for_attrs(node: Any) -> bool:
         return True
     decorated = node.type != "decorator" and _is_in_decorator(node)
     return decorated or (node.parent is not None and _is_for_attrs(node.parent))
+
+
+def _is_star(node: Any) -> bool:
+    """Whether it is the sign in a signature from which on arguments have names, and no product."""
+    return node.type == "operator" and node.parent.type in ("parameters", "param")
 
 
 def _is_in_decorator(node: Any) -> bool:

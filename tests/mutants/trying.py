@@ -16,12 +16,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from unittest import mock
 
 import attrs
 import coverage
 import pytest
+import structlog
 
 from tests.mutants.replacing import Name, replace
 
@@ -199,6 +200,7 @@ def _be_child(run: Callable[[], Outcome], writing: int) -> None:
     """Tell the parent how it went; never return."""
     try:
         os.setsid()
+        structlog.configure(processors=[_drop])  # tracebacks of a mutant, with all variables, take minutes to format
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
@@ -206,3 +208,7 @@ def _be_child(run: Callable[[], Outcome], writing: int) -> None:
         sys.stdout.flush()
     finally:
         os._exit(0)
+
+
+def _drop(*_: object) -> NoReturn:
+    raise structlog.DropEvent
