@@ -23,6 +23,7 @@ import attrs
 import coverage
 import pytest
 import structlog
+from hypothesis import Phase, settings
 
 from tests.mutants.replacing import Name, replace
 
@@ -94,6 +95,15 @@ class Watcher:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
 
+class Unshrunk:
+    """A pytest plugin: Hypothesis looks for no smaller example of what it has found, which takes minutes."""
+
+    def pytest_sessionstart(self) -> None:
+        """The project's own settings have been loaded, and tests take over what is set before they are imported."""
+        settings.register_profile("unshrunk", settings(), phases=(Phase.explicit, Phase.generate), database=None)
+        settings.load_profile("unshrunk")
+
+
 @attrs.frozen
 class Wanted:
     """The tests that are to notice a mutant."""
@@ -118,7 +128,10 @@ def try_mutant(path: str, code: str, wanted: Wanted) -> Outcome:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         watcher = Watcher(wanted.places, wanted.limits)
         with mock.patch.object(SourceFileLoader, "get_code", changed):
-            pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted.places)], plugins=[watcher])
+            pytest.main(
+                [*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted.places)],
+                plugins=[watcher, Unshrunk()],
+            )
         return watcher.outcome
 
     return forked(run, wanted.seconds) if wanted.places else Outcome()
@@ -138,7 +151,7 @@ class Collected:
 
 def with_collected(folders: Sequence[str], use: Callable[[pytest.Session], None]) -> None:
     """Collect all tests in this process."""
-    pytest.main([*QUIET, *folders], plugins=[Collected(use)])
+    pytest.main([*QUIET, *folders], plugins=[Collected(use), Unshrunk()])
 
 
 def try_replaced(session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Wanted) -> Outcome:
@@ -166,7 +179,7 @@ def trace(folders: list[str], sources: list[str], lines: Path, seconds: Path) ->
         traced = coverage.Coverage(str(lines), source=sources, config_file=False)
         traced.start()
         watcher = Watcher(told=traced.switch_context)
-        pytest.main([*QUIET, *folders], plugins=[watcher])
+        pytest.main([*QUIET, *folders], plugins=[watcher, Unshrunk()])
         traced.stop()
         traced.save()
         seconds.write_text(json.dumps(watcher.seconds))

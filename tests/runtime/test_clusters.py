@@ -221,6 +221,12 @@ async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
         assert worker is not None
         kinds = len(BUILTIN) + 1
         assert repr(worker.known) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
+        shown = worker.known.shown if worker.known is not None else ()
+        fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="jobs"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await until(lambda: repr(worker.known) == f"<WorkerInformers {kinds - 1} of {kinds} kinds followed>")
+        assert worker.known is not None
+        assert worker.known.shown != shown, "whoever decides is told of a watch that broke"
 
 
 async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
