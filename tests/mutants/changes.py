@@ -83,7 +83,7 @@ def mutants(path: Path) -> Iterator[Mutant]:
         positions = _operator(name).mutation_positions
         places = ((node, place) for node in nodes for place in positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not _is_annotation(node) and not _is_for_attrs(node) and not _is_star(node):
+            if not any(one(node) for one in (_is_annotation, _is_for_attrs, _is_star, _is_logged)):
                 yield Mutant(str(path), name, occurrence, place)
 
 
@@ -105,6 +105,12 @@ def _is_for_attrs(node: Any) -> bool:
 def _is_star(node: Any) -> bool:
     """Whether it is the sign in a signature from which on arguments have names, and no product."""
     return node.type == "operator" and node.parent.type in ("parameters", "param")
+
+
+def _is_logged(node: Any) -> bool:
+    """Whether it is part of what is logged, which is not for tests."""
+    call = node.type in ("atom_expr", "power") and node.get_code().strip().startswith("log.")
+    return call or (node.parent is not None and _is_logged(node.parent))
 
 
 def _is_in_decorator(node: Any) -> bool:

@@ -52,7 +52,7 @@ class Outcome:
             return "survived" if self.tests else "untested"
         if self.failed == UNFINISHED:
             return "unfinished"
-        return "timeout" if "Timeout" in self.failed or "SIG" in self.failed else "killed"
+        return "timeout" if "Timeout (>" in self.failed or "SIG" in self.failed else "killed"
 
 
 @attrs.define(eq=False)

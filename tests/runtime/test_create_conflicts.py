@@ -106,3 +106,10 @@ async def test_refusals_of_workloads_that_nobody_tries_any_more_are_forgotten() 
     assert len(found) == 2
     await anyio.sleep(ASK_AGAIN_AFTER)
     assert [found.created(JOB, ELSEWHERE), found.created(JOB, ObjectKey("ns", "new"))] == [None, SECOND]
+
+
+async def test_what_turns_out_to_be_our_own_was_never_in_the_way() -> None:
+    """The answer to its creation was lost, and the watch shows it now."""
+    found = refused(WL)
+    assert found.refusal(JOB, WL, own=(SECOND,))
+    assert not found.refusal(JOB, WL, own=(WL,))
