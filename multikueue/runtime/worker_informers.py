@@ -121,14 +121,13 @@ class WorkerInformers(WorkerCopies):
         def is_used(gvk: GVK) -> bool:
             return settings.is_used(name, gvk, workloads.values())
 
-        followed = [cache.informer for cache in jobs.values()]
         return cls(
             client,
             MutationCache(workloads),
             jobs,
             name,
             _queues(name, client, settings, report),
-            KindWatches.build(client, followed, is_used, settings.unused_after),
+            KindWatches.build(client, (one.informer for one in jobs.values()), is_used, settings.unused_after),
             crd_checks(client, (kind.row for kind in settings.adapters), report),
             probe=probe,
             kueue=kueue,

@@ -20,28 +20,38 @@ import pytest
 
 from tests.mutants.changes import Mutant, is_python, mutants
 from tests.mutants.replacing import replaced
-from tests.mutants.trying import LIMIT, Outcome, trace, try_mutant, try_replaced, with_collected
+from tests.mutants.trying import LIMIT, Outcome, Wanted, trace, try_mutant, try_replaced, with_collected
 
 FOLDERS: Final = ("multikueue/core/workload", "multikueue/core/machinery", "multikueue/runtime")
 TESTS: Final = ("tests/core", "tests/runtime")
 TRACE: Final = Path(".mutants")
-"""Which test reaches which line; remove it when tests have changed."""
+"""Which test reaches which line, and how long it takes; remove the folder when tests have changed."""
+PATIENCE: Final = 20
+"""A test that takes so many times what it takes without any change, and `SHORTEST` at least, goes on for ever."""
+SHORTEST: Final = 15.0
 
 
 @attrs.define(eq=False)
 class Reached:
-    """Which tests reach which lines."""
+    """Which tests reach which lines, and how long each takes."""
 
     data: coverage.CoverageData
+    seconds: Mapping[str, float]
 
-    def by(self, mutant: Mutant) -> Mapping[str, int]:
-        """The tests that reach a mutant, its own module's first; all of the module's for what an import runs."""
+    def by(self, mutant: Mutant, limit: float) -> Wanted:
+        """The tests that reach a mutant; all of its module's for what an import runs.
+
+        Its own module's tests come first, then those that are done soon: of a line that most tests reach, the long
+        ones are rarely needed.
+        """
         lines = self._lines(mutant)
         reached = {test for line in mutant.lines for test in lines.get(line, ()) if test}
         imported = self.imported(mutant)
         found = reached or ({test for tests in lines.values() for test in tests if test} if imported else set())
         name = f"test_{Path(mutant.path).stem}.py"
-        return {test: place for place, test in enumerate(sorted(found, key=lambda test: (name not in test, test)))}
+        in_turn = sorted(found, key=lambda test: (name not in test, self.seconds[test], test))
+        limits = {test: max(SHORTEST, PATIENCE * self.seconds[test]) for test in found}
+        return Wanted({test: place for place, test in enumerate(in_turn)}, limits, limit)
 
     def imported(self, mutant: Mutant) -> bool:
         """Whether an import runs it."""
@@ -90,13 +100,13 @@ class Report:
 def main(sample: int, seed: int, only: Sequence[str], part: str | None, limit: float, output: Path | None) -> None:
     """Change one thing at a time, and run the unit tests that reach it."""
     chosen = choose(only or FOLDERS, sample, random.Random(f"mutants/{seed}"))
-    reached = Reached(_traced())
+    reached = _traced()
     report = Report(seed, len(chosen), output)
     codes = {mutant: {} if reached.imported(mutant) else replaced(mutant.path, mutant.code()) for mutant in chosen}
 
-    def one(mutant: Mutant, outcome_of: Callable[[Mapping[str, int], float], Outcome]) -> None:
+    def one(mutant: Mutant, outcome_of: Callable[[Wanted], Outcome]) -> None:
         began = time.monotonic()
-        outcome = outcome_of(reached.by(mutant), limit)
+        outcome = outcome_of(reached.by(mutant, limit))
         report.tell(mutant, outcome, time.monotonic() - began)
 
     if part != "functions":
@@ -127,16 +137,18 @@ def choose(paths: Sequence[str], sample: int, dice: random.Random) -> list[Mutan
     return list(islice((mutant for mutant in found if mutant is not None), sample))
 
 
-def _traced() -> coverage.CoverageData:
-    if not TRACE.exists():
-        click.echo("running all tests once, to see which lines each of them reaches")
-        outcome: Outcome = trace(list(TESTS), list(FOLDERS), str(TRACE))
+def _traced() -> Reached:
+    lines, seconds = TRACE / "lines", TRACE / "seconds.json"
+    if not seconds.exists():
+        click.echo("running all tests once, to see which lines each of them reaches, and how long it takes")
+        TRACE.mkdir(exist_ok=True)
+        outcome = trace(list(TESTS), list(FOLDERS), lines, seconds)
         if outcome.failed:
-            TRACE.unlink(missing_ok=True)
+            seconds.unlink(missing_ok=True)
             raise click.ClickException(f"a test fails without any change: {outcome.failed}")
-    data = coverage.CoverageData(str(TRACE))
+    data = coverage.CoverageData(str(lines))
     data.read()
-    return data
+    return Reached(data, json.loads(seconds.read_text()))
 
 
 def _diff(mutant: Mutant) -> str:

@@ -80,9 +80,10 @@ def mutants(path: Path) -> Iterator[Mutant]:
     for name in ("LeaveOut", *sorted(set(operator_names()).difference(configured))):
         if name.endswith(NO_CHANGE):
             continue
-        places = ((node, place) for node in nodes for place in _operator(name).mutation_positions(node))
+        positions = _operator(name).mutation_positions
+        places = ((node, place) for node in nodes for place in positions(node))
         for occurrence, (node, place) in enumerate(places):
-            if not _is_annotation(node) and not (_is_in_decorator(node) and node.type != "decorator"):
+            if not any(one(node) for one in (_is_annotation, _is_for_attrs, _is_star, _is_logged)):
                 yield Mutant(str(path), name, occurrence, place)
 
 
@@ -90,8 +91,29 @@ def _operator(name: str) -> Any:
     return LeaveOut() if name == "LeaveOut" else get_operator(name)()
 
 
+def _is_for_attrs(node: Any) -> bool:
+    """Whether it says what attrs is to make of a class: `eq=False` changes nothing for who compares nothing.
+
+    Nor does it for a field whether more may be given to the constructor: mypy refuses who gives it.
+    """
+    if node.type == "argument" and node.children[0].get_code().strip() in ("init", "kw_only"):
+        return True
+    decorated = node.type != "decorator" and _is_in_decorator(node)
+    return decorated or (node.parent is not None and _is_for_attrs(node.parent))
+
+
+def _is_star(node: Any) -> bool:
+    """Whether it is the sign in a signature from which on arguments have names, and no product."""
+    return node.type == "operator" and node.parent.type in ("parameters", "param")
+
+
+def _is_logged(node: Any) -> bool:
+    """Whether it is part of what is logged, which is not for tests."""
+    call = node.type in ("atom_expr", "power") and node.get_code().strip().startswith("log.")
+    return call or (node.parent is not None and _is_logged(node.parent))
+
+
 def _is_in_decorator(node: Any) -> bool:
-    """Whether it says what attrs is to make of a class: `eq=False` changes nothing for who compares nothing."""
     return node is not None and (node.type == "decorator" or _is_in_decorator(node.parent))
 
 

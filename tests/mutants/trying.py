@@ -16,12 +16,14 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from unittest import mock
 
 import attrs
 import coverage
 import pytest
+import structlog
+from hypothesis import Phase, settings
 
 from tests.mutants.replacing import Name, replace
 
@@ -50,7 +52,7 @@ class Outcome:
             return "survived" if self.tests else "untested"
         if self.failed == UNFINISHED:
             return "unfinished"
-        return "timeout" if "Timeout" in self.failed or "SIG" in self.failed else "killed"
+        return "timeout" if "Timeout (>" in self.failed or "SIG" in self.failed else "killed"
 
 
 @attrs.define(eq=False)
@@ -59,15 +61,22 @@ class Watcher:
 
     wanted: Mapping[str, int] | None = None
     """The tests to run, each with its place; None: all."""
+    limits: Mapping[str, float] = attrs.field(factory=dict)
+    """Seconds after which a test counts as failed, where that is not what pytest was told for all."""
     told: Callable[[str], object] = lambda _: None
     """Called with each test that begins."""
     outcome: Outcome = attrs.field(factory=Outcome)
+    seconds: dict[str, float] = attrs.field(factory=dict)
+    """How long each test took."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave only what is wanted."""
         wanted = self.wanted
         if wanted is not None:
             items[:] = sorted((item for item in items if item.nodeid in wanted), key=lambda item: wanted[item.nodeid])
+        for item in items:
+            if item.nodeid in self.limits:
+                item.add_marker(pytest.mark.timeout(self.limits[item.nodeid]), append=False)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Count it."""
@@ -75,7 +84,8 @@ class Watcher:
         self.told(nodeid)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note the first failure."""
+        """Note the first failure, and how long it took."""
+        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
         if report.failed and not self.outcome.failed:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
@@ -85,7 +95,28 @@ class Watcher:
             self.outcome.failed = f"{report.nodeid}: {str(report.longrepr)[-300:]}"
 
 
-def try_mutant(path: str, code: str, wanted: Mapping[str, int], limit: float = LIMIT) -> Outcome:
+class Unshrunk:
+    """A pytest plugin: Hypothesis looks for no smaller example of what it has found, which takes minutes."""
+
+    def pytest_sessionstart(self) -> None:
+        """The project's own settings have been loaded, and tests take over what is set before they are imported."""
+        settings.register_profile("unshrunk", settings(), phases=(Phase.explicit, Phase.generate), database=None)
+        settings.load_profile("unshrunk")
+
+
+@attrs.frozen
+class Wanted:
+    """The tests that are to notice a mutant."""
+
+    places: Mapping[str, int]
+    """In which order they run."""
+    limits: Mapping[str, float]
+    """Seconds for each, many times what it takes without any change: who takes longer has noticed an endless loop."""
+    seconds: float = LIMIT
+    """For all."""
+
+
+def try_mutant(path: str, code: str, wanted: Wanted) -> Outcome:
     """Run tests, in their order, with other code in place of a module; at most to the first that fails."""
     original = SourceFileLoader.get_code
     there = str(Path(path).resolve())
@@ -95,12 +126,15 @@ def try_mutant(path: str, code: str, wanted: Mapping[str, int], limit: float = L
 
     def run() -> Outcome:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        watcher = Watcher(wanted)
+        watcher = Watcher(wanted.places, wanted.limits)
         with mock.patch.object(SourceFileLoader, "get_code", changed):
-            pytest.main([*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted)], plugins=[watcher])
+            pytest.main(
+                [*QUIET, *dict.fromkeys(test.partition("::")[0] for test in wanted.places)],
+                plugins=[watcher, Unshrunk()],
+            )
         return watcher.outcome
 
-    return forked(run, limit) if wanted else Outcome()
+    return forked(run, wanted.seconds) if wanted.places else Outcome()
 
 
 @attrs.define(eq=False)
@@ -117,17 +151,15 @@ class Collected:
 
 def with_collected(folders: Sequence[str], use: Callable[[pytest.Session], None]) -> None:
     """Collect all tests in this process."""
-    pytest.main([*QUIET, *folders], plugins=[Collected(use)])
+    pytest.main([*QUIET, *folders], plugins=[Collected(use), Unshrunk()])
 
 
-def try_replaced(
-    session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Mapping[str, int], limit: float = LIMIT
-) -> Outcome:
+def try_replaced(session: pytest.Session, path: str, codes: dict[Name, CodeType], wanted: Wanted) -> Outcome:
     """Run collected tests, in their order, with other code in the functions of a module; as `try_mutant`."""
 
     def run() -> Outcome:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        watcher = Watcher(wanted)
+        watcher = Watcher(wanted.places, wanted.limits)
         watcher.pytest_collection_modifyitems(session.items)
         session.config.pluginmanager.register(watcher)
         replace(path, codes)
@@ -137,19 +169,20 @@ def try_replaced(
                 break
         return watcher.outcome
 
-    return forked(run, limit) if wanted else Outcome()
+    return forked(run, wanted.seconds) if wanted.places else Outcome()
 
 
-def trace(folders: list[str], sources: list[str], data_file: str) -> Outcome:
-    """Run all tests once and note which lines each of them reaches."""
+def trace(folders: list[str], sources: list[str], lines: Path, seconds: Path) -> Outcome:
+    """Run all tests once; note which lines each of them reaches, and how long it takes."""
 
     def run() -> Outcome:
-        traced = coverage.Coverage(data_file, source=sources, config_file=False)
+        traced = coverage.Coverage(str(lines), source=sources, config_file=False)
         traced.start()
         watcher = Watcher(told=traced.switch_context)
-        pytest.main([*QUIET, *folders], plugins=[watcher])
+        pytest.main([*QUIET, *folders], plugins=[watcher, Unshrunk()])
         traced.stop()
         traced.save()
+        seconds.write_text(json.dumps(watcher.seconds))
         return watcher.outcome
 
     return forked(run, 3 * LIMIT)
@@ -180,6 +213,7 @@ def _be_child(run: Callable[[], Outcome], writing: int) -> None:
     """Tell the parent how it went; never return."""
     try:
         os.setsid()
+        structlog.configure(processors=[_drop])  # tracebacks of a mutant, with all variables, take minutes to format
         nowhere = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):
             os.dup2(nowhere, stream)
@@ -187,3 +221,7 @@ def _be_child(run: Callable[[], Outcome], writing: int) -> None:
         sys.stdout.flush()
     finally:
         os._exit(0)
+
+
+def _drop(*_: object) -> NoReturn:
+    raise structlog.DropEvent

@@ -221,6 +221,41 @@ async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
         assert worker is not None
         kinds = len(BUILTIN) + 1
         assert repr(worker.known) == f"<WorkerInformers {kinds} of {kinds} kinds followed>"
+        shown = worker.known.shown if worker.known is not None else ()
+        fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="jobs"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await until(lambda: repr(worker.known) == f"<WorkerInformers {kinds - 1} of {kinds} kinds followed>")
+        assert worker.known is not None
+        assert worker.known.shown != shown, "whoever decides is told of a watch that broke"
+
+
+async def test_a_worker_that_was_never_reached_holds_up_no_job_and_templates_of_copies_are_not_kept() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    fleet.workers["worker2"].faults.add(Refuse(500), on=Match(user="multikueue"))
+    async with fleet.kueues(), fleet.running() as manager:
+        await until(is_active(fleet))
+        await fleet.submit()
+
+        async def runs() -> bool:
+            return list(await fleet.running_on()) == ["worker1"]
+
+        await until(runs)
+        worker = manager.workers.get("worker1")
+        assert worker is not None
+        assert worker.known is not None
+        (copy,) = worker.known.workloads.informer.values()
+        assert [set(one) & {"template", "count"} for one in copy["spec"]["podSets"]] == [{"count"}]
+
+
+async def test_a_worker_without_a_kubeconfig_holds_up_no_job() -> None:
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    await fleet.admin.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker2-secret"))
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await fleet.submit()
+        assert await until(fleet.running_on) < 10
 
 
 async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:

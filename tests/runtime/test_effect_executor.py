@@ -234,6 +234,20 @@ async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
     assert fleet.clusters[W1].jobs[JOB.gvk].get(ObjectKey("default", "job")) is not None
 
 
+@pytest.mark.parametrize("followed", [True, False])
+async def test_a_deleted_object_is_gone_before_the_watch_shows_it(followed: bool) -> None:
+    """Otherwise the next decision would ask for it again. A kind that nobody follows can be deleted as well."""
+    fleet, key = Fleet(), ObjectKey("default", "job")
+    executing, _ = executor(fleet)
+    await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    uid = (await fleet.clusters[W1].client.get(JOB, key))["metadata"]["uid"]
+    cache = fleet.clusters[W1].jobs[JOB.gvk]
+    if not followed:
+        fleet.clusters[W1].jobs = {}
+    await executing.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
+    assert (cache.get(key) is None) is followed
+
+
 async def test_only_the_object_that_was_seen_is_deleted() -> None:
     """An object that took the name since is somebody else's, or a newer copy."""
     fleet = Fleet()

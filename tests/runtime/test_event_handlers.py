@@ -8,10 +8,12 @@ import anyio
 import attrs
 import pytest
 
+from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.config.profile_secrets import PROFILE_LABEL
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.model.conditions import new_condition
-from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.snapshot import Unanswered
 from multikueue.runtime.controller import KeyQueue
@@ -196,6 +198,7 @@ async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_
         (LISTED, BY_PROFILE, {"clusters": ["worker1"]}),
         (LISTED, changed(LISTED, metadata={"uid": "4"}), {"clusters": ["worker1"]}),
         (LISTED, changed(LISTED, metadata={"annotations": {CORDON_ANNOTATION: "x"}}), {"workloads": ["waits"]}),
+        (changed(LISTED, metadata={"annotations": {CORDON_ANNOTATION: "x"}}), LISTED, {"workloads": ["waits"]}),
         (LISTED, changed(LISTED, metadata={"annotations": {"another": "x"}}), {}),
         (LISTED, changed(LISTED, status={"observed": 1}), {}),
     ],
@@ -217,6 +220,51 @@ async def test_marks_of_a_worker_are_acted_on_after_a_pause() -> None:
     assert wired.due() == {}
     await anyio.sleep(1 / MARKS_RATE + 1e-6)
     assert wired.due() == {"workloads": ["waits"]}
+
+
+def part(index: int, worker: str = "") -> Json:
+    """A part of a group, as of a LeaderWorkerSet."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
+    made = workload(f"part-{index}")
+    metadata = {"annotations": {COMPONENT_INDEX_ANNOTATION: str(index)}, "ownerReferences": [owner]}
+    return changed(made, metadata=metadata, status={"clusterName": worker} if worker else {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "due"),
+    [
+        (None, "", ["part-0", "part-1"]),
+        ("", "worker1", ["part-0", "part-1", "part-2"]),
+        ("", None, ["part-0", "part-1"]),
+        ("", "", ["part-1"]),
+    ],
+)
+async def test_a_part_of_a_group_wakes_those_that_go_by_it(old: str | None, new: str | None, due: list[str]) -> None:
+    """It came, went, or has got a worker; all of these wait for it, or the first for the group to be complete."""
+    wired = Wired.of_nobody()
+    for one in (part(0), part(2)):
+        wired.cluster.workloads.informer.put(ObjectKey.of(one), one)
+    before, after = (None if worker is None else part(1, worker) for worker in (old, new))
+    wired.handlers._workload_changed(ObjectKey("default", "part-1"), before, after)
+    assert sorted(taken(wired.work.workloads)) == due
+
+
+@pytest.mark.parametrize("worker", ["", "worker1"])
+@pytest.mark.parametrize("part", ["status", "spec"])
+async def test_a_job_wakes_its_workload_at_once_unless_it_runs_and_its_status_alone_has_changed(
+    worker: str, part: str
+) -> None:
+    """That is what we have copied from the worker ourselves, mostly."""
+    wired = Wired.of_nobody()
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
+    status = {"clusterName": worker} if worker else {}
+    placed = changed(workload("waits"), metadata={"ownerReferences": [owner]}, status=status)
+    wired.cluster.workloads.informer.put(ObjectKey.of(placed), placed)
+    kind = AdapterRegistry(BUILTIN).get(JOB.gvk)
+    assert kind is not None
+    job: Json = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "namespace": "default"}}
+    wired.handlers._job_changed(kind, ObjectKey("default", "train"), {**job, part: {"a": 1}}, {**job, part: {"a": 2}})
+    assert bool(taken(wired.work.workloads)) is not (worker != "" and part == "status")
 
 
 PLAIN: Json = {"metadata": {"name": "worker1-secret", "namespace": "kueue-system"}}

@@ -190,6 +190,38 @@ async def test_what_was_written_to_a_server_that_is_not_there_any_more_is_forgot
         tasks.cancel_scope.cancel()
 
 
+async def test_and_is_none_of_a_workloads_objects() -> None:
+    """They are looked for by Workload first."""
+    server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
+    cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cache.informer.run)
+        await cache.informer.wait_synced()
+        cache.wrote(obj("a", "501", owner="n/w"))
+        assert cache.of(OWNER) != []
+        await anyio.sleep(4)
+        assert cache.of(OWNER) == []
+        tasks.cancel_scope.cancel()
+
+
+async def test_what_was_deleted_there_is_not_hidden() -> None:
+    """The backup has it."""
+    server = FakeServer(
+        [listed("500", obj("a", "400", uid="u")), listed("77", obj("a", "40", uid="u"))],
+        [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]],
+        "77",
+    )
+    cache = MutationCache(Informer(server, JOB))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(cache.informer.run)
+        await cache.informer.wait_synced()
+        cache.removed(KEY, "u")
+        assert cache.get(KEY) is None
+        await anyio.sleep(4)
+        assert cache.get(KEY) is not None
+        tasks.cancel_scope.cancel()
+
+
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:
     """Its address is the same, and its copies are not there."""
     async with mutated(listed("500", obj("a", "400"))) as earlier:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import anyio
+import attrs
 import pytest
 
 from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.cluster_state import Assigned, Link
 from multikueue.core.model.kinds import EVENT, JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import CreateWorkload, Effect
+from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import ServerFault
 from multikueue.kube import Informer
 from multikueue.protocols import Reconciler
 from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.events import EventRecorder
+from multikueue.runtime.inventory.caches import HubCaches
+from multikueue.runtime.inventory.reconcilers import InventoryReconciler, PlacementReconciler
+from multikueue.runtime.inventory.spoke_reader import SpokeReader
 from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.origin import Origin
+from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
+from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
 from multikueue.testing import InMemoryCluster, job, until
 from tests.runtime.fleet import Fleet
@@ -33,6 +43,30 @@ class Slow(Reconciler[str]):
     async def reconcile(self, key: str) -> Action:
         await anyio.sleep(10)
         return Action.after(60)
+
+
+@pytest.mark.parametrize(
+    ("part", "field"),
+    [
+        (PlanSettings, "mark_key"),
+        (SnapshotReader, "mark_key"),
+        (Link, "config"),
+        (Assigned, "config"),
+        (Origin, "client"),
+        (AdmissionCheckReconciler, "_logged"),
+        (ClusterReconciler, "_parsed"),
+        (ClusterReconciler, "_draining"),
+        (PlacementReconciler, "_memory"),
+        (PlacementReconciler, "_filled"),
+        (InventoryReconciler, "_memory"),
+        (SpokeReader, "_tokens"),
+        (HubCaches, "_read"),
+        (HubCaches, "_latest"),
+    ],
+)
+def test_secrets_and_what_is_kept_of_many_objects_is_in_no_repr(part: Any, field: str) -> None:
+    """Credentials, the key of our marks, and what grows with the fleet."""
+    assert attrs.fields_dict(part)[field].repr is False
 
 
 async def test_a_controller_and_its_queue() -> None:

@@ -25,9 +25,10 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
+from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.penalties import PACE
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
@@ -45,7 +46,7 @@ SHORT = RunnerOptions(minimum=60, maximum=60)
 @asynccontextmanager
 async def scored(
     fleet: Fleet, jobs: RunnerOptions = LONG, *, start_with: Sequence[str] = (), **profiles: Profile
-) -> AsyncIterator[None]:
+) -> AsyncIterator[Manager]:
     """Run a fleet whose manager uses the dispatcher; workers have room for two jobs each. Jobs to start with are there
     before it."""
     await fleet.connect(cpu=1, on_manager=100)
@@ -55,7 +56,7 @@ async def scored(
             await fleet.submit(name)
         async with fleet.running(manager):
             await anyio.sleep(5)
-            yield
+            yield manager
 
 
 async def placed(fleet: Fleet) -> dict[str, str]:
@@ -112,6 +113,19 @@ async def test_who_waits_longest_gets_what_becomes_free_and_nobody_else_is_asked
         await until(lambda: _is_placed(fleet, "c", "w1"))
         await anyio.sleep(30)
         assert (await placed(fleet))["d"] == "-"
+
+
+async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
+    """What waits there is not taken for somebody else's, and who runs there may be preempted for another."""
+    fleet = Fleet.of("w1")
+    async with scored(fleet) as manager:
+        for name in ("a", "b", "c"):
+            await fleet.submit(name)
+            await anyio.sleep(10)
+        assert manager._rooms is not None
+        facts = manager._rooms._facts[ClusterName("w1")][CLUSTER_QUEUE_NAME]
+        assert facts.running
+        assert facts.others_pending == 0
 
 
 async def test_a_jobs_annotation_narrows() -> None:

@@ -17,7 +17,7 @@ from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import CheckState, check
-from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.apiserver.faults import Match, Refuse, Reset
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME
 from tests.runtime.fleet import Fleet as Servers
@@ -276,7 +276,7 @@ class Counts:
         self.noted.append((reason, cluster))
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
-        self.noted.append(("connected", cluster))
+        self.noted.append(("connected" if connected else "lost", cluster))
 
     def cluster_removed(self, cluster: ClusterName) -> None:
         self.noted.append(("removed", cluster))
@@ -300,6 +300,21 @@ async def test_the_hook_hears_of_rounds_placements_lags_and_refusals() -> None:
     assert ("Invalid", "worker2") in hook.noted
     assert ("synced", "worker1") in hook.noted
     assert all(0 <= lag < 5 for lag in hook.lags)
+
+
+async def test_the_hook_hears_of_workers_that_come_and_go() -> None:
+    fleet, hook = Servers.of("worker1"), Counts()
+    async with fleet.running(attrs.evolve(fleet.build(), hook=hook)):
+        await fleet.connect()
+        await until(is_active(fleet))
+        assert hook.noted[-1] == ("connected", "worker1")
+        fleet.workers["worker1"].faults.add(Reset(), on=Match(user="multikueue"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await until(is_active(fleet, status="False"), within=300)
+        assert hook.noted[-1] == ("lost", "worker1")
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(5)
+        assert hook.noted[-1] == ("removed", "worker1")
 
 
 async def shrink(fleet: MemoryFleet, number: int) -> None:

@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, check_state, cluster_name, is_finished
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.unregistered_kinds import with_running_kinds
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import CHECK, Fleet, is_active, now, until
@@ -117,6 +118,33 @@ async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
         assert (await with_running_kinds(same, fleet.admin)).adapters is same
 
 
+async def test_a_manager_without_kueue_has_nothing_that_runs() -> None:
+    """The daemon starts, and waits for its definitions."""
+    bare = DirectClient(ApiServer("manager", clock=now))
+    found = await with_running_kinds(AdapterRegistry(BUILTIN), bare)
+    assert (found.waiting, found.before.take()) == ({}, None)
+
+
+async def test_what_no_worker_may_run_keeps_no_kind() -> None:
+    """It waits, or has ended."""
+    async with one_job_runs() as fleet:
+        async with fleet.running():
+            await end_job(fleet)
+            await until(lambda: _is_finished(fleet))
+        await fleet.submit("waits")
+        await until(lambda: _has_workloads(fleet, 2))
+        found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
+        assert (found.waiting, list(found.adapters)) == ({}, [])
+
+
+async def _is_finished(fleet: Fleet) -> bool:
+    return is_finished(await fleet.workload())
+
+
+async def _has_workloads(fleet: Fleet, count: int) -> bool:
+    return len((await fleet.admin.list(WORKLOAD)).items) == count
+
+
 async def test_what_an_eviction_stops_on_a_worker_is_followed_though_no_worker_is_recorded_any_more() -> None:
     """A start without the kind must not reject it: its job still runs, and its pods are to be stopped."""
     async with one_job_runs() as fleet:
@@ -174,3 +202,18 @@ async def test_a_removed_worker_is_kept_until_what_an_eviction_stops_is_gone() -
         await until(stopped, within=120)
         await until(lambda: manager.workers.get("worker1") is None, within=120)
         assert (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items == []
+
+
+async def test_a_removed_worker_is_kept_while_it_does_not_let_what_was_evicted_be_stopped() -> None:
+    """Nothing on the manager names it any more."""
+    async with one_job_runs() as fleet, fleet.running() as manager:
+        await until(is_active(fleet))
+        refused = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(verbs=("delete",)))
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await anyio.sleep(10)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(120)
+        assert manager.workers.get("worker1") is not None
+        fleet.workers["worker1"].faults.remove(refused)
+        await until(lambda: manager.workers.get("worker1") is None, within=300)
+        assert (await DirectClient(fleet.workers["worker1"]).list(JOB)).items == []

@@ -41,6 +41,25 @@ def test_the_daemons_own_never_wait_zero_and_never_overflow(backoff: Backoff) ->
     assert backoff.delay(10**9) == backoff.cap
 
 
+@pytest.mark.parametrize(
+    ("backoff", "waits", "longest", "spread"),
+    [
+        (ITEM_BACKOFF, [0.005, 0.01, 0.02], 60, 12),
+        (WATCH_BACKOFF, [0.2, 0.4, 0.8], 30, 15),
+        (CONNECTION_BACKOFF, [5, 10, 20, 40, 60], 60, 12),
+        (REFUSED_BACKOFF, [0.5, 1, 2], 300, 60),
+    ],
+)
+def test_how_long_the_daemon_waits(backoff: Backoff, waits: list[float], longest: float, spread: float) -> None:
+    """In seconds: the first waits, which are short, the longest, and by how much it is spread."""
+    assert [backoff.delay(failures) for failures in range(1, len(waits) + 1)] == waits
+    assert (backoff.delay(1000), backoff.delay(1000, 1.0)) == (longest, longest + spread)
+
+
+def test_a_watch_has_to_last_a_while_to_count_as_one_that_works() -> None:
+    assert (WATCH_BACKOFF.reset_after, CONNECTION_BACKOFF.reset_after) == (2, 5)
+
+
 @given(BACKOFFS, st.integers(1, 10_000), FRACTIONS)
 def test_more_failures_never_mean_a_shorter_wait(backoff: Backoff, failures: int, fraction: float) -> None:
     """For the same luck."""

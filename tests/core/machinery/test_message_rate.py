@@ -67,3 +67,13 @@ def test_what_is_gone_is_forgotten() -> None:
     pace.forget("b")
     pace.touched("c", 100.0)
     assert len(pace) == 1
+    pace.forget("c")
+    assert len(pace) == 0
+
+
+def test_one_that_is_written_again_and_again_hides_none_that_are_settled() -> None:
+    """What is remembered stands in the order of the last writes."""
+    pace = MessageRate[str]()
+    for key, at in (("often", 0.0), ("once", 1.0), ("often", 9.0), ("often", 18.0)):
+        pace.touched(key, at)
+    assert len(pace) == 1

@@ -51,6 +51,18 @@ def test_who_wants_nothing_any_more_makes_room_for_the_next() -> None:
     assert (some.inside, some.waiting, some.ask()) == (0, 0, [])
 
 
+def test_who_comes_back_and_finds_a_place_waits_no_more() -> None:
+    """It was planned again before anybody asked it: it would be asked though it is inside."""
+    some = places(limit=1)
+    some.enter("a", "x")
+    assert not some.enter("b", "y")
+    some.leave("a")
+    assert some.enter("b", "y")
+    assert (some.inside, some.waiting, "b" in some) == (1, 0, False)
+    some.leave("b")
+    assert some.ask() == []
+
+
 def test_flows_take_turns_for_free_places() -> None:
     some = places(limit=2)
     some.enter("0", "big")

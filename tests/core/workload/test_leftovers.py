@@ -108,6 +108,7 @@ class TestSendingBack:
     def test_after_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
         assert self.entry(beside(left(), quiet_for=timedelta(seconds=59))) is None
         entry = self.entry(beside(left(), quiet_for=LATE))
+        assert self.entry(beside(left(), quiet_for=LATE + timedelta(hours=1))) == entry
         assert entry is not None
         assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
         assert "UID uid-left" in entry["message"]

@@ -338,6 +338,13 @@ class TestWinning:
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
         assert in_words(seen, decide(seen)) == ADMIT_W1
 
+    def test_a_copy_that_its_worker_gave_up_for_another_reason_does_not_win(self) -> None:
+        """Its worker did not find the job that is there now: it will not run it for this copy."""
+        local = workload(nominated=("w1",))
+        refused = copy_of(local, admitted=True, finished="OwnerNotFound")
+        seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
+        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+
     def test_a_copy_without_a_proof_does_not_win(self) -> None:
         """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))

@@ -7,12 +7,14 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
-from multikueue.core.workload.preemption_gates import GATE
+from multikueue.core.workload.preemption_gates import GATE, is_open
+from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Lost, Snapshot, Worker, WritingStatus
 from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
@@ -187,6 +189,20 @@ def test_a_worker_that_drops_gates_is_asked_in_the_end_though_another_says_nothi
     """Its quota was reserved half an hour ago."""
     decided = with_gates(snapshot(OFFERED, older("w1"), worker("w2", copy_of(OFFERED, gate="Closed"))))
     assert [one.cluster for one in decided.effects if isinstance(one, CreateWorkload)] == ["w1"]
+
+
+@pytest.mark.parametrize(
+    ("where", "opened_there"),
+    [
+        (opened("w1", ago=timedelta(minutes=1)), True),
+        (closed("w1"), False),
+        (worker("w1"), False),
+        (worker("w1", copy_of(OFFERED, blocked=True)), False),
+    ],
+    ids=["opened", "closed", "no copy", "no gate"],
+)
+def test_a_dispatcher_is_told_whose_gate_is_open(where: Worker, opened_there: bool) -> None:
+    assert is_open(Situation(snapshot(OFFERED, where), ON, AllAtOnce(), NOW), where) is opened_there
 
 
 def test_a_copy_without_a_gate_takes_the_one_place() -> None:

@@ -357,6 +357,16 @@ async def test_alone_beside_another_controller() -> None:
     assert alone.idle
 
 
+async def test_figures_of_a_config_that_nobody_fills_any_more_are_forgotten() -> None:
+    """Else a metric would say for ever what was true once."""
+    hub, noted = await Hub.of("c1"), Noted()
+    async with hub.running(attrs.evolve(hub.manager(), placement_hook=noted)):
+        await hub.decide("c1")
+        await until(lambda: set(noted.statistics) == {CHECK})
+        await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [ADDON_FINALIZER]}})
+        await until(lambda: not noted.statistics)
+
+
 def _active() -> Json:
     told = {"type": "Active", "status": "True", "reason": "Active", "message": "Connected"}
     return {**told, "lastTransitionTime": "2026-01-01T00:00:00Z"}

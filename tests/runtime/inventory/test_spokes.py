@@ -19,6 +19,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.runtime.inventory.spoke_reader import LINGER
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.ocm.kinds import CLUSTER_ROLE
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import now, until
@@ -311,6 +312,16 @@ class TestMending:
                 await on.admin.delete(resource, key)
                 await until(partial(_is_another, on, part, before))
                 await until(on.is_active, within=300)
+
+    async def test_what_the_hub_refuses_is_tried_again(self) -> None:
+        async with hub("c1") as on, on.managed(settings(ConnectionSource.CLUSTER_PROFILE)):
+            refuses = Match(verbs=("create",), resource=MULTIKUEUE_CLUSTER.plural, user="multikueue")
+            refused = on.server.faults.add(Refuse(500), on=refuses)
+            on.select("c1")
+            await anyio.sleep(30)
+            assert "worker" not in await on.parts()
+            on.server.faults.remove(refused)
+            await until(on.is_active, within=120)
 
     async def test_a_new_address_is_written(self) -> None:
         async with hub("c1") as on, on.managed(settings()):

@@ -1,0 +1,115 @@
+"""What is remembered of refused creations, and who is tried again when one succeeds."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import AlreadyExists, ApiError, Forbidden
+from multikueue.runtime.create_conflicts import ASK_AGAIN_AFTER, REFUSAL_BACKOFF, CreateConflicts
+
+pytestmark = pytest.mark.looptime
+
+FORBIDDEN, TAKEN = Forbidden("no", status=403), AlreadyExists("taken", status=409)
+WL, SECOND, THIRD = ObjectKey("ns", "wl"), ObjectKey("ns", "second"), ObjectKey("ns", "third")
+ELSEWHERE = ObjectKey("elsewhere", "wl")
+
+
+def refused(*workloads: ObjectKey, error: ApiError = FORBIDDEN) -> CreateConflicts:
+    """A worker that has refused a job of each."""
+    found = CreateConflicts()
+    for workload in workloads:
+        found.met(JOB, workload, workload, error, "why")
+    return found
+
+
+async def test_a_creation_has_those_that_wait_in_its_namespace_tried_again_in_turn() -> None:
+    """What was in the way may be gone. Each is asked once: the next follows when that one is taken."""
+    found = refused(WL, SECOND, ELSEWHERE)
+    await anyio.sleep(ASK_AGAIN_AFTER)
+    assert [found.created(JOB, THIRD) for _ in range(3)] == [WL, SECOND, None]
+
+
+async def test_who_was_refused_a_moment_ago_is_not_asked_again_and_nobody_is_in_its_place() -> None:
+    found = refused(WL)
+    await anyio.sleep(ASK_AGAIN_AFTER - 1)
+    found.met(JOB, SECOND, SECOND, FORBIDDEN, "why")
+    assert found.created(JOB, THIRD) is None
+    await anyio.sleep(1)
+    assert found.created(JOB, THIRD) == WL
+    assert found.created(JOB, THIRD) is None
+
+
+async def test_another_kind_and_a_taken_name_are_no_matter_of_others() -> None:
+    found, taken = refused(WL), refused(WL, error=TAKEN)
+    await anyio.sleep(ASK_AGAIN_AFTER)
+    assert found.created(WORKLOAD, THIRD) is None
+    assert taken.created(JOB, THIRD) is None
+
+
+async def test_who_was_created_waits_no_more() -> None:
+    found = refused(WL)
+    await anyio.sleep(ASK_AGAIN_AFTER)
+    assert found.created(JOB, WL) is None
+    assert len(found) == 0
+
+
+@pytest.mark.parametrize("how", ["asked", "created"])
+async def test_who_is_tried_again_has_no_refusal_any_more(how: str) -> None:
+    """Its back-off is over at once, on the user's word or because another one was taken."""
+    found = refused(WL)
+    assert found.refusal(JOB, WL, own=()) is not None
+    await anyio.sleep(ASK_AGAIN_AFTER)
+    if how == "asked":
+        found.forget(WL)
+        assert found.created(JOB, THIRD) is None, "it waits for nobody"
+    else:
+        assert found.created(JOB, THIRD) == WL
+    assert not found.refusal(JOB, WL, own=())
+
+
+async def test_the_next_back_off_is_longer() -> None:
+    found, waits = refused(WL), list[float]()
+    for _ in range(3):
+        waits.append(await _over(found))
+        found.met(JOB, WL, WL, FORBIDDEN, "why")
+    assert waits == [REFUSAL_BACKOFF.delay(times) for times in (1, 2, 3)]
+
+
+async def _over(found: CreateConflicts) -> float:
+    """How long a refusal counts."""
+    waited = 0.0
+    while found.refusal(JOB, WL, own=()):
+        await anyio.sleep(1)
+        waited += 1
+    return waited
+
+
+async def test_a_refusal_is_news_once_for_each_reason() -> None:
+    found = refused(WL)
+    assert [found.is_news(JOB, WL, WL) for _ in range(2)] == [True, False]
+    found.met(JOB, WL, WL, FORBIDDEN, "another")
+    assert [found.is_news(JOB, WL, WL) for _ in range(2)] == [True, False]
+    assert not found.is_news(JOB, SECOND, SECOND)
+
+
+async def test_refusals_of_workloads_that_nobody_tries_any_more_are_forgotten() -> None:
+    """They are deleted or run elsewhere, which nobody tells."""
+    found = refused(WL, SECOND)
+    await anyio.sleep(REFUSAL_BACKOFF.base + 3590)
+    found.met(JOB, SECOND, SECOND, FORBIDDEN, "why")
+    assert len(found) == 2
+    await anyio.sleep(20)
+    found.met(JOB, THIRD, THIRD, FORBIDDEN, "why")
+    assert len(found) == 2
+    await anyio.sleep(ASK_AGAIN_AFTER)
+    assert [found.created(JOB, ELSEWHERE), found.created(JOB, ObjectKey("ns", "new"))] == [None, SECOND]
+
+
+async def test_what_turns_out_to_be_our_own_was_never_in_the_way() -> None:
+    """The answer to its creation was lost, and the watch shows it now."""
+    found = refused(WL)
+    assert found.refusal(JOB, WL, own=(SECOND,))
+    assert not found.refusal(JOB, WL, own=(WL,))
