@@ -31,6 +31,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.cli import main
+from multikueued.run.kinds import chosen_kinds
 from multikueued.sandbox_command.command import DAEMON
 from multikueued.sandbox_command.kubeconfigs import merged
 from multikueued.settings.file import load_settings
@@ -142,6 +143,17 @@ def test_kubeconfigs_are_merged_as_kubectl_merges_them() -> None:
 def test_what_cannot_be_is_refused(arguments: list[str]) -> None:
     """Before anything starts."""
     assert CliRunner().invoke(main, ["sandbox", *arguments]).exit_code == 2
+
+
+async def test_every_kind_can_be_practised_with_pods(tmp_path: Path) -> None:
+    with running(tmp_path, "--pods", "--kind", "all"):
+        made = files(tmp_path)
+        settings = load_settings(made["daemon.yaml"]).settings
+        async with KubeClient(load_kubeconfig([made["kubeconfig.yaml"]]), name="manager") as client:
+            await client.create(JOB, yaml.safe_load(made["job.yaml"].read_text()))
+
+    assert {"job.yaml", "rayjob.yaml", "deployment.yaml"} < set(made)
+    assert len(chosen_kinds(settings)) >= 10
 
 
 def test_the_daemons_settings_are_for_this_machine() -> None:

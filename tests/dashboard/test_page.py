@@ -9,11 +9,20 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 import pytest_asyncio
 
-from multikueued.dashboard.local_port import LocalPort
+from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.sandbox.kueue.statuses import finished
+from multikueue.testing import NOW
+from multikueued.commands.options import CLIENT, ReportTarget
+from multikueued.dashboard.in_process import in_process
+from multikueued.dashboard.local_port import LocalPort, Source
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
+from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
 playwright = pytest.importorskip("playwright.async_api", reason="the browser's tests need playwright: nox -s dashboard")
@@ -27,7 +36,7 @@ SIZES = {"small": (360, 740), "large": (1600, 900)}
 
 
 @asynccontextmanager
-async def opened(api: FleetApi, route: str = "", **context: Any) -> AsyncIterator[Any]:
+async def opened(api: Source, route: str = "", **context: Any) -> AsyncIterator[Any]:
     """The page of a port, in a browser of its own."""
     local = LocalPort(api, "secret")
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"]
@@ -210,3 +219,28 @@ async def test_it_fits_its_screen_and_can_be_read(api: FleetApi, scheme: str, si
             assert found.violations_count == 0, found.generate_report()
             if PICTURES:
                 await page.screenshot(path=Path(PICTURES) / f"dashboard-{name}-{size}-{scheme}.png")
+
+
+async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:
+    """A manager without our API: fleet, jobs, and a job that ends while it is seen, with its log from the worker."""
+    async with remote_fleet(tmp_path) as here:
+        local, copy = await here.run_job()
+        await here.pod("train-a", copy)
+        config = parse_worker_kubeconfig(orjson.dumps(here.person.server.kubeconfig("admin")))
+        target = ReportTarget(config, "default", "kueue-system")
+        async with (
+            KubeClient(config, name="manager", options=CLIENT) as client,
+            in_process(client, target, "") as source,
+            opened(source) as page,
+        ):
+            await page.get_by_text("worker2", exact=True).first.wait_for()
+            await page.evaluate("location.hash = '#/jobs'")
+            await page.get_by_text("train").first.click()
+            await page.get_by_text("Given to worker1").first.wait_for()
+            await page.get_by_role("button", name="Show logs").click()
+            await page.get_by_text("ended with exit code 0").first.wait_for()
+            await page.evaluate("location.hash = '#/jobs'")
+            ended = finished(local, "Succeeded", "done", NOW)
+            key = ObjectKey.of(local)
+            await here.person.admin.merge_patch(WORKLOAD, key, {"status": ended["status"]}, subresource="status")
+            await page.locator("span.state", has_text="Finished").first.wait_for()

@@ -73,14 +73,20 @@ def kinds_named(names: Iterable[str]) -> tuple[SandboxKind, ...]:
 
 def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
     """The settings of a daemon that dispatches these kinds."""
-    built_in = set(framework_names())
-    names = dict.fromkeys(kind.integration for kind in kinds if kind.integration in built_in)
-    declared = {kind.resource.gvk.dotted for kind in kinds if kind.integration not in built_in}
+    names, declared = frameworks_of(kinds)
     return attrs.evolve(
         settings,
-        integrations=IntegrationSettings(tuple(name for name in names)),
-        external_frameworks=tuple(Declaration(name=name) for name in sorted(declared)),
+        integrations=IntegrationSettings(tuple(names)),
+        external_frameworks=tuple(Declaration(name=name) for name in declared),
     )
+
+
+def frameworks_of(kinds: Iterable[SandboxKind]) -> tuple[list[str], list[str]]:
+    """The names by which settings enable kinds: those that are built in, and those that are declared."""
+    built_in, known = set(framework_names()), tuple(kinds)
+    names = dict.fromkeys(kind.integration for kind in known if kind.integration in built_in)
+    declared = {kind.resource.gvk.dotted for kind in known if kind.integration not in built_in}
+    return list(names), sorted(declared)
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
@@ -21,6 +22,11 @@ from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import Finding
 
+FIRST_WORKER: Final = (
+    "multikueue worker add NAME connects the first one, and makes the MultiKueueConfig (docs/workers.md); "
+    "the daemon must run meanwhile"
+)
+
 
 def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]:
     """What is wrong with our AdmissionChecks and the MultiKueueConfigs that they name.
@@ -38,6 +44,10 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
     where, active = f"AdmissionCheck {name}", condition(check, "Active")
+    fresh = bool(config_name(check)) and not objects.configs and not objects.clusters
+    if fresh:  # a manager that nobody has set up yet
+        why = f'there is no worker cluster yet, and MultiKueueConfig "{config_name(check)}" does not exist'
+        yield Finding("config-missing", where, why, "", FIRST_WORKER)
     if active is None:
         why = "nobody has looked at this check: the daemon does not run, or has another controllerName"
         yield Finding("check-unseen", where, why, "", "start the daemon; compare controllerName on both sides")
@@ -46,6 +56,8 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
     if not wanted:
         remedy = "name a MultiKueueConfig in spec.parameters: apiGroup kueue.x-k8s.io, kind MultiKueueConfig, and name"
         yield Finding("check-parameters", where, "it does not refer to a MultiKueueConfig", told, remedy)
+        return
+    if fresh:
         return
     if config is None:
         guess = similar(wanted, map(name_of, objects.configs))

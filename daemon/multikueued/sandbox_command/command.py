@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,9 @@ import click
 import yaml
 
 from multikueue.sandbox import Sandbox, SandboxOptions
+from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.demo.jobs import frameworks_of, kinds_named
 from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
 from multikueued.sandbox_command.kubeconfigs import merged
 
@@ -25,37 +28,51 @@ DAEMON: Final = {
 @click.command("sandbox")
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
+@click.option("--pods", is_flag=True, help="Give batch Jobs pods with logs, to practise multikueue pods and logs.")
+@click.option(
+    "--kind",
+    "kind_names",
+    multiple=True,
+    default=("job",),
+    show_default="job",
+    metavar="KIND",
+    help="Know this kind, such as rayjob; may be given more than once; all for every kind.",
+)
 @click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")
-def sandbox(workers: int, port: int, bare: bool) -> None:
+def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], bare: bool) -> None:
     """Bring clusters up to practise on, until Ctrl-C.
 
     A manager and workers, with Kueue and queues on each, inside this process: API servers that speak HTTPS, with RBAC
     for service accounts. No dispatcher runs: start one beside it, or watch what happens without. Kubeconfigs and sample
     files are in a folder of their own, which goes with the clusters.
     """
-    options = SandboxOptions(port=port, join=not bare, roles=True)
-    anyio.run(_practise, Sandbox(workers, options=options), bare)
+    options = SandboxOptions(port=port, join=not bare, roles=True, pods=pods)
+    kinds = kinds_named(kind_names)
+    anyio.run(_practise, Sandbox(workers, options=options, kinds=kinds), kinds, bare)
 
 
-async def _practise(clusters: Sandbox, bare: bool) -> None:
+async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], bare: bool) -> None:
     async with clusters:
         # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
         with until_told() as told, kept_folder("multikueue-sandbox-") as folder:
-            await _write(clusters, folder)
-            click.echo("\n".join(told_lines(clusters, folder, bare=bare)))
+            await _write(clusters, folder, kinds)
+            click.echo("\n".join(told_lines(clusters, folder, kinds, bare=bare)))
             await told()
 
 
-async def _write(clusters: Sandbox, folder: Path) -> None:
+async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) -> None:
     kubeconfigs = {cluster.name: cluster.kubeconfig for cluster in clusters.clusters}
     await write_kubeconfig(folder / "kubeconfig.yaml", merged(kubeconfigs.values()))
     for name, kubeconfig in kubeconfigs.items():
         await write_kubeconfig(folder / f"{name}.yaml", kubeconfig)
-    await anyio.Path(folder / "job.yaml").write_text(sample(clusters.kinds[0]))
-    await anyio.Path(folder / "daemon.yaml").write_text(yaml.safe_dump(DAEMON, sort_keys=False))
+    for kind in kinds:
+        await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
+    frameworks, declared = frameworks_of(clusters.kinds)
+    settings = DAEMON | {"integrations": {"frameworks": frameworks}, "externalFrameworks": declared}
+    await anyio.Path(folder / "daemon.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
 
 
-def told_lines(clusters: Sandbox, folder: Path, *, bare: bool) -> list[str]:
+def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *, bare: bool) -> list[str]:
     """What is there and what to try."""
     names = [cluster.name for cluster in clusters.clusters]
     first = names[1]
@@ -69,7 +86,8 @@ def told_lines(clusters: Sandbox, folder: Path, *, bare: bool) -> list[str]:
         *(add if bare else ()),
         "",
         "Try:",
-        f"  kubectl create -f {folder / 'job.yaml'}",
+        f"  kubectl create -f {folder / kinds[0].name}.yaml",
+        *([f"  kubectl create -f {folder}/KIND.yaml   # {', '.join(one.name for one in kinds)}"] if kinds[1:] else ()),
         "  multikueue status --watch",
         f"  kubectl --context {first} get jobs",
         f"  kubectl --context {first} create serviceaccount robot",

@@ -399,6 +399,13 @@ def findings(facts: Facts) -> tuple[DoctorFinding, ...]:
     return diagnose(facts, CHECKS).findings
 
 
+def test_the_first_thing_to_do_on_a_manager_without_workers_is_to_add_one() -> None:
+    facts = objects_of(healthy(), configs=(), clusters=())
+    first = diagnose(facts, CHECKS).findings[0]
+    assert (first.id, first.where) == ("config-missing", f"AdmissionCheck {CHECK}")
+    assert first.remedy.startswith("multikueue worker add NAME")
+
+
 def test_a_lost_worker_is_connected_with_no_credentials() -> None:
     """The digest of those that it was connected with stays in its status."""
     facts = healthy(credentials={"worker1": KubeconfigFacts("worker1-secret", "def")})

@@ -60,9 +60,9 @@ def no_checks(facts: Facts) -> Iterator[Spot]:
         yield Spot("the manager", f"no ClusterQueue names an AdmissionCheck of MultiKueue ({named})")
 
 
+config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
 check_unseen = _of_checks("check-unseen", "Nobody has looked at an AdmissionCheck")
 check_parameters = _of_checks("check-parameters", "An AdmissionCheck refers to no MultiKueueConfig")
-config_missing = _of_checks("config-missing", "An AdmissionCheck names a MultiKueueConfig that does not exist")
 cluster_missing = _of_checks(
     "cluster-missing", "A MultiKueueConfig lists a worker that does not exist; a name that is meant is told"
 )
