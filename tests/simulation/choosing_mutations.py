@@ -220,7 +220,16 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
 )
 """In the order of the rules."""
 UNSEEN: Final = frozenset(
-    {"taken_names_are_asked_for", "refusals_are_forgotten", "faults_are_forgotten"}
-    | {"offers_on_evidence_are_taken_back", "penalties_are_ignored"}
+    {
+        "workers_out_of_reach_are_asked",
+        "taken_names_are_asked_for",
+        "what_never_fits_is_asked",
+        "refusals_are_forgotten",
+        "faults_are_forgotten",
+        "jobs_of_others_are_ignored",
+        "raced_copies_are_taken_back",
+        "offers_on_evidence_are_taken_back",
+        "penalties_are_ignored",
+    }
 )
-"""Which the simulation cannot see: only a unit test does."""
+"""Which the simulation is not known to see: only a unit test does."""
