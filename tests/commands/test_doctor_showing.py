@@ -39,4 +39,4 @@ def test_a_clock_that_was_not_measured_is_not_checked() -> None:
 def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
     rules = merged([*worker_rules(), *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
     asked = needed(permissions(rules), (JOB_KIND, RAY_KIND), {RAY_KIND.resource.gvk})
-    assert {one.resource for one in asked} == {"workloads", "workloads/status", "jobs"}
+    assert {one.resource for one in asked} == {"workloads", "workloads/status", "namespaces", "jobs"}
