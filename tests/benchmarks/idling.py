@@ -1,4 +1,4 @@
-"""`idle`: what connections to many workers cost while nothing runs, and how soon after a start the first job is Ready."""
+"""`idle`: what connections to many workers cost while nothing runs, and how soon after a start a job is Ready."""
 
 from __future__ import annotations
 
