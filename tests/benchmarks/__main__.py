@@ -13,6 +13,7 @@ from rich.console import Console
 
 from tests.benchmarks import controller, plotting, results, tables
 from tests.benchmarks.answering import quiet
+from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.measuring import Measured, Options, measure
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
@@ -67,6 +68,8 @@ def main(
 
 def _run(scenario: Scenario, options: Options) -> Measured:
     async def run() -> Measured:
+        if scenario.idle:
+            return await measure_idle(scenario, options)
         return await (measure_restart if scenario.preloaded else measure)(scenario, options)
 
     quiet()

@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -53,6 +53,10 @@ class Controller:
     def usage(self) -> Usage:
         """What its whole session has used."""
         return usage.of_processes(usage.session_of(self._process.pid))
+
+    def connections(self, ports: Collection[int]) -> int:
+        """How many connections its session has open to these ports."""
+        return usage.connections(usage.session_of(self._process.pid), ports)
 
     async def decisions(self) -> int | None:
         """How many decisions it has made, if it is our daemon."""

@@ -40,6 +40,8 @@ class Fleet:
 
     manager: Plane
     workers: list[Plane]
+    ports: frozenset[int]
+    """Under which the controller reaches the workers."""
     user: KubeClient
     observer: Observer
     proxy: Child | None
@@ -93,7 +95,8 @@ async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> 
         stack.callback(tasks.cancel_scope.cancel)
         observer = Observer(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
         await observer.start(tasks)
-        yield Fleet(manager, workers, user, observer, proxy, children, tasks)
+        ports = frozenset(urlsplit(_cluster(one)["server"]).port or 443 for one in kubeconfigs.values())
+        yield Fleet(manager, workers, ports, user, observer, proxy, children, tasks)
 
 
 async def _activate(worker: ApiClient) -> None:

@@ -57,7 +57,7 @@ async def measure_restart(scenario: Scenario, options: Options, *, quiet: float 
             measured.requests = asked
             measured.extra["scale"]["idle_cpu_percent"] = round(100 * (measured.controller_cpu - used) / idle, 2)
             measured.extra["scale"]["memory_mb"] = round(measured.peak_memory / 1e6, 1)
-            measured.extra["scale"]["lists"] = _lists(asked)
+            measured.extra["scale"]["lists"] = lists(asked)
             return measured
 
 
@@ -112,7 +112,7 @@ def _asked(requests: dict[str, Requests]) -> int:
     )
 
 
-def _lists(requests: dict[str, Requests]) -> Json:
+def lists(requests: dict[str, Requests]) -> Json:
     """Pages of lists by cluster and kind."""
     result: Json = {}
     for cluster, found in requests.items():

@@ -35,6 +35,9 @@ class Scenario:
     preloaded: int = 0
     """Workloads that run on the workers already; the controller is restarted then, instead of getting jobs."""
 
+    idle: bool = False
+    """No jobs: what connections to many workers cost; then the controller is restarted, with one job."""
+
     @property
     def run_seconds(self) -> float:
         """How long a job runs at least."""
@@ -77,6 +80,14 @@ _ALL: Final = (
     Scenario("flap", "one worker of three drops its connections every 5 s", rate=10.0, trouble="flap"),
     Scenario("scale", "restart the controller over 10,000 running workloads", preloaded=10_000),
     Scenario("wide", "20 workers, 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, workers=20, rtt=100.0),
+    Scenario(
+        "idle",
+        "100 workers 200 ms away and no jobs: connections, memory; then a start",
+        1,
+        workers=100,
+        rtt=200.0,
+        idle=True,
+    ),
     Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),
 )
 SCENARIOS: Final[Mapping[str, Scenario]] = {scenario.name: scenario for scenario in _ALL}

@@ -50,6 +50,7 @@ def _numbers(result: Json) -> Table:
         "seconds in all": result["seconds"],
         **{f"CPU seconds: {name}": seconds for name, seconds in result["cpu_seconds"].items()},
         **result.get("scale", {}),
+        **result.get("idle", {}),
     }
     for name, value in rows.items():
         table.add_row(name, str(value))

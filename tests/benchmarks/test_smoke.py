@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from multikueue.core.model.names import Json
+from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.measuring import Options
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS
@@ -64,6 +65,17 @@ async def test_a_restart_over_what_runs_is_measured() -> None:
     assert scale["memory_mb"] > 10
     assert scale["idle_cpu_percent"] >= 0
     assert sum(scale["lists"]["worker1"].values()) > 0
+
+
+async def test_connections_to_workers_without_jobs_are_counted_and_the_next_start_is_timed() -> None:
+    """Three at most, once those that nothing uses are closed; here they are counted at once."""
+    measured = await measure_idle(SCENARIOS["idle"].changed(workers=2, rtt=20), Options(), rest=0.5, idle=0.5)
+    assert measured.complaint == ""
+    idle = measured.extra["idle"]
+    assert idle["connections_per_worker"] >= 1
+    assert idle["memory_mb"] > 10
+    assert 0 < idle["start_to_first_ready_s"] < _SECONDS
+    assert "jobs.batch" in idle["listed_on_worker1"]
 
 
 async def test_a_controller_that_ends_is_reported_with_the_end_of_its_log() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ import attrs
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _PROC: Final = Path("/proc")
+_ESTABLISHED: Final = "01"
 
 
 @attrs.frozen
@@ -35,6 +37,20 @@ def of_processes(pids: Iterable[int]) -> Usage:
         sum(usage.system for usage in found),
         sum(usage.peak_memory for usage in found),
         sum(usage.memory for usage in found),
+    )
+
+
+def connections(pids: Iterable[int], ports: Collection[int]) -> int:
+    """How many TCP connections processes have open to these ports."""
+    held = set()
+    for pid in pids:
+        for descriptor in (_PROC / str(pid) / "fd").glob("*"):
+            with suppress(FileNotFoundError):
+                held.add(os.readlink(descriptor))
+    rows = (line.split() for table in ("tcp", "tcp6") for line in (_PROC / "net" / table).read_text().splitlines()[1:])
+    return sum(
+        state == _ESTABLISHED and f"socket:[{inode}]" in held and int(remote.rpartition(":")[2], 16) in ports
+        for _, _, remote, state, _, _, _, _, _, inode, *_ in rows
     )
 
 

@@ -6,6 +6,8 @@ A change that makes these larger makes the controller slower. One that makes the
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -13,10 +15,13 @@ import attrs
 import orjson
 import pytest
 
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.snapshot import Snapshot
+from multikueue.errors import Conflict
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Match
 from multikueue.sandbox.jobs import RunnerOptions
@@ -29,6 +34,28 @@ JOBS = 100
 ANSWER = 0.01
 """Seconds until a request is answered."""
 INFORMERS = ("list", "watch")
+
+
+class Refused(DirectClient):
+    """Counts the patches of the manager's objects that met a newer object."""
+
+    refused: Counter[str]
+
+    async def merge_patch(self, resource: Any, key: Any, patch: Json, **rest: Any) -> Json:
+        with self.counting(resource):
+            return await super().merge_patch(resource, key, patch, **rest)
+
+    async def apply(self, resource: Any, obj: Json, **rest: Any) -> Json:
+        with self.counting(resource):
+            return await super().apply(resource, obj, **rest)
+
+    @contextmanager
+    def counting(self, resource: Any) -> Iterator[None]:
+        try:
+            yield
+        except Conflict:
+            self.refused[f"patch {resource}"] += 1
+            raise
 
 
 class Weighed(DirectClient):
@@ -116,3 +143,39 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
         "get namespaces": 3,  # which cluster it is, likewise
     }
     assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
+
+
+async def test_what_a_workload_costs_with_the_scored_dispatcher_on_twenty_workers() -> None:
+    """One worker is asked, however many there are. Jobs come apart, so the first offer of each is admitted."""
+    jobs, names = 40, [f"worker{number}" for number in range(20)]
+    fleet = Fleet.of(*names)
+    await fleet.connect(cpu=JOBS)
+    for server in (fleet.manager, *fleet.workers.values()):
+        server.faults.add(Delay(ANSWER), on=Match(user="multikueue"))
+    client = Refused(fleet.manager, user="multikueue")
+    client.refused = Counter()
+    manager = attrs.evolve(fleet.build(client=client), dispatcher=Scored({"default": Profile()}))
+    async with fleet.kueues(RunnerOptions(minimum=5.0, maximum=5.0)), fleet.running(manager):
+        for name in names:
+            await until(is_active(fleet, name))
+        await anyio.sleep(10.0)
+        at_start, on_workers = requests(fleet.manager), requests(*fleet.workers.values())
+        for number in range(jobs):
+            await fleet.submit(f"job-{number}")
+            await anyio.sleep(0.5)
+        await anyio.sleep(20.0)
+        found = requests(*fleet.workers.values()) - on_workers
+        written = requests(fleet.manager) - at_start
+    assert found == {
+        "create workloads.kueue.x-k8s.io": jobs,
+        "delete workloads.kueue.x-k8s.io": jobs,
+        "create jobs.batch": jobs,
+        "delete jobs.batch": jobs,
+    }, "4 a workload"
+    # The small Kueue answers at once: one patch each of the Workload and the job meets what it has just written.
+    assert client.refused == {"patch workloads.kueue.x-k8s.io": jobs, "patch jobs.batch": jobs}
+    assert written - client.refused == {
+        "patch workloads.kueue.x-k8s.io": 3 * jobs,  # offered, recorded, Ready
+        "patch jobs.batch": 2 * jobs,  # the start and the end
+        "create events.events.k8s.io": jobs,
+    }

@@ -1,8 +1,8 @@
 """The leader looks at its workers, as `multikueue doctor` does, and publishes what it sees.
 
 It looks at a worker after each connection and every `interval`, by connections of its own, at a few workers at a time
-and at each for 20 s at most. Every 30 s it reads quotas, by two lists through the connection in use. It writes one
-ConfigMap, when something has changed and every 30 s at most.
+and at each for 20 s at most. Every 30 s it reads quotas: from the watches of a dispatcher that looks at figures, or by
+two lists through the connection in use. It writes one ConfigMap, when something has changed and every 30 s at most.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ class Reached:
     client: ApiClient
     """In use for everything else, too."""
     cluster: Json
+    watched: Callable[[], QueuesOnWorker | None] = lambda: None
+    """Its queues with their figures as of now; None: they are not watched, or a watch fails."""
 
 
 TICK: Final = 5.0
@@ -200,20 +202,16 @@ class FindingsPublisher:
             return
         try:
             async with limiter:
-                with anyio.fail_after(QUOTA_DEADLINE):
-                    local = (await one.client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
-                    cluster = (await one.client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
+                queues = one.watched() or await _listed(one.client)
         except (Forbidden, NotFound) as error:
             self._blind(known, str(error))
         except (ApiError, TimeoutError) as error:
             log.debug("quotas not read", cluster=one.name, error=str(error))
         else:
-            if max(len(local), len(cluster)) > MOST_QUEUES:
+            if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
-            leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-            queues = slim(QueuesOnWorker(leads, {name_of(queue): queue for queue in cluster}))
-            facts = attrs.evolve(known.published.facts, queues=queues)
+            facts = attrs.evolve(known.published.facts, queues=slim(queues))
             known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
 
     def _blind(self, known: KnownWorker, why: str) -> None:
@@ -244,6 +242,15 @@ class FindingsPublisher:
             self._error, self._changed = str(error), True
             return
         self._told, self._error = dict(wanted), ""
+
+
+async def _listed(client: ApiClient) -> QueuesOnWorker:
+    """The queues of a worker; of one that has too many, one more than that."""
+    with anyio.fail_after(QUOTA_DEADLINE):
+        local = (await client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
+        cluster = (await client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
+    leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
+    return QueuesOnWorker(leads, {name_of(queue): queue for queue in cluster})
 
 
 def _said(published: Mapping[str, Published]) -> dict[str, Published]:

@@ -15,15 +15,18 @@ import anyio
 import structlog
 
 from multikueue import KubeClient, ObjectKey
+from multikueue.core.model.objects import name_of
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task
 from multikueue.runtime.manager import Manager, utc_now
+from multikueue.runtime.queue_informers import QueueInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds
 from multikueued.run.use_count import UseCount
 from multikueued.settings.config import Settings
 from multikueued.tokens.renewal import Renewer
+from multikueued.workers.move_targets import QueuesOnWorker
 
 AGAIN: Final = 60.0
 """Seconds after an unexpected exception."""
@@ -68,7 +71,15 @@ def reached(manager: Manager) -> Iterator[Reached]:
         link, known = worker.state.known, worker.usable
         cluster = manager.cluster.clusters.get(ObjectKey("", worker.name))
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
-            yield Reached(worker.name, link.config, known.client, cluster)
+            watched = functools.partial(watched_queues, known.queues)
+            yield Reached(worker.name, link.config, known.client, cluster, watched)
+
+
+def watched_queues(queues: QueueInformers) -> QueuesOnWorker | None:
+    """A worker's queues with their figures, while those are watched: only a dispatcher has them watched."""
+    if queues.cohorts is None or any(not one.status.synced or one.status.failures for one in queues.both):
+        return None
+    return QueuesOnWorker(dict(queues.targets()), {name_of(one): one for one in queues.cluster_queues.values()})
 
 
 async def unending(name: str, task: Task) -> None:

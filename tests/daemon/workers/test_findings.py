@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,18 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import Hang, Match, Refuse
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue, set_up_queues
+from multikueue.sandbox.setting_up import (
+    CLUSTER_QUEUE_NAME,
+    LOCAL_QUEUE_NAME,
+    cluster_queue,
+    local_queue,
+    set_up_queues,
+)
 from multikueued.doctor import publisher
 from multikueued.doctor.published import Published, published_in
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from multikueued.rbac.rules import worker_figure_rules
+from multikueued.settings.config import DispatcherSettings
 from multikueued.settings.leader import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
@@ -178,6 +188,55 @@ async def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
 
         await until(read_again, lambda count: count > 3)
         assert (await config_map(here))["metadata"]["resourceVersion"] == version
+
+
+NINE_CPUS = {"resourceGroups": cluster_queue({"cpu": "9"})["spec"]["resourceGroups"]}
+
+
+async def test_quotas_come_from_the_watches_of_a_dispatcher_that_looks_at_figures(tmp_path: Path) -> None:
+    """What the watches bring is published; the queues are listed by them only. A watch that fails is no source."""
+    scored = attrs.evolve(SETTINGS, dispatcher=DispatcherSettings(name="multikueue.dev/scored"))
+    async with ground(tmp_path, workers=1, settings=scored) as here:
+        await may_watch_queues(here)
+        await here.join("worker1")
+        await seen(here)
+        server = here.sandbox.workers["worker1"].server
+        asked = "system:serviceaccount:kueue-system:multikueue", "list", "clusterqueues.kueue.x-k8s.io"
+        before = server.requests[asked]
+        await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": NINE_CPUS})
+        await until(partial(quota_told, here), lambda told: told == "9")
+        assert server.requests[asked] == before
+
+        server.faults.add(Refuse(500), on=Match(resource="clusterqueues", verbs=("watch",)))
+        server.faults.connections.drop()
+        await until(lambda: _more(server.requests[asked], before + 3))
+
+
+async def _more(count: int, than: int) -> bool:
+    return count > than
+
+
+async def quota_told(here: Ground) -> str:
+    """The CPUs that the worker is said to have."""
+    queues = (await seen(here)).facts.queues
+    assert queues is not None
+    (group,) = queues.cluster[CLUSTER_QUEUE_NAME]["spec"]["resourceGroups"]
+    return str(group["flavors"][0]["resources"][0]["nominalQuota"])
+
+
+async def may_watch_queues(here: Ground) -> None:
+    """Give the daemon's account on the worker what `multikueue rbac worker` gives it for this dispatcher."""
+    version, name = "rbac.authorization.k8s.io/v1", {"name": "figures"}
+    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": name, "rules": worker_figure_rules()}
+    binding = {
+        "apiVersion": version,
+        "kind": "ClusterRoleBinding",
+        "metadata": name,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", **name},
+        "subjects": [{"kind": "ServiceAccount", "name": "multikueue", "namespace": KUEUE_NAMESPACE}],
+    }
+    await here.worker("worker1").create(CLUSTER_ROLE, role)
+    await here.worker("worker1").create(CLUSTER_ROLE_BINDING, binding)
 
 
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:
