@@ -23,6 +23,9 @@ REASON: Final = "ClientConnectionFailed"
 CLOSE_DEADLINE: Final = 2.0
 """Seconds to close connections properly; then they are dropped."""
 
+POOLED_FOR: Final = 8.0
+"""Seconds for which a connection stays open that nobody uses. Longer than `liveness.PROBE_EVERY` and shorter than twice
+that: the probes of a server keep one of them open, and no more."""
 _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
 """These notice a dead peer after about 30 s, on platforms that have them. aiohttp sets none of them."""
 
@@ -119,7 +122,7 @@ def open_session(
         limit=connections,
         resolver=names,
         ttl_dns_cache=CACHED,
-        keepalive_timeout=60,
+        keepalive_timeout=POOLED_FOR,
         socket_factory=keepalive_socket,
     )
     headers = {"accept": "application/json", "user-agent": user_agent}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
+import anyio
 import anyio.abc
 import attrs
 
@@ -27,7 +28,9 @@ class QueueInformers:
     cluster_queues: Informer
     local_queues: Informer
     cohorts: Informer | None = None
-    """Followed with the figures. Nothing waits for them: a cluster may not serve or not give them."""
+    """Followed with the figures, once a ClusterQueue names one. Nothing waits for them: a cluster may not serve or not
+    give them."""
+    _cohort_named: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @classmethod
     def build(
@@ -79,15 +82,25 @@ class QueueInformers:
         )
         for one in (*queues.both, cohorts):
             one.subscribe(lambda _key, _old, _new: on_figures())
-        return attrs.evolve(queues, cohorts=cohorts)
+        queues = attrs.evolve(queues, cohorts=cohorts)
+        queues.cluster_queues.subscribe(lambda _key, _old, new: queues._note_cohort(new))
+        return queues
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled; ready once all are known."""
         async with anyio.create_task_group() as tasks:
             if self.cohorts is not None:
-                tasks.start_soon(self.cohorts.run)
+                tasks.start_soon(self._follow_cohorts, self.cohorts)
             await start_informers(self.both, tasks)
             task_status.started()
+
+    async def _follow_cohorts(self, cohorts: Informer) -> None:
+        await self._cohort_named.wait()
+        await cohorts.run()
+
+    def _note_cohort(self, queue: Json | None) -> None:
+        if dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort"):
+            self._cohort_named.set()
 
     @property
     def both(self) -> tuple[Informer, Informer]:

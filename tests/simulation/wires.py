@@ -20,6 +20,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.tracing import Trace
 
+from multikueue.kube.transport import POOLED_FOR
 from tests.simulation.weather import Life, Link
 
 REFUSED: Final = OSError(111, "Connection refused")
@@ -154,7 +155,7 @@ class MemoryConnector(aiohttp.BaseConnector):
     """Connections in memory."""
 
     def __init__(self, host: Host, life: Life, connections: int) -> None:
-        super().__init__(limit=connections, keepalive_timeout=60)
+        super().__init__(limit=connections, keepalive_timeout=POOLED_FOR)
         self._host = host
         self._life = life
 
