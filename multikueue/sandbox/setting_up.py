@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import orjson
 
+from multikueue.core.inventory.names import MAX_CLUSTERS
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -112,12 +113,15 @@ async def set_up_queues(
 
 
 async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> None:
-    """Create, on the manager, the check, its config, and a MultiKueueCluster with a Secret for every worker."""
+    """Create, on the manager, the check, its config, and a MultiKueueCluster with a Secret for every worker.
+
+    A config takes `MAX_CLUSTERS`; workers beyond that are in none.
+    """
     await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
     for name, kubeconfig in kubeconfigs.items():
         await _ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
         await _ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
-    await _ensure(client, MULTIKUEUE_CONFIG, config(kubeconfigs))
+    await _ensure(client, MULTIKUEUE_CONFIG, config([*kubeconfigs][:MAX_CLUSTERS]))
     await _ensure(client, ADMISSION_CHECK, admission_check())
 
 

@@ -100,6 +100,7 @@ async def test_foreign_job_in_the_way(scenario: Scenario) -> None:
     async with scenario() as fleet:
         theirs = await fleet.worker(1).api.create(JOB, _foreign_job())
         await fleet.submit()
+        await fleet.until(lambda: fleet.copy(2) is not None)
         await fleet.admit(1)
         await fleet.until(lambda: fleet.copy(2) is None)
         await fleet.until(lambda: fleet.nominated and fleet.copy(2) is not None, seconds=60)

@@ -75,7 +75,7 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
 
 async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
-        command = ("worker", "add", "worker1", "--context", "worker1", "--outside")
+        command = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         await here.done(*command, "--logs")
         said = await here.done(*command, "--diagnose")
         rules = (await here.worker("worker1").get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue")))["rules"]
