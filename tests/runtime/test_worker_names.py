@@ -13,6 +13,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
 from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
     NAMESPACE_ON_ANNOTATION,
     NAMESPACES_ANNOTATION,
     ORIGIN_LABEL,
@@ -140,6 +141,25 @@ async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_i
         await evict(fleet.admin, key, clock=now)
         await anyio.sleep(30)
         assert (await _runs(fleet), stopped) == (True, [1])
+
+
+async def test_a_copy_that_somebody_plants_in_another_namespace_ends_no_job() -> None:
+    """It says that it is of an earlier attempt on the worker that has the job: as anybody there can write."""
+    async with renamed(None, "evil") as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        before, planted = await fleet.running_on(), clone((await _worker(fleet).list(WORKLOAD)).items[0])
+        planted["metadata"] = {
+            "name": planted["metadata"]["name"],
+            "namespace": "evil",
+            "labels": planted["metadata"]["labels"],
+            "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default", ATTEMPT_ANNOTATION: "0123456789abcdef"},
+        }
+        del planted["status"]
+        await _worker(fleet).create(WORKLOAD, planted)
+        await anyio.sleep(30)
+        assert await fleet.running_on() == before
+        assert fleet.requests("worker1", "create", JOB) == 1
 
 
 async def _has_ended(fleet: Fleet) -> bool:

@@ -36,7 +36,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.worker_executor import WorkerExecutor
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, view
+from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, names_on, view
 from multikueue.runtime.worker_rooms import WorkerRooms
 from multikueue.runtime.workload_indexes import ORIGIN, check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -156,18 +156,19 @@ class SnapshotReader:
         our mark of this attempt. Somebody may have removed what it said, and its job runs.
 
         An earlier attempt's mark counts where nothing is in the namespace of the same name, on the worker that had the
-        Workload last: anybody there could have written one.
+        Workload last, in the namespace that is its own there: anybody there could have written one.
         """
-        said = namespace_on(workload, cluster.name, siblings)
-        if cluster.known is None or cluster.name in namespaces_on_workers(workload):
+        said, known = namespace_on(workload, cluster.name, siblings), cluster.known
+        if known is None or cluster.name in namespaces_on_workers(workload):
             return said
-        marks, of_attempt, found = Marks(self.mark_key), attempt(workload), dict[Proof, str]()
-        for one in cluster.known.workloads.informer.by(ORIGIN, str(key)):
-            found.setdefault(marks.proof(one, workload, cluster.name, of_attempt), ObjectKey.of(one).namespace)
-            if ObjectKey.of(one).namespace == said:
-                found[Proof.OTHER] = said
+        marks, of_attempt, here = Marks(self.mark_key), attempt(workload), known.workload_of(key, said)
+        copies = (*([here] if here is not None else []), *known.workloads.informer.by(ORIGIN, str(key)))
+        proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
+        if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
+            return exact[0]
+        own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
-        return found.get(Proof.EXACT) or (found.get(Proof.OTHER) if last else None) or said
+        return own if last and here is None and proofs.get(own) is Proof.OTHER else said
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now."""

@@ -67,8 +67,8 @@ class Failures:
         try:
             noted: Any = json.loads(annotation or "{}")
             listed = [(str(owner), parse_timestamp(str(at))) for owner, at in dict(noted.get("owners") or {}).items()]
-            hours = int(noted.get("hours") or 0)
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            hours = min(max(0, int(noted.get("hours") or 0)), LONGEST // SHORTEST)
+        except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
             return cls()
         owners = tuple((owner, at) for owner, at in listed if at is not None)
         return cls(owners, parse_timestamp(str(noted.get("until") or "")), hours)

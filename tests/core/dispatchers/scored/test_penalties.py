@@ -17,6 +17,7 @@ from multikueue.core.dispatchers.scored.penalties import (
     noted,
     together,
 )
+from multikueue.core.model.conditions import timestamp
 from tests.core.building import NOW, condition
 
 HOUR = timedelta(hours=1)
@@ -130,6 +131,20 @@ def test_nothing_is_written_where_nothing_is_known() -> None:
     assert str(Failures()) == ""
 
 
-@given(st.one_of(st.none(), st.text(), st.sampled_from(["[]", "3", '{"owners":[1]}', '{"owners":{"a":1},"hours":{}}'])))
+@given(
+    st.one_of(
+        st.none(),
+        st.text(),
+        st.sampled_from(
+            ["[]", "3", '{"owners":[1]}', '{"owners":{"a":1},"hours":{}}', '{"hours":1e999}', '{"hours":-9}']
+        ),
+    )
+)
 def test_a_damaged_annotation_is_no_penalty(text: str | None) -> None:
     assert Failures.parse(text) == Failures()
+
+
+@pytest.mark.parametrize("hours", [10**30, -(10**30)])
+def test_a_damaged_length_of_the_last_penalty_makes_the_next_no_longer_than_the_longest(hours: int) -> None:
+    damaged = Failures.parse(f'{{"until":"{timestamp(NOW - HOUR)}","hours":{hours}}}')
+    assert damaged.failed("team-a", NOW).hours in (0, 8)
