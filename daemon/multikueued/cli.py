@@ -38,7 +38,9 @@ _RBAC: Final = {
         "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
     ),
     "logs-server": Subcommand(
-        "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
+        "multikueued.rbac.command:logs_server",
+        "Print what multikueue api-server needs on the manager cluster.",
+        former=True,
     ),
     "logs-worker": Subcommand(
         "multikueued.rbac.command:logs_worker",
@@ -130,19 +132,22 @@ _SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
         "multikueued.logserver.command:logs_server",
         "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
     ),
-    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
     "logs-server": Subcommand(
         "multikueued.logserver.command:logs_server",
         "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
+        former=True,
     ),
     "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
+}
+_TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {
+    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
     "sandbox": Subcommand(
         "multikueued.sandbox_command.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."
     ),
 }
-SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS}
+SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS, "To try it out": _TRIAL}
 """The subcommands as `--help` lists them."""
-SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {**_JOBS, **_FLEET, **_SERVERS}
+SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {**_JOBS, **_FLEET, **_SERVERS, **_TRIAL}
 USAGE: Final = 2
 """Exit code for errors that the user must fix before trying again: settings, kubeconfig, arguments."""
 FAILURE: Final = 1
@@ -198,10 +203,16 @@ def known_error(error: BaseException) -> MultiKueueError | None:
 
 
 def _told(error: MultiKueueError) -> str:
-    if isinstance(error, Forbidden):
-        from multikueued.commands.exits import permission
+    """An error with what to do about it: no command has said so that does not speak to the manager alone."""
+    match error:
+        case Forbidden():
+            from multikueued.commands.exits import permission
 
-        return f"{permission(error)}: ask for a role that allows it"
+            return f"{permission(error)}: ask for a role that allows it"
+        case Unauthorized():
+            return f"{error}: renew the credentials of this context in the kubeconfig"
+        case Unreachable():
+            return f"{error}: look at the kubeconfig, its contexts and the network"
     return str(error)
 
 

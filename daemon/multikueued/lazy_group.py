@@ -43,6 +43,8 @@ class Subcommand:
     """`module:attribute`."""
     help: str
     """The first sentence of its own help."""
+    former: bool = False
+    """Whether this is a former name, which still works and is not listed."""
 
 
 class LazyGroup(click.Group):
@@ -87,6 +89,10 @@ class LazyGroup(click.Group):
         """List the subcommands by section, without importing anything."""
         limit = formatter.width - 6 - max(map(len, self.subcommands), default=0)
         for title, section in self.sections.items():
-            described = [(name, click.Command(name, help=one.help)) for name, one in sorted(section.items())]
+            described = [
+                (name, click.Command(name, help=one.help))
+                for name, one in sorted(section.items())
+                if not (isinstance(one, Subcommand) and one.former)
+            ]
             with formatter.section(title):
                 formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])

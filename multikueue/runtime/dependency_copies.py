@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Final
 from weakref import WeakValueDictionary
 
 import anyio
 import attrs
+import orjson
 
 from multikueue.core.model.dependencies import (
     MAX_COPIED,
+    MAX_LOOKED_FOR,
     Dependency,
     Step,
     Users,
@@ -61,7 +62,8 @@ class DependencyCopies:
             Unsupplied: the job cannot run there.
             ApiError: one of the two did not answer.
         """
-        if sum(one.is_copied for one in effect.dependencies) > MAX_COPIED:
+        copied = [one for one in effect.dependencies if one.is_copied]
+        if len(copied) > MAX_COPIED:
             raise Unsupplied(f"it names more than {MAX_COPIED} objects that would have to be copied")
         match effect:
             case CheckDependencies(cluster, place):
@@ -70,7 +72,7 @@ class DependencyCopies:
                 owner = effect.owner
             case CreateDependencies(cluster, workload):
                 place, owner = workload.namespace, _reference(there, workload)
-        for one in effect.dependencies:
+        for one in (*copied, *[one for one in effect.dependencies if not one.is_copied][:MAX_LOOKED_FOR]):
             lock = self._locks.setdefault((cluster, one.resource, ObjectKey(place, one.name)), anyio.Lock())
             try:
                 await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
@@ -152,7 +154,7 @@ class _Case:
             wanted = await _found(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
         except Forbidden as error:
             raise Unsupplied(f"{self.dependency} cannot be read on the manager cluster: {error}") from error
-        if wanted is not None and len(json.dumps(content_of(self.dependency.kind, wanted))) > MAX_CONTENT:
+        if wanted is not None and len(orjson.dumps(content_of(self.dependency.kind, wanted))) > MAX_CONTENT:
             raise Unsupplied(f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied")
         return wanted
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import pytest
 
 from multikueued.cli import SUBCOMMANDS, main
 from multikueued.commands.exits import EXIT_CODES
@@ -14,7 +18,9 @@ from multikueued.lazy_group import HELP
 from tests.commands.test_breaks import BREAKS
 
 TESTS = Path(__file__).parents[1]
-PAGE = (TESTS.parent / "docs" / "cli.md").read_text()
+DOCS = TESTS.parent / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+PAGE = (DOCS / "cli.md").read_text()
 
 
 def test_the_page_is_up_to_date() -> None:
@@ -32,16 +38,46 @@ def test_every_command_and_every_exit_code_is_there() -> None:
     assert all(f"| {code} | " in PAGE for code in EXIT_CODES)
 
 
-def test_the_commands_it_shows_exist() -> None:
-    (shown,) = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    for line in shown.splitlines():
-        _, *words = line.partition("#")[0].split()
-        group: click.Command = main
-        while isinstance(group, click.Group):
-            found = group.get_command(click.Context(group), words.pop(0))
-            assert found is not None, line
-            group = found
-        group.make_context(group.name, words, resilient_parsing=True)
+def _shown(page: str) -> Iterator[str]:
+    """The commands of a page: lines of its code, and what stands in a sentence."""
+    for block in re.findall(r"^```(?:console|bash|sh)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE):
+        lines = block.replace("\\\n", " ").splitlines()
+        yield from (line for line in lines if line.startswith("multikueue "))
+    yield from (" ".join(one.split()) for one in re.findall(r"`(multikueue [^`]+)`", page))
+
+
+def _flaw(line: str) -> str:
+    """Why a command line is none; files need not exist, and a sentence may leave arguments out."""
+    _, *words = itertools.takewhile(lambda word: word not in ("|", ">", "&"), shlex.split(line, comments=True))
+    command: click.Command = main
+    while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+        found = command.get_command(click.Context(command), words.pop(0))
+        if found is None:
+            return "no such command"
+        command = found
+    if isinstance(command, click.Group):
+        return ""
+    try:
+        command.make_context(command.name, words)
+    except click.MissingParameter:
+        return ""
+    except click.UsageError as error:
+        return "" if "does not exist" in str(error) else error.format_message()
+    except click.exceptions.Exit:  # --help
+        return ""
+    return ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(DOCS)))
+def test_the_commands_that_a_page_shows_are_taken(page: Path) -> None:
+    """An option was renamed, and a page that was written meanwhile went on with its former name."""
+    assert {line: why for line in _shown(page.read_text()) if (why := _flaw(line))} == {}
+
+
+def test_a_command_line_that_is_none_is_seen() -> None:
+    assert "--worker-context" in _flaw("multikueue worker add oslo --context oslo")
+    assert _flaw("multikueue worker ad oslo") == "no such command"
+    assert "--olso" in _flaw("multikueue status --olso  # a comment")
 
 
 def test_each_break_has_a_finding_that_the_tests_of_breaks_produce() -> None:

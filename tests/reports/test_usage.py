@@ -102,7 +102,7 @@ def test_what_an_hour_costs_stands_at_the_cluster() -> None:
 def test_as_a_table() -> None:
     report = usage_report([running()], COSTS, None, NOW + 1.5 * HOUR)
 
-    said, heading, row = usage_lines(report, None, everywhere=True)
+    said, heading, row = usage_lines(report, None)
 
     assert said == f"From {NOW:%Y-%m-%d %H:%M:%SZ} on, of the Workloads that are still there:"
     assert heading.split() == ["NAMESPACE", "QUEUE", "WORKER", "COST", "JOBS", "RESOURCE-HOURS"]
@@ -113,6 +113,6 @@ def test_nothing_used_is_said() -> None:
     report = usage_report([], COSTS, None, NOW)
 
     assert report.since is None
-    assert usage_lines(report, None, everywhere=False) == [
-        "No worker has been used by the Workloads that are still there."
+    assert usage_lines(report, None, "team-a") == [
+        "No worker has been used by the Workloads that are still there in namespace team-a; -A counts all."
     ]

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
-from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
 from multikueue.core.model.labels import FROM_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -30,6 +30,10 @@ MOUNTS: Json = {"volumes": [{"name": "v", "configMap": {"name": "settings"}}]}
 def config_map(text: str) -> Json:
     metadata = {"name": "settings", "namespace": "default", "labels": {"app": "x"}}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}
+
+
+def named(kind: str, name: str) -> Json:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": "default"}}
 
 
 @asynccontextmanager
@@ -335,6 +339,25 @@ async def test_more_than_is_copied_is_told() -> None:
         await here.admin.create(CONFIG_MAP, config_map("x" * (1 << 20)))
         await here.submit("large", template=MOUNTS)
         await says(here, 'ConfigMap "settings" is larger than 1 MiB and is not copied')
+
+
+async def test_size_is_counted_in_bytes_that_are_sent() -> None:
+    """600 kB of text in other letters than Latin ones were refused as more than 1 MiB."""
+    async with fleet() as here:
+        await here.admin.create(CONFIG_MAP, config_map("\u4e2d" * 200_000))
+        await here.submit(template=MOUNTS)
+        await runs(here)
+
+
+async def test_a_worker_is_asked_for_so_many_objects_and_not_for_thousands() -> None:
+    """Nobody is refused for it: what is not looked for, the pods wait for there."""
+    async with fleet(kinds=("Secret", "PersistentVolumeClaim")) as here:
+        secrets = [{"name": f"v{number}", "secret": {"secretName": f"s{number}"}} for number in range(100)]
+        for number in range(100):
+            await worker(here).create(SECRET, named("Secret", f"s{number}"))
+        await here.submit(template={"volumes": secrets})
+        await runs(here)
+        assert here.requests("worker1", "get", SECRET) == 64
 
 
 async def test_its_own_earlier_copy_is_no_other_jobs() -> None:

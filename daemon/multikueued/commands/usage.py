@@ -49,18 +49,19 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
 
     def lines(report: UsageReport, now: datetime, width: int | None) -> list[str]:
         del now
-        return usage_lines(report, width, everywhere=everywhere)
+        return usage_lines(report, width, namespace)
 
     raise SystemExit(run(target, Printed(make, lines), output))
 
 
-def usage_lines(report: UsageReport, width: int | None, *, everywhere: bool) -> list[str]:
-    """The report as a table."""
+def usage_lines(report: UsageReport, width: int | None, namespace: str = "") -> list[str]:
+    """The report as a table; of a namespace, or of all."""
     if not report.uses or report.since is None:
-        return ["No worker has been used by the Workloads that are still there."]
+        where = f" in namespace {namespace}; -A counts all" if namespace else ""
+        return [f"No worker has been used by the Workloads that are still there{where}."]
     rows = [
         [
-            *([one.namespace] if everywhere else []),
+            *([] if namespace else [one.namespace]),
             one.queue or "-",
             one.worker,
             one.cost or "-",
@@ -69,7 +70,7 @@ def usage_lines(report: UsageReport, width: int | None, *, everywhere: bool) -> 
         ]
         for one in report.uses
     ]
-    columns = [*(["NAMESPACE"] if everywhere else []), "QUEUE", "WORKER", "COST", "JOBS", "RESOURCE-HOURS"]
+    columns = [*([] if namespace else ["NAMESPACE"]), "QUEUE", "WORKER", "COST", "JOBS", "RESOURCE-HOURS"]
     return [
         f"From {report.since:%Y-%m-%d %H:%M:%SZ} on, of the Workloads that are still there:",
         *table(columns, rows, width),

@@ -41,7 +41,10 @@ class UseCount:
             await anyio.sleep(EVERY)
             end = self.now()
             costs = costs_of(self.clusters())
-            for number, workload in enumerate(list(self.workloads()), 1):
+            listed = list(self.workloads())
+            if self._unreadable:
+                self._unreadable.intersection_update(map(ObjectKey.of, listed))
+            for number, workload in enumerate(listed, 1):
                 self._count(workload, begin, end, costs)
                 if number % BREATH == 0:
                     await anyio.lowlevel.checkpoint()

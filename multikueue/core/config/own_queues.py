@@ -29,9 +29,9 @@ def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collect
         if (check := next((name for name in check_names(one) if name in ours), ""))
     }
     found = {name: f'it has AdmissionCheck "{check}", so its jobs go to workers' for name, check in checked.items()}
+    first = {roots[one]: one for one in sorted(checked, reverse=True) if roots[one]}
     for name, root in roots.items():
-        beside = next((one for one in sorted(checked) if root and roots[one] == root), "")
-        if name not in checked and beside:
+        if name not in checked and (beside := first.get(root)):
             found[name] = f'it shares cohort "{root}" with ClusterQueue "{beside}", whose jobs go to workers'
     return found
 

@@ -32,6 +32,8 @@ LOOKED_FOR: Final[Mapping[str, Resource]] = {
 RESOURCES: Final[Mapping[str, Resource]] = {**COPIED, **LOOKED_FOR}
 MAX_COPIED: Final = 64
 """Objects that are copied for one job."""
+MAX_LOOKED_FOR: Final = 64
+"""Those of one job that are looked for on a worker: each costs a request, and a tenant may name thousands."""
 MAX_OWNERS: Final = 2_000
 """Of one copy: what an API server stores as one object has room for them."""
 _CONTENT: Final = {

@@ -209,7 +209,7 @@ class Worker:
     jobs: tuple[JobCopy, ...] = ()  # those there that name it
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
-    unreadable: str = ""  # which object of this Workload there cannot be, and why; see `unreadable.hidden`
+    unreadable: str = ""  # which object of it there cannot be read, and why; see `unreadable.hidden`
     removed: bool = False  # whether its MultiKueueCluster is gone, or going
     is_manager: bool = False  # the cluster on which its original is
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())

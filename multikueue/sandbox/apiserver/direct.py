@@ -47,8 +47,9 @@ from multikueue.sandbox.apiserver.verbs.updating import Target
 T = TypeVar("T")
 
 OPENAPI = "openapi"
-APIS = "apigroups"
 """What faults call the reading of a schema."""
+APIS = "apigroups"
+"""What faults call the reading of which kinds are served."""
 
 
 class DirectClient:
