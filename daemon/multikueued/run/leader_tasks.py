@@ -16,8 +16,8 @@ import structlog
 
 from multikueue import KubeClient, ObjectKey
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.loop import Task
-from multikueue.runtime.manager import Manager, utc_now
+from multikueue.runtime.loop import Task, utc_now
+from multikueue.runtime.manager import Manager
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds
