@@ -67,6 +67,7 @@ def types(session: nox.Session) -> None:
     """Mypy, strict, over everything."""
     install(session, "types", "tests")
     session.run("mypy", "multikueue", "daemon/multikueued", "tests", "noxfile.py")
+    session.run("python", "-m", "tests.docs.blocks")
 
 
 @nox.session

@@ -6,6 +6,7 @@ import ast
 import importlib
 import importlib.metadata
 import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,12 @@ def test_a_name_is_what_type_checkers_take_it_for(name: str) -> None:
 
     assert getattr(multikueue, name) is getattr(importlib.import_module(module), name)
     assert name in dir(multikueue)
+
+
+def test_help_of_the_manager_explains_what_it_is_given() -> None:
+    explained = re.findall(r"^ {4}(\w+): ", inspect.getdoc(multikueue.Manager) or "", re.MULTILINE)
+
+    assert explained == list(inspect.signature(multikueue.Manager).parameters)
 
 
 def test_lazy_names_can_be_imported_all_at_once() -> None:

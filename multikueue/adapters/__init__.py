@@ -11,6 +11,7 @@ from multikueue.adapters.kind import JobKind
 from multikueue.adapters.registry import AdapterRegistry
 from multikueue.adapters.rules import CopyRules, Delegation, HoldRules, Membership, StatusRules, SyncRules
 from multikueue.adapters.safe import SafeAdapter
+from multikueue.core.model.adapter import Outcome, Stamp
 
 __all__ = [
     "AVAILABLE",
@@ -21,7 +22,9 @@ __all__ = [
     "HoldRules",
     "JobKind",
     "Membership",
+    "Outcome",
     "SafeAdapter",
+    "Stamp",
     "StatusRules",
     "SyncRules",
 ]

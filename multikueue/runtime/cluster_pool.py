@@ -146,7 +146,7 @@ class ClusterPool(Generic[S]):
         cluster = self._clusters.get(name)
         return cluster.known if cluster is not None and cluster.connection.connected else None
 
-    def assign(self, name: ClusterName, config: Given, lost_since: datetime | None = None) -> None:
+    def assign(self, name: str, config: Given, lost_since: datetime | None = None) -> None:
         """Connect to a cluster with this configuration; see `core.machinery.cluster_state`.
 
         Args:
@@ -156,7 +156,7 @@ class ClusterPool(Generic[S]):
         """
         self._step(self._cluster(name, lost_since), cluster_state.Assigned(cluster_config(config)))
 
-    def refuse(self, name: ClusterName, reason: str, error: str, lost_since: datetime | None = None) -> None:
+    def refuse(self, name: str, reason: str, error: str, lost_since: datetime | None = None) -> None:
         """Close the connections of a cluster that has no usable configuration. What is known of it stays."""
         self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
 
@@ -166,10 +166,10 @@ class ClusterPool(Generic[S]):
         if cluster is not None:
             self._step(cluster, cluster_state.Refused("removed", CONNECTION_FAILED))
 
-    def _cluster(self, name: ClusterName, lost_since: datetime | None) -> Cluster[S]:
+    def _cluster(self, name: str, lost_since: datetime | None) -> Cluster[S]:
         if name not in self._clusters:
             connection = Connection(lost_since=lost_since).shifted(-self.times.step())
-            self._clusters[name] = Cluster(name, ClusterState(connection), self.times)
+            self._clusters[name] = Cluster(ClusterName(name), ClusterState(connection), self.times)
         return self._clusters[name]
 
     def _step(self, cluster: Cluster[S], event: cluster_state.Event[ClusterConfig]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
 import anyio.abc
@@ -23,6 +23,11 @@ def loop_time() -> float:
     It is read some sixty times per Workload; with anyio's function that was 4 % of the CPU time of a burst.
     """
     return asyncio.get_running_loop().time()
+
+
+def utc_now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
 
 
 @attrs.define(eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import cast
 
@@ -37,7 +37,7 @@ from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
-from multikueue.runtime.loop import Task
+from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
@@ -48,7 +48,7 @@ from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.target import Target
 from multikueue.runtime.transition_log import TransitionLog
-from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
+from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor, ask_again
 from multikueue.runtime.worker_informers import WorkerSettings
 from multikueue.runtime.worker_pool import WorkerPool
 from multikueue.runtime.worker_rooms import WorkerRooms
@@ -93,21 +93,35 @@ def as_client(given: ApiClient | Given) -> ApiClient:
     return KubeClient(given, name="manager") if is_configuration(given) else cast("ApiClient", given)
 
 
-def utc_now() -> datetime:
-    """The wall clock."""
-    return datetime.now(UTC)
-
-
 @attrs.define(eq=False, repr=False)
 class Manager:
     """Dispatches the workloads of one manager cluster.
 
     Nothing is done before `run`. While it runs, it expects to be the only one: run it under leader election.
+
+    Args:
+        client: of the manager cluster. `run` opens one that is not open, and makes one of a `ClusterConfig`, or of a
+            `Configuration` or `ApiClient` of kubernetes-asyncio.
+        adapters: the kinds of jobs that are dispatched.
+        settings: what Kueue's and the daemon's settings say.
+        connect: makes the client of a worker, of its name and `ClusterConfig`.
+        dispatcher: chooses the workers that a Workload is offered to. All of them by default.
+        hook: observes what happens to Workloads and workers, for metrics.
+        controller_hook: observes the controllers, for metrics.
+        placement_hook: observes configs that are filled from an inventory, for metrics.
+        clock: the wall clock.
+        fraction: the source of jitter: numbers in [0, 1).
+        instance: who writes the events: the process's name.
+        led_until: when another leader was at work last, see `Elector.led_until`: the time since then does not count
+            for `worker_lost_timeout`. None: it is not known, so no time before `run` counts.
+        before: the Workloads as they were read just before `run`; without, they are read then.
+        selection: which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement
+            checks select.
+        permissions: who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None:
+            `client`.
     """
 
     client: ApiClient = attrs.field(converter=as_client)
-    """Of the manager cluster. `run` opens one that is not open, and makes one of a `ClusterConfig`, or of a
-    `Configuration` or `ApiClient` of kubernetes-asyncio."""
     adapters: AdapterRegistry
     settings: ManagerSettings
     connect: Connect
@@ -117,18 +131,11 @@ class Manager:
     placement_hook: PlacementHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
-    """The source of jitter: numbers in [0, 1)."""
     instance: str = attrs.field(default="multikueue", kw_only=True)
-    """Who writes the events: the process's name."""
     led_until: datetime | None = attrs.field(default=None, kw_only=True)
-    """When another leader was at work last, see `Elector.led_until`: the time since then does not count for
-    `worker_lost_timeout`. None: it is not known, so no time before `run` counts."""
     before: InitialList = attrs.field(factory=InitialList, kw_only=True)
-    """The Workloads as they were read just before `run`; without, they are read then."""
     selection: PlacementSelector | None = attrs.field(default=None, kw_only=True)
-    """Which ManagedClusters become workers, with `ManagerSettings.spokes`. None: those that placement checks select."""
     permissions: ApiClient | None = attrs.field(default=None, kw_only=True)
-    """Who writes ClusterPermissions: whoever may create one can grant any role on a spoke. None: `client`."""
     spokes: Spokes | None = attrs.field(default=None, init=False)
     cluster: ManagerCluster = attrs.field(init=False)
     workers: WorkerPool = attrs.field(init=False)
@@ -153,7 +160,7 @@ class Manager:
         from_workers = self._from_workers = WorkerHandlers(cluster, work, memory, backoffs, recompute, self.hook)
         workers = self.workers = self._worker_pool(from_workers)
         cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
-        handlers = ManagerHandlers(cluster, work, memory, recompute, partial(_ask_again, workers, backoffs))
+        handlers = ManagerHandlers(cluster, work, memory, recompute, partial(ask_again, workers, backoffs))
         handlers.subscribe(self.adapters.followed)
         self._profiles = ClusterProfiles(
             cluster, settings.profiles, settings.namespace, work.clusters.enqueue, self.client, self.fraction
@@ -285,14 +292,6 @@ class Manager:
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
-
-
-def _ask_again(workers: WorkerPool, backoffs: WorkerBackoffs, key: ObjectKey) -> None:
-    """Forget why a Workload is not tried on workers: its user asks for that."""
-    backoffs.forget(key)
-    for worker in workers:
-        if worker.known is not None:
-            worker.known.create_conflicts.forget(key)
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:

@@ -11,7 +11,7 @@ have, which anybody on the worker may invent, have a few of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -29,6 +29,7 @@ from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
+from multikueue.runtime.worker_pool import WorkerCluster
 
 WorkerPlan: TypeAlias = tuple[ClusterName, ObjectKey]
 """The part of a plan for one Workload that is executed on one worker."""
@@ -259,3 +260,11 @@ def _may_open_a_gate(effect: Effect) -> bool:
     if isinstance(effect, CreateWorkload):
         return not dig(effect.object, "spec", "preemptionGates")
     return isinstance(effect, ApplyStatus)
+
+
+def ask_again(workers: Iterable[WorkerCluster], backoffs: WorkerBackoffs, key: ObjectKey) -> None:
+    """Forget why a Workload is not tried on workers: its user asks for that."""
+    backoffs.forget(key)
+    for worker in workers:
+        if worker.known is not None:
+            worker.known.create_conflicts.forget(key)

@@ -11,7 +11,7 @@ The library never imports this package.
 
 from __future__ import annotations
 
-from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions, Stage, Stages
 from multikueue.sandbox.apiserver import (
     CutWatch,
     Delay,
@@ -46,6 +46,8 @@ __all__ = [
     "SandboxKind",
     "SandboxOptions",
     "SilenceWatch",
+    "Stage",
+    "Stages",
     "contains",
     "copy_of",
     "job",

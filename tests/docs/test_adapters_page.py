@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
-import subprocess
-import sys
 import tomllib
-from pathlib import Path
 
 import attrs
 import pytest
@@ -18,46 +17,40 @@ from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names
+from tests.docs.blocks import ADAPTERS, blocks, program
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "adapters.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+PAGE = ADAPTERS.read_text()
 
 
-def test_the_code_runs_from_top_to_bottom(tmp_path: Path) -> None:
-    """As somebody would try it: pasted into a file, in an empty folder, with the library installed."""
-    script = tmp_path / "render.py"
-    script.write_text("\n".join(blocks("python")))
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'daemon'}", "PATH": ""}
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", str(script)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=28,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr[-3000:]
+def test_it_imports_nothing_but_what_is_published() -> None:
+    imports = [node for node in ast.walk(ast.parse(program(ADAPTERS))) if isinstance(node, ast.Import | ast.ImportFrom)]
+    ours = [
+        (node.module, name.name)
+        for node in imports
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("multikueue")
+        for name in node.names
+    ]
+    assert ours
+    assert {module for module, _ in ours} <= {"multikueue", "multikueue.adapters", "multikueue.testing"}
+    for module, name in ours:
+        assert name in importlib.import_module(str(module)).__all__
+    assert not [name for node in imports for name in node.names if name.name.startswith("multikueue")]
 
 
 def test_the_settings_it_shows_can_be_used() -> None:
-    shown = [text for text in blocks("yaml") if "externalFrameworks" in text]
+    shown = [text for text in blocks(ADAPTERS, "yaml") if "externalFrameworks" in text]
     assert shown
     for text in shown:
         assert configured_kinds(parse_settings(text))
 
 
 def test_the_object_it_shows_is_one() -> None:
-    (shown,) = (yaml.safe_load(text) for text in blocks("yaml") if "apiVersion" in text)
+    (shown,) = (yaml.safe_load(text) for text in blocks(ADAPTERS, "yaml") if "apiVersion" in text)
     assert (shown["apiVersion"], shown["kind"]) == ("studio.example.com/v1", "Render")
 
 
 def test_the_entry_point_it_shows_is_in_our_group() -> None:
-    (shown,) = (tomllib.loads(text) for text in blocks("toml"))
+    (shown,) = (tomllib.loads(text) for text in blocks(ADAPTERS, "toml"))
     assert list(shown["project"]["entry-points"]) == [KIND_GROUP]
 
 

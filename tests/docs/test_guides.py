@@ -1,8 +1,7 @@
-"""The guides: their code runs as it stands, and the daemon uses the dispatcher that one of them shows."""
+"""The guides and the page for authors of job kinds: their code runs as it stands, a dispatcher in the daemon, too."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import tomllib
@@ -17,21 +16,16 @@ from multikueue.runtime.plugins import DISPATCHER_GROUP
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.daemon import build_manager
 from multikueued.settings.file import parse_settings
+from tests.docs.blocks import ADAPTERS, GUIDES, ROOT, blocks, program
 
-ROOT = Path(__file__).parents[2]
-GUIDES = sorted((ROOT / "docs" / "guides").glob("*.md"))
 DISPATCHER = ROOT / "docs" / "guides" / "dispatcher.md"
 
 
-def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
-
-
-@pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.stem)
+@pytest.mark.parametrize("guide", [*GUIDES, ADAPTERS], ids=lambda guide: guide.stem)
 def test_the_code_runs_from_top_to_bottom(tmp_path: Path, guide: Path) -> None:
     """As somebody would try it: pasted into a file, in an empty folder, with the library installed."""
     script = tmp_path / "program.py"
-    script.write_text("\n".join(blocks(guide, "python")))
+    script.write_text(program(guide))
     environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'daemon'}", "PATH": ""}
     command = [sys.executable, "-W", "error", str(script)]
     ran = subprocess.run(

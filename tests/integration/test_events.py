@@ -9,7 +9,7 @@ from multikueue.core.model.names import Json
 from multikueue.kube import KubeClient
 from multikueue.runtime.event_series import ONE_TIME
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes, connection
 

@@ -27,7 +27,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.workloads import checks, cluster_name, nominated
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.setting_up import (
     CHECK,
     FLAVOR,

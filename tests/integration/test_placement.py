@@ -24,7 +24,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check_state, cluster_name
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.settings.inventory import OcmSettings
 from tests.controlplane.crds import establish, read

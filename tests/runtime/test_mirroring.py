@@ -17,7 +17,7 @@ from multikueue.kube import ClusterConfig, Informer, KubeClient, parse_worker_ku
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import ClusterPool, health_of
 from multikueue.runtime.controller import Controller
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox import ApiServer
 from multikueue.sandbox.apiserver import DirectClient
 

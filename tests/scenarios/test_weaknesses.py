@@ -22,8 +22,8 @@ JOB_KEY = ObjectKey("default", "job")
 
 def asked(fleet: Fleet, number: int) -> dict[str, int]:
     """What a worker was asked for so far, lists and watches of the caches and probes aside."""
-    requests = fleet.worker(number).link.requests
-    return {what: count for what, count in requests.items() if what.partition(" ")[0] not in ("list", "watch", "probe", "discover")}
+    requests, aside = fleet.worker(number).link.requests, ("list", "watch", "probe", "discover")
+    return {what: count for what, count in requests.items() if what.partition(" ")[0] not in aside}
 
 
 def besides_probes(fleet: Fleet, number: int) -> int:

@@ -9,6 +9,9 @@ from multikueue import (
     AllAtOnce,
     ApiClient,
     Caches,
+    Candidate,
+    ClusterConfig,
+    ClusterName,
     ClusterPool,
     Connect,
     Controller,
@@ -122,6 +125,13 @@ def dispatchers() -> tuple[Dispatcher, Dispatcher, Dispatcher]:
 def caches(informers: WorkerInformers, pool: ClusterPool[WorkerInformers]) -> tuple[Caches, Caches | None]:
     """A pool keeps the informers of each connection, and gives them out as what they are."""
     return informers, pool.connected("worker1")
+
+
+def names(pool: ClusterPool[WorkerInformers], config: ClusterConfig) -> tuple[Candidate, ClusterName]:
+    """Callers name a cluster by a `str`; what they get is a `ClusterName`."""
+    pool.assign("worker1", config)
+    pool.refuse("worker2", "BadConfig", "it has no token")
+    return (given := Candidate("worker1")), given.name
 
 
 def targets(manager: ManagerCluster, worker: WorkerInformers) -> tuple[Target, Target]:

@@ -16,7 +16,7 @@ import structlog
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.response_limits import LISTS_UNLIMITED
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import AccessReviews, Slots
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds

@@ -15,7 +15,7 @@ import structlog
 from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import AccessReviews, RefusedError, Slots
 from multikueued.logserver.answers import LOG_PATH, documents
 from multikueued.logserver.frontproxy import User

@@ -29,7 +29,8 @@ from multikueue import (
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.initial_list import InitialList
 from multikueue.kube.response_limits import LISTS_UNLIMITED
-from multikueue.runtime.manager import Manager, ManagerSettings, utc_now
+from multikueue.runtime.loop import utc_now
+from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.copy_key import shared_key

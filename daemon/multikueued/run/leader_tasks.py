@@ -17,8 +17,8 @@ import structlog
 from multikueue import KubeClient, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.loop import Task
-from multikueue.runtime.manager import Manager, utc_now
+from multikueue.runtime.loop import Task, utc_now
+from multikueue.runtime.manager import Manager
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics

@@ -21,7 +21,7 @@ from aiohttp import web
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.port import listening

@@ -13,7 +13,7 @@ import structlog
 
 from multikueue import AdapterRegistry, ApiClient, ObjectKey, ReviewHook
 from multikueue.core.admission.registration import Registration
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import pem
 from multikueue.webhook.registrar import WebhookRegistrar

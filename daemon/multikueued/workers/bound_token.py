@@ -8,7 +8,7 @@ from typing import Final
 from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.runtime.manager import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import ROLE, ROLE_BINDING
 from multikueued.settings.config import Settings

@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, JobFacts, QueueFacts
 from multikueue.core.dispatchers.scored.reasons import Reason
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import ClusterName, Json, cluster_name
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """What Kueue's settings call `AllAtOnce`."""
@@ -28,7 +28,7 @@ MAX_NOMINATIONS: Final = 20
 class Candidate:
     """One worker of the Workload's MultiKueueConfig. Read-only, what its fields hold included."""
 
-    name: ClusterName
+    name: ClusterName = attrs.field(converter=cluster_name)
     """Of its MultiKueueCluster."""
     labels: Mapping[str, str] = attrs.field(factory=dict)
     """Of its MultiKueueCluster."""

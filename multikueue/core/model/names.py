@@ -10,7 +10,12 @@ Json: TypeAlias = dict[str, Any]
 """A Kubernetes object, or a part of one, as decoded from the wire. Never structured: fields we do not know survive."""
 
 ClusterName = NewType("ClusterName", str)
-"""The name of a MultiKueueCluster object on the manager."""
+"""The name of a MultiKueueCluster object on the manager. What callers pass may be a plain `str`."""
+
+
+def cluster_name(name: str) -> ClusterName:
+    """A converter: checkers of types take no NewType for one."""
+    return ClusterName(name)
 
 
 class GVK(NamedTuple):  # a tuple, since it is hashed some hundred times per Workload; see ObjectKey
