@@ -32,6 +32,10 @@ class QueueInformers:
     give them."""
     _cohort_named: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        if self.cohorts is not None:
+            self.cluster_queues.subscribe(lambda _key, _old, new: self._note_cohort(new))
+
     @classmethod
     def build(
         cls,
@@ -82,9 +86,7 @@ class QueueInformers:
         )
         for one in (*queues.both, cohorts):
             one.subscribe(lambda _key, _old, _new: on_figures())
-        queues = attrs.evolve(queues, cohorts=cohorts)
-        queues.cluster_queues.subscribe(lambda _key, _old, new: queues._note_cohort(new))
-        return queues
+        return attrs.evolve(queues, cohorts=cohorts)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled; ready once all are known."""

@@ -28,7 +28,7 @@ OFFLINE: Final = (0, 0, 0, 0)
 OPERATORS: Final = (0, 4, 4, 4)
 USERS: Final = (0, 0, 0, 4)
 WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
-    "doctor": ("doctor", (1, 1, 1, 1)),
+    "doctor": ("doctor", (1, 4, 4, 4)),
     "events": ("events job/train", USERS),
     "exec": ("exec job/train -- true", (3, 4, 4, 4)),
     "explain": ("explain job/train", USERS),

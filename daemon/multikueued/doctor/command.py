@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from multikueue.core.model.conditions import timestamp
-from multikueued.commands.exits import FINDING, FINE
+from multikueued.commands.exits import FINDING, FINE, NOT_REACHABLE
 from multikueued.commands.options import Format, output_option, target_of, target_options, utc_now
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
@@ -81,8 +81,10 @@ def doctor(
 
 
 def exit_code(found: Diagnosis) -> int:
-    """1 if somebody has to act."""
-    return FINDING if found.has_errors else FINE
+    """1 if somebody has to act, 4 if nothing that matters could be looked at."""
+    if found.has_errors:
+        return FINDING
+    return NOT_REACHABLE if found.blind else FINE
 
 
 ALIKE: Final = 10

@@ -139,6 +139,8 @@ class Diagnosis:
     not_checked: tuple[NotChecked, ...]
     """What may not be seen, or could not be: it is not known to be right."""
     workers: tuple[Measured, ...]
+    blind: bool = False
+    """Whether not even the AdmissionChecks could be listed: that nothing is found says nothing then."""
 
     @property
     def has_errors(self) -> bool:
@@ -157,7 +159,8 @@ def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     kept = sorted(dict.fromkeys(found), key=lambda one: order.index(one.severity))
     shown = (attrs.evolve(one, where=legible(one.where), what=legible(one.what)) for one in kept)
     gaps = (attrs.evolve(one, what=legible(one.what), why=legible(one.why)) for one in facts.not_checked)
-    return Diagnosis(tuple(shown), tuple(gaps), tuple(_measured(one, facts) for one in facts.workers.values()))
+    measured = tuple(_measured(one, facts) for one in facts.workers.values())
+    return Diagnosis(tuple(shown), tuple(gaps), measured, blind="checks" in facts.unread)
 
 
 def legible(text: str) -> str:
