@@ -160,6 +160,11 @@ class WorkerInformers(WorkerCopies):
         """See `Target`."""
         self.watches.want(gvk)
 
+    def watches_now(self, gvk: GVK | None) -> bool:
+        """Whether the jobs of a kind are not those that were there when its watch ended; see `KindWatch`."""
+        watch = self.watches.by_kind.get(gvk) if gvk is not None else None
+        return watch is None or not watch.is_unwatched
+
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""
         self._queues_wanted.set()

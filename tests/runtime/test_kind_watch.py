@@ -10,6 +10,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
 from multikueue.testing.waiting import until
 from tests.runtime.fleet import Fleet, is_active
 
@@ -95,6 +96,25 @@ async def test_a_kind_that_is_not_served_any_more_is_known_before_a_job_is_offer
         [worker] = manager.workers
         assert worker.known is not None
         assert [*worker.known.unusable] == [JOB.gvk.dotted]
+
+
+async def test_a_job_without_an_answer_is_not_missed_while_its_kind_is_listed_again() -> None:
+    """The store is from before it was sent: nothing was there then."""
+    fleet = Fleet.of("worker1", "worker2")
+    await fleet.connect()
+    async with fleet.kueues(), fleet.running():
+        await until(is_active(fleet))
+        await anyio.sleep(60)
+        for worker in fleet.workers.values():
+            worker.faults.add(Delay(28), on=Match(("list",), "jobs", user="multikueue"))
+            worker.faults.add(Reset(), on=Match(("create",), "jobs", user="multikueue"), at="reply", times=1)
+        await fleet.submit("job")
+        await until(lambda: _runs(fleet))
+        before = await fleet.running_on()
+        await anyio.sleep(90)
+        assert await fleet.running_on() == before
+        job = await fleet.admin.get(JOB, ObjectKey("default", "job"))
+        assert job["status"]["active"] == 1
 
 
 def serves_no_jobs(fleet: Fleet, worker: str) -> None:

@@ -210,6 +210,8 @@ def decide(dependency: Dependency, wanted: Json | None, found: Json | None, seal
     if is_terminating(found) or (owners and not users.present):  # one without owners was left by an orphaning deletion
         return Decision(Step.WAIT, f"{dependency} of an earlier job is still being removed there")
     if sealed == digest(content_of(dependency.kind, wanted)):
+        if not _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, found)):
+            return _foreign(dependency, wanted, found)  # made anew by somebody, with our mark
         if len(owners) >= MAX_OWNERS:
             return Decision(Step.REFUSE, f"{dependency} is used by as many jobs there as can share one")
         return Decision(Step.SHARE)

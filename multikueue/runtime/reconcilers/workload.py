@@ -28,7 +28,17 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
-from multikueue.core.workload.snapshot import Connecting, Idle, Lost, PlanSettings, Served, Snapshot, Unanswered, Worker
+from multikueue.core.workload.snapshot import (
+    Connecting,
+    Idle,
+    Lost,
+    PlanSettings,
+    Served,
+    Snapshot,
+    Syncing,
+    Unanswered,
+    Worker,
+)
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
@@ -115,7 +125,8 @@ class SnapshotReader:
         configured = clusters(config) if config is not None else []
         of_attempt = attempt(workload) if workload is not None else ""
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
-        kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
+        gvk = owned_by.gvk if owned_by is not None else None
+        kind = self.adapters.get(gvk) if gvk is not None else None
         workload_only = kind is None or kind.traits.workload_only
         named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
@@ -136,12 +147,13 @@ class SnapshotReader:
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
                 if (informers := cluster.known) is not None and (name in named or not worker.is_empty):
-                    informers.want(owned_by.gvk if owned_by is not None else None)
+                    informers.want(gvk)
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
-                yield self._all_shown(worker, key, of_attempt)
+                watched = informers is None or informers.watches_now(gvk)
+                yield self._all_shown(worker, key, of_attempt, watched=watched)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted(named):
@@ -170,8 +182,11 @@ class SnapshotReader:
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         return own if last and here is None and proofs.get(own) is Proof.OTHER else said
 
-    def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
-        """Forget creations without an answer that would show by now."""
+    def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str, *, watched: bool) -> Worker:
+        """Forget creations without an answer that would show by now. Before the kind is `watched`, none does: what is
+        known of it is from before they were sent."""
+        if isinstance(worker.creation, Unanswered) and isinstance(worker.kind, Served) and not watched:
+            return attrs.evolve(worker, kind=Syncing())
         settled = isinstance(worker.in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
         if settled and isinstance(worker.creation, Unanswered) and worker.creation.ago > LATE_CREATION:
             self.memory.all_shown(worker.name, key)

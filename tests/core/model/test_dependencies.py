@@ -155,6 +155,14 @@ def test_defaults_that_a_worker_adds_to_a_claim_template_are_no_difference() -> 
     assert decide(TEMPLATE, template(deviceClassName="other"), ours, SEAL, IDLE).step is Step.WAIT
 
 
+def test_a_claim_template_that_somebody_made_anew_with_our_mark_is_not_ours() -> None:
+    """Its spec cannot be changed, but who may delete it may create another one, with all of its metadata."""
+    wanted = template(deviceClassName="gpu")
+    planted = {**copy(wanted, OTHER, of=TEMPLATE), "spec": template(deviceClassName="theirs")["spec"]}
+    for users in (IDLE, BUSY):
+        assert decide(TEMPLATE, wanted, planted, SEAL, users).step is Step.REFUSE
+
+
 def test_a_copy_has_the_content_and_nothing_else_of_the_users() -> None:
     wanted = config_map(a="1")
     wanted["metadata"] |= {"labels": {"app": "x"}, "annotations": {"y": "z"}, "resourceVersion": "5"}
