@@ -113,7 +113,10 @@ async def test_wide_tables_have_more_columns(tmp_path: Path) -> None:
 
     heading, line = jobs.stdout.splitlines()
     assert heading.split()[:5] == ["NAMESPACE", "JOB", "CLUSTER", "STATE", "AGE"]
-    assert heading.split()[5:] == ["USER", "QUEUE", "CLUSTERQUEUE", "OFFERED", "SINCE", "WORKLOAD", "REASON"]
+    assert heading.split()[5:] == [
+        *("USER", "QUEUE", "CLUSTERQUEUE", "PLACE", "START"),
+        *("OFFERED", "SINCE", "WORKLOAD", "REASON"),
+    ]
     assert f"job/{'a' * 60}" in line  # nothing is cut
     for printed in (workers, status):
         assert {"CHECKS", "ATTEMPTS"} <= set(printed.stdout.split())
