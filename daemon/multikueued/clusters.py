@@ -6,8 +6,7 @@ of the built-in providers. What an exec plugin gets, only the daemon has.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Awaitable, Callable, Iterator
 from enum import Enum, auto
 from typing import Protocol
 
@@ -38,16 +37,12 @@ class ClusterClient(ApiClient, Protocol):
         """See `KubeClient.discover`."""
         ...
 
-    def stream(self, resource: Resource, path: str) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """See `KubeClient.stream`."""
-        ...
-
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """See `KubeClient.request_token`."""
         ...
 
-    async def pending_workloads(self, queue: ObjectKey) -> Json:
-        """See `KubeClient.pending_workloads`."""
+    async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:
+        """See `KubeClient.part`."""
         ...
 
     async def pod_log(

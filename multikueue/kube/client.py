@@ -236,9 +236,9 @@ class KubeClient:
         """Ask for a token of a service account: the answered TokenRequest."""
         return await self._exchange.call(requests.token(account, spec))
 
-    async def pending_workloads(self, queue: ObjectKey) -> Json:
-        """Read which Workloads wait in a LocalQueue: a PendingWorkloadsSummary. Not every Kueue serves it."""
-        return await self._exchange.call(requests.pending_workloads(queue))
+    async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:
+        """Read what an aggregated API has below an object, by the name of the subresource."""
+        return await self._exchange.call(requests.part(resource, key, name))
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """See `Writer.replace`."""

@@ -6,7 +6,7 @@ They raise `Invalid` if a key does not name exactly one object, or a resource ex
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 from urllib.parse import quote, urlencode
 
 import attrs
@@ -16,7 +16,6 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
-_Part: TypeAlias = Subresource | Literal["log", "token", "pendingworkloads"]
 PAGE_SIZE: Final = 500
 """Objects per page of a list. It bounds the memory of an answer, at one more round trip per 500 objects."""
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -53,7 +52,7 @@ def _version(resource: Resource, group: str, version: str) -> str:
     return f"/apis/{_segment(resource, 'group', group)}/{last}" if group else f"/api/{last}"
 
 
-def _object(resource: Resource, key: ObjectKey, subresource: _Part = "") -> str:
+def _object(resource: Resource, key: ObjectKey, subresource: str = "") -> str:
     """The path of one object. Without a name it would be the collection, and DELETE would delete all of it."""
     if resource.namespaced and not key.namespace:
         raise Invalid(f"{resource} {key.name!r}: a namespace is required")
@@ -107,11 +106,9 @@ def get(resource: Resource, key: ObjectKey) -> Request:
     return Request("get", resource, "GET", _object(resource, key))
 
 
-def pending_workloads(queue: ObjectKey) -> Request:
-    """Read which Workloads wait in a LocalQueue, and in which order: Kueue's visibility API."""
-    gvk = GVK("visibility.kueue.x-k8s.io", "v1beta2", "LocalQueue")
-    resource = Resource(gvk, "localqueues")
-    return Request("get", resource, "GET", _object(resource, queue, "pendingworkloads"))
+def part(resource: Resource, key: ObjectKey, name: str) -> Request:
+    """Read what an aggregated API has below an object."""
+    return Request("get", resource, "GET", _object(resource, key, name))
 
 
 def list_page(

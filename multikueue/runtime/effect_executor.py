@@ -199,9 +199,9 @@ class EffectExecutor:
                 f'{resource} "{key}" exists on worker cluster "{cluster}" and is not known as a copy of ours: '
                 "if it is somebody else's, rename or delete one of the two"
             )
-        tell_after = TELL_AFTER if taken else 0.0
+        tell_after, thing = TELL_AFTER if taken else 0.0, f"{resource} {key}"
         if isinstance(error, Unsupplied):
-            tell_after = CERTAIN_AFTER if error.passing else 0.0
+            tell_after, thing = CERTAIN_AFTER if error.passing else 0.0, "what the job needs"
             note = f'worker cluster "{cluster}" cannot run the job: {error}'
         conflicts, of = target.create_conflicts, ObjectKey.of(workload)
         lasted = conflicts.met(resource, of, key, error, why)
@@ -214,7 +214,7 @@ class EffectExecutor:
                 self.hook.refused(ClusterName(cluster), error.reason or type(error).__name__)
             wait = {"asked_again_in": round(left.left.total_seconds())} if left is not None else {}
             if conflicts.is_news(resource, of, key):
-                log.warning("refused", cluster=cluster, workload=str(of), object=f"{resource} {key}", error=why, **wait)
+                log.warning("refused", cluster=cluster, workload=str(of), object=thing, error=why, **wait)
             told.told = left is not None
         return told
 

@@ -80,15 +80,9 @@ class Person(DirectClient):
         rows = [row for row in self.registry.cluster.types.values() if GVK(row.group, row.version, row.kind) == gvk]
         return ServedKind(rows[0].plural, rows[0].namespaced, frozenset()) if rows else None
 
-    async def pending_workloads(self, queue: ObjectKey) -> Json:
+    async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:
         """The sandbox's Kueue has no visibility API."""
-        raise NotFound(f"{queue}", status=404)
-
-    @asynccontextmanager
-    async def stream(self, resource: Resource, path: str) -> AsyncIterator[AsyncIterator[bytes]]:
-        """As `request_token`."""
-        raise NotImplementedError
-        yield
+        raise NotFound(f"{key}", status=404)
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Commands that only look ask for none."""

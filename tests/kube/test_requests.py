@@ -10,6 +10,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
 from multikueue.kube import requests
 from multikueue.kube.requests import Request
+from multikueued.commands.queue_places import QUEUE
 
 KEY = ObjectKey("team a", "system:job")
 OBJ = {"metadata": {"namespace": "n", "name": "a"}}
@@ -26,7 +27,7 @@ OBJ = {"metadata": {"namespace": "n", "name": "a"}}
             "/apis/kueue.x-k8s.io/v1beta2/multikueueclusters/w",
         ),
         (
-            requests.pending_workloads(ObjectKey("n", "q")),
+            requests.part(QUEUE, ObjectKey("n", "q"), "pendingworkloads"),
             "GET",
             "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/n/localqueues/q/pendingworkloads",
         ),

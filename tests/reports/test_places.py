@@ -18,7 +18,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault
 from multikueue.protocols import ObjectList
-from multikueued.commands.queue_places import DEADLINE, read_waiting
+from multikueued.commands.queue_places import DEADLINE, QUEUE, read_waiting
 from multikueued.commands.report_text import explanation_lines, jobs_table
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import job_report
@@ -120,9 +120,10 @@ class Asked:
     workloads: tuple[Json, ...] | ApiError = ()
     asked: list[str] = attrs.field(factory=list)
 
-    async def pending_workloads(self, queue: ObjectKey) -> Json:
-        """See `KubeClient.pending_workloads`."""
-        self.asked.append(f"pending {queue}")
+    async def part(self, resource: object, key: ObjectKey, name: str) -> Json:
+        """See `KubeClient.part`."""
+        assert (resource, name) == (QUEUE, "pendingworkloads")
+        self.asked.append(f"pending {key}")
         if self.pending is None:
             await anyio.sleep(3600)
         if isinstance(self.pending, ApiError):

@@ -12,12 +12,14 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError
 from multikueued.clusters import ClusterClient
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.places import Waiting, is_held, places_told, waiting
 
+QUEUE: Final = Resource(GVK("visibility.kueue.x-k8s.io", "v1beta2", "LocalQueue"), "localqueues")
+"""Of Kueue's visibility API, which is not served everywhere."""
 DEADLINE: Final = 5.0
 """Seconds for all of it: a report does not wait for what it can do without."""
 MOST_QUEUES: Final = 50
@@ -45,7 +47,7 @@ async def read_waiting(
 
     async def ask(queue: ObjectKey) -> None:
         with suppress(ApiError):  # not served, or not permitted
-            pending.update(places_told(await client.pending_workloads(queue)))
+            pending.update(places_told(await client.part(QUEUE, queue, "pendingworkloads")))
 
     async def read_all() -> None:
         with suppress(ApiError):

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
 
 import anyio
 import attrs
-import orjson
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
@@ -67,11 +65,7 @@ class RemoteApi:
         Raises:
             ApiError: as for `jobs`.
         """
-        key = ObjectKey.of(job)
-        path = f"/apis/{GROUP}/{VERSION}/namespaces/{key.namespace}/{REMOTE_JOB.plural}/{quote(key.name)}/{part}"
-        async with self.client.stream(REMOTE_JOB, path) as chunks:
-            found: Json = orjson.loads(b"".join([chunk async for chunk in chunks]))
-        return found
+        return await self.client.part(REMOTE_JOB, ObjectKey.of(job), part)
 
     async def _list(self, namespace: str) -> list[Json]:
         try:
