@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts
+from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts, Running
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -21,7 +21,7 @@ from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
 from tests.dispatch.manager import Manager
 from tests.dispatch.manifests import NAMESPACE, RESOURCES, conditions, kind, manifest, node
-from tests.dispatch.sites import ONE_WAY, Site
+from tests.dispatch.sites import ONE_WAY, OwnRun, Site
 from tests.dispatch.workloads import Workload
 
 JUST_WON: Final = 3.0
@@ -195,15 +195,16 @@ class ScoredPolicy:
         known.due = False
         known.site.later(ONE_WAY, self._status, known, *self._snapshot(known))
 
-    def _snapshot(self, known: _Known) -> tuple[Tree, int]:
+    def _snapshot(self, known: _Known) -> tuple[Tree, int, bool]:
         """What the statuses of a worker say."""
         site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
         queues = {"pool": node(site.ours, flavors)}
         if site.theirs is not site.ours:
             queues["own"] = node(site.theirs, flavors)
-        return Tree(queues), site.ours.pending
+        ours = any(not isinstance(copy.owner, OwnRun) for copy in site.ours.running)
+        return Tree(queues), site.ours.pending, ours
 
-    def _status(self, known: _Known, tree: Tree, pending: int) -> None:
+    def _status(self, known: _Known, tree: Tree, pending: int, ours: bool) -> None:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
         since = (before.others_since if before and before.others_pending else now) if others else None
@@ -219,6 +220,7 @@ class ScoredPolicy:
             reclaim="Any" if known.site.ours.reclaim else "Never",
             lent=tree.lent("pool"),
             penalized_until=known.failures.until,
+            running=(Running(0, {}),) if ours else (),
         )
         self._ledger.set_queue(known.place, known.facts)
         self._wake()

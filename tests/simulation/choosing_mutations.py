@@ -188,6 +188,11 @@ def penalties_are_ignored() -> AbstractContextManager[Any]:
     return mock.patch.object(score, "_penalized", return_value=False)
 
 
+def trials_are_ignored() -> AbstractContextManager[Any]:
+    """Penalty: a worker with one gets more than one job at a time."""
+    return mock.patch.object(QueueFacts, "on_trial", return_value=False)
+
+
 RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
@@ -215,6 +220,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             later_ones_overtake,
             given_up_is_tried_at_once,
             penalties_are_ignored,
+            trials_are_ignored,
         )
     }
 )
@@ -230,6 +236,7 @@ UNSEEN: Final = frozenset(
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
         "penalties_are_ignored",
+        "trials_are_ignored",
     }
 )
 """Which the simulation is not known to see: only a unit test does."""

@@ -93,7 +93,7 @@ class QueueFacts:
     running: tuple[Running, ...] = ()
     """Our copies with quota there."""
     penalized_until: datetime | None = None
-    """Of the worker: until then it ranks last (`penalties.py`)."""
+    """Of the worker: until then it ranks last, and gets one job at a time (`penalties.py`)."""
 
     @property
     def terms(self) -> tuple[object, ...]:
@@ -114,9 +114,17 @@ class QueueFacts:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
+    def penalized(self, now: datetime) -> bool:
+        """Whether jobs have failed there by the worker's fault, and none has succeeded since."""
+        return self.penalized_until is not None and now < self.penalized_until
+
+    def on_trial(self, now: datetime) -> bool:
+        """Whether a job of ours shows just now whether the worker is well again: others wait for that."""
+        return self.penalized(now) and bool(self.running)
+
     def has_room_to_give(self, now: datetime) -> bool:
         """Whether its free figures mean anything."""
-        return self.active and not self.is_raced and not self.others_wait(now)
+        return self.active and not self.is_raced and not self.others_wait(now) and not self.on_trial(now)
 
 
 @attrs.frozen

@@ -85,6 +85,8 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
         return Tier.NONE, Reason(Why.FIGURES_AWAITED)
     if queue is None or queue.is_raced or request is None or unknown(request, queue.groups):
         return Tier.RACE, None
+    if queue.on_trial(now) and not worker.nominated:
+        return Tier.NONE, Reason(Why.ON_TRIAL)
     others = queue.others_wait(now)
     free = queue.free if worker.net is None else worker.net
     if not others and placed(request, queue.groups, free) is not None:

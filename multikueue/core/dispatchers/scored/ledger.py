@@ -152,8 +152,9 @@ class Ledger:
         """
         found: dict[ObjectKey, None] = {}
         for place, facts in self._queues.items():
-            if self._blocked.get(place) != facts.others_wait(now):
-                self._blocked[place] = facts.others_wait(now)
+            blocked = not facts.has_room_to_give(now)
+            if self._blocked.get(place) != blocked:
+                self._blocked[place] = blocked
                 self._version += 1
                 self._forget(place)
         reserved = self._reserved(now)
@@ -244,7 +245,7 @@ class Ledger:
 
     def _base(self, place: Place, now: datetime) -> FlavorAmounts:
         facts = self._queues[place]
-        if not facts.has_room_to_give(now):
+        if not facts.has_room_to_give(now) or (facts.penalized(now) and self._offers.get(place)):
             return {}
         left = facts.free
         for _, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):

@@ -37,6 +37,7 @@ class Why(StrEnum):
     NO_ROOM = "NoRoom"
     CLAIMED = "Claimed"
     OTHERS_WAIT = "OthersWait"
+    ON_TRIAL = "OnTrial"
     FIGURES_AWAITED = "FiguresAwaited"
     UNREADABLE = "UnreadableAnnotation"
     NOT_BEST = "NotBest"
@@ -75,6 +76,7 @@ _WORDS = {
     Why.NO_ROOM: "it has no room",
     Why.CLAIMED: "its room goes to jobs that are ahead",
     Why.OTHERS_WAIT: "jobs of others wait there",
+    Why.ON_TRIAL: "jobs have failed there, and it gets one at a time until one succeeds",
     Why.FIGURES_AWAITED: "its queues are being read",
     Why.UNREADABLE: "an annotation of the job cannot be read",
     Why.NOT_BEST: "another is better",

@@ -88,8 +88,7 @@ def _left(worker: Candidate, job: JobFacts) -> float:
 
 
 def _penalized(worker: Candidate, now: datetime) -> bool:
-    until = worker.queue.penalized_until if worker.queue is not None else None
-    return until is not None and now < until
+    return worker.queue is not None and worker.queue.penalized(now)
 
 
 def _positive(text: str | None) -> float:

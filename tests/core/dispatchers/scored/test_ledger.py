@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -93,6 +93,22 @@ def test_an_offer_without_room_takes_all_that_is_free() -> None:
     made = ledger(entry("offered", 12, offered=[W1]), entry("other", 1), w1=8)
 
     assert net(made, "other") < 0
+
+
+def test_a_queue_with_a_penalty_takes_one_at_a_time() -> None:
+    penalized = attrs.evolve(queue(9), penalized_until=NOW + timedelta(hours=1))
+    made = ledger(entry("first", 4, age=20), entry("second", 4, age=10))
+    made.set_queue(W1, penalized)
+    assert made.woken(NOW) == (key("first"), key("second"))
+
+    made.put(entry("first", 4, age=20, offered=[W1]))
+    assert net(made, "second") == 0
+    made.drop(key("first"))
+    made.set_queue(W1, attrs.evolve(penalized, running=(Running(0, {GPU: 4}),)))
+    assert net(made, "second") == 0
+    assert made.woken(NOW) == ()
+
+    assert made.woken(NOW + timedelta(hours=1)) == (key("second"),)
 
 
 def test_only_growth_wakes_and_each_once() -> None:

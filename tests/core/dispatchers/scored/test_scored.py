@@ -320,6 +320,17 @@ def test_a_worker_with_a_penalty_is_the_last_of_its_tier() -> None:
     assert pending({"w1": queue(penalized_until=until), "w2": queue(0)}).ask().names == ("w1",)
 
 
+@pytest.mark.parametrize("more", [{}, {"within": "LowerPriority"}])
+def test_a_worker_with_a_penalty_gets_one_job_at_a_time(more: dict[str, Any]) -> None:
+    """Until the penalty ends, or a success there clears it. What is offered there stays."""
+    ours = {"penalized_until": NOW + timedelta(hours=1), "running": (Running(0, {GPU: 4}),), **more}
+    waiting = pending({"w1": queue(8, **ours)}, priority=1)
+
+    assert why(waiting.ask()) == {"w1": Why.ON_TRIAL}
+    assert waiting.ask(3600).names == ("w1",)
+    assert pending({"w1": queue(8, **ours)}, names=("w1",)).ask().names == ("w1",)
+
+
 def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
     raced = {"w1": None, "w2": queue(0, known=Known.FORBIDDEN), "w3": queue(0, has_checks=True), "w4": None}
     waiting = pending(raced)
