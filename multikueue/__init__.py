@@ -27,6 +27,7 @@ from multikueue.errors import (
     ClusterProfileError,
     Conflict,
     DeadlineExceeded,
+    DependencyUnavailable,
     Expired,
     Forbidden,
     Invalid,
@@ -42,7 +43,6 @@ from multikueue.errors import (
     Unauthorized,
     Unreachable,
     Unreadable,
-    Unsupplied,
 )
 from multikueue.protocols import (
     ApiClient,
@@ -124,6 +124,7 @@ __all__ = [
     "CopyRules",
     "DeadlineExceeded",
     "Delegation",
+    "DependencyUnavailable",
     "Describer",
     "Dispatcher",
     "Elector",
@@ -177,7 +178,6 @@ __all__ = [
     "Unreachable",
     "Unreadable",
     "UnreadableObject",
-    "Unsupplied",
     "WatchEvent",
     "Watcher",
     "Writer",

@@ -19,7 +19,7 @@
         ├── Conflict             409: a precondition failed                       (read again, decide again)
         ├── Expired              410: the resourceVersion is too old              (list again)
         ├── Invalid              400, 415, 422: the request can never succeed
-        ├── Unsupplied           a worker cannot have what the job needs          (the user's to fix)
+        ├── DependencyUnavailable           a worker cannot have what the job needs          (the user's to fix)
         ├── TooManyRequests      429                                              (retry after `retry_after`)
         └── ServerFault          5xx                                              (retry)
 
@@ -153,7 +153,7 @@ class Invalid(ApiError):
     """The server will never accept this request."""
 
 
-class Unsupplied(ApiError):
+class DependencyUnavailable(ApiError):
     """What a job needs beside itself is not on a worker, or cannot be made there.
 
     Attributes:

@@ -17,7 +17,7 @@ import attrs
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.workload.snapshot import Refusal
-from multikueue.errors import AlreadyExists, ApiError, Forbidden, Invalid, Unsupplied
+from multikueue.errors import AlreadyExists, ApiError, DependencyUnavailable, Forbidden, Invalid
 from multikueue.runtime.loop import loop_time
 
 CERTAIN_AFTER: Final = 5.0
@@ -163,7 +163,7 @@ class CreateConflicts:
 
 
 def _backoff(error: ApiError) -> Backoff:
-    return SUPPLY_BACKOFF if isinstance(error, Unsupplied) else REFUSAL_BACKOFF
+    return SUPPLY_BACKOFF if isinstance(error, DependencyUnavailable) else REFUSAL_BACKOFF
 
 
 def patience(error: ApiError) -> float:
@@ -175,6 +175,6 @@ def patience(error: ApiError) -> float:
             return CERTAIN_AFTER
         case Forbidden() if "exceeded quota" in str(error):  # a ResourceQuota's: quota may be freed any moment
             return PASSING_FOR
-        case Invalid() | Forbidden() | Unsupplied(passing=False):
+        case Invalid() | Forbidden() | DependencyUnavailable(passing=False):
             return 0.0
     return PASSING_FOR

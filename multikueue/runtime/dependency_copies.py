@@ -26,8 +26,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.workloads import is_finished
-from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, OwnDependencies, Supply
-from multikueue.errors import Conflict, Forbidden, Invalid, NotFound, Unsupplied
+from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, DependencyEffect, OwnDependencies
+from multikueue.errors import Conflict, DependencyUnavailable, Forbidden, Invalid, NotFound
 from multikueue.protocols import Reader
 from multikueue.runtime.origin import coming_from
 from multikueue.runtime.target import Target
@@ -45,7 +45,7 @@ class DependencyCopies:
     )
     """Jobs that share a copy take turns to own it: each patch replaces all owners."""
 
-    async def supply(self, here: Reader, there: Target, effect: Supply, namespace: str, said: str) -> str:
+    async def supply(self, here: Reader, there: Target, effect: DependencyEffect, namespace: str, said: str) -> str:
         """Execute an effect.
 
         Args:
@@ -59,12 +59,12 @@ class DependencyCopies:
             The UID of the copy that owns what the job needs; empty if none has got to own it.
 
         Raises:
-            Unsupplied: the job cannot run there.
+            DependencyUnavailable: the job cannot run there.
             ApiError: one of the two did not answer.
         """
         copied = [one for one in effect.dependencies if one.is_copied]
         if len(copied) > MAX_COPIED:
-            raise Unsupplied(f"it names more than {MAX_COPIED} objects that would have to be copied")
+            raise DependencyUnavailable(f"it names more than {MAX_COPIED} objects that would have to be copied")
         match effect:
             case CheckDependencies(cluster, place):
                 owner = None
@@ -77,7 +77,7 @@ class DependencyCopies:
             try:
                 await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
             except (Forbidden, Invalid, NotFound) as error:
-                raise Unsupplied(f"{one} cannot be had there: {error}") from error
+                raise DependencyUnavailable(f"{one} cannot be had there: {error}") from error
         return "" if owner is None else str(owner["uid"])
 
 
@@ -87,7 +87,7 @@ class _Case:
 
     here: Reader
     there: Target
-    effect: Supply
+    effect: DependencyEffect
     dependency: Dependency
     namespace: str
     place: str
@@ -109,7 +109,7 @@ class _Case:
         elif isinstance(self.effect, OwnDependencies):
             async with lock:
                 found = await _found(self.there.client, self.resource, self.key)
-                if found is not None and self.effect.seal.sealed(self.dependency, found):
+                if found is not None and self.effect.mark.sealed(self.dependency, found):
                     await self._patch(owning_patch(found, self.effect.owner))
         else:
             wanted = await self._wanted()
@@ -120,22 +120,22 @@ class _Case:
         self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
     ) -> None:
         """Make it or share it, or say why that cannot be."""
-        decision = decide(self.dependency, wanted, found, effect.seal, self._users(found))
+        decision = decide(self.dependency, wanted, found, effect.mark, self._users(found))
         if decision.step is Step.REFUSE:
-            raise Unsupplied(decision.why)
+            raise DependencyUnavailable(decision.why)
         if decision.step is Step.WAIT:
-            raise Unsupplied(decision.why, passing=True)
+            raise DependencyUnavailable(decision.why, passing=True)
         if isinstance(effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
             return
         assert wanted is not None, "what the manager does not have is left or refused"
         if decision.step is Step.CREATE:
-            made = copy_for(self.dependency, wanted, self.key, effect.seal, effect.origin, [self.owner])
+            made = copy_for(self.dependency, wanted, self.key, effect.mark, effect.origin, [self.owner])
             await self.there.client.create(self.resource, coming_from(made, self.said) if self.said else made)
         elif found is not None:
             await self._patch(
                 owning_patch(found, self.owner)
                 if decision.step is Step.SHARE
-                else replacing_patch(self.dependency, wanted, found, effect.seal, self.owner)
+                else replacing_patch(self.dependency, wanted, found, effect.mark, self.owner)
             )
 
     async def _look(self) -> None:
@@ -147,15 +147,15 @@ class _Case:
         except Forbidden:
             return
         except NotFound:
-            raise Unsupplied(f"{self.dependency} is not there, and is never copied") from None
+            raise DependencyUnavailable(f"{self.dependency} is not there, and is never copied") from None
 
     async def _wanted(self) -> Json | None:
         try:
             wanted = await _found(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
         except Forbidden as error:
-            raise Unsupplied(f"{self.dependency} cannot be read on the manager cluster: {error}") from error
+            raise DependencyUnavailable(f"{self.dependency} cannot be read on the manager cluster: {error}") from error
         if wanted is not None and len(orjson.dumps(content_of(self.dependency.kind, wanted))) > MAX_CONTENT:
-            raise Unsupplied(f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied")
+            raise DependencyUnavailable(f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied")
         return wanted
 
     async def _patch(self, patch: Json | None) -> None:

@@ -19,7 +19,16 @@ from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
-from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, Invalid, NotFound, NotSent, Unsupplied
+from multikueue.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    DependencyUnavailable,
+    Forbidden,
+    Invalid,
+    NotFound,
+    NotSent,
+)
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER
@@ -171,7 +180,7 @@ class EffectExecutor:
             self.ask_again(waiting)
         return created
 
-    async def _supply(self, target: Target, effect: effects.Supply, workload: Json) -> None:
+    async def _supply(self, target: Target, effect: effects.DependencyEffect, workload: Json) -> None:
         """Have on a worker what the job needs, and remember that, or that it cannot be had there."""
         of, here = ObjectKey.of(workload), self.target(effects.MANAGER)
         if here is None:
@@ -179,7 +188,7 @@ class EffectExecutor:
         said = await self.origin.of(of.namespace) if self.origin is not None else ""
         try:
             owned_by = await self._dependencies.supply(here.client, target, effect, of.namespace, said)
-        except Unsupplied as error:
+        except DependencyUnavailable as error:
             raise self._refused(target, effect.cluster, CONFIG_MAP, of, workload, error) from error
         if owned_by:
             self.memory.supply(effect.cluster, of, owned_by)
@@ -200,7 +209,7 @@ class EffectExecutor:
                 "if it is somebody else's, rename or delete one of the two"
             )
         tell_after, thing = TELL_AFTER if taken else 0.0, f"{resource} {key}"
-        if isinstance(error, Unsupplied):
+        if isinstance(error, DependencyUnavailable):
             tell_after, thing = CERTAIN_AFTER if error.passing else 0.0, "what the job needs"
             note = f'worker cluster "{cluster}" cannot run the job: {error}'
         conflicts, of = target.create_conflicts, ObjectKey.of(workload)

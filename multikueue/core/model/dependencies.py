@@ -122,13 +122,13 @@ def content_of(kind: str, obj: Json) -> Json:
 
 
 @attrs.frozen
-class Seal:
+class DependencyMark:
     """Marks the copies in one namespace of a worker: by it they are told from what anybody else has made there."""
 
     key: bytes = attrs.field(repr=False)
 
     @classmethod
-    def of(cls, key: bytes, cluster: str, namespace: str) -> Seal:
+    def of(cls, key: bytes, cluster: str, namespace: str) -> DependencyMark:
         """That of a namespace there.
 
         Args:
@@ -188,17 +188,19 @@ class Decision:
     why: str = ""
 
 
-def decide(dependency: Dependency, wanted: Json | None, found: Json | None, seal: Seal, users: Users) -> Decision:
+def decide(
+    dependency: Dependency, wanted: Json | None, found: Json | None, mark: DependencyMark, users: Users
+) -> Decision:
     """What to do about one that is copied.
 
     Args:
         dependency: what it is.
         wanted: the manager's object; None: it has none.
         found: the worker's object of that name; None: it has none.
-        seal: by which ours are known there.
+        mark: by which ours are known there.
         users: of the worker's object.
     """
-    sealed = seal.sealed(dependency, found) if found is not None else ""
+    sealed = mark.sealed(dependency, found) if found is not None else ""
     if found is not None and not sealed:
         return _foreign(dependency, wanted, found)
     if wanted is None:
@@ -242,14 +244,16 @@ def _holds(wanted: Any, found: Any) -> bool:
     return bool(wanted == found)
 
 
-def copy_for(dependency: Dependency, wanted: Json, key: ObjectKey, seal: Seal, origin: str, owners: list[Json]) -> Json:
+def copy_for(
+    dependency: Dependency, wanted: Json, key: ObjectKey, mark: DependencyMark, origin: str, owners: list[Json]
+) -> Json:
     """The object to create on a worker.
 
     Args:
         dependency: what it is.
         wanted: the manager's object.
         key: of the copy.
-        seal: of its namespace.
+        mark: of its namespace.
         origin: the value of our label.
         owners: the references of what it goes with.
     """
@@ -261,7 +265,7 @@ def copy_for(dependency: Dependency, wanted: Json, key: ObjectKey, seal: Seal, o
             "name": key.name,
             "namespace": key.namespace,
             "labels": {ORIGIN_LABEL: origin},
-            "annotations": {DEPENDENCY_ANNOTATION: seal.mark(dependency, digest(content))},
+            "annotations": {DEPENDENCY_ANNOTATION: mark.mark(dependency, digest(content))},
             "ownerReferences": owners,
         },
         **content,
@@ -276,11 +280,11 @@ def owning_patch(found: Json, owner: Json) -> Json | None:
     return {"metadata": {**_precondition(found), "ownerReferences": [*owners, owner]}}
 
 
-def replacing_patch(dependency: Dependency, wanted: Json, found: Json, seal: Seal, owner: Json) -> Json:
+def replacing_patch(dependency: Dependency, wanted: Json, found: Json, mark: DependencyMark, owner: Json) -> Json:
     """Merge patch that gives a copy, which no job uses any more, another content, and one more owner."""
     before, after = (content_of(dependency.kind, one) for one in (found, wanted))
     patch: Json = {**merge_patch(before, after), **(owning_patch(found, owner) or {"metadata": _precondition(found)})}
-    patch["metadata"]["annotations"] = {DEPENDENCY_ANNOTATION: seal.mark(dependency, digest(after))}
+    patch["metadata"]["annotations"] = {DEPENDENCY_ANNOTATION: mark.mark(dependency, digest(after))}
     return patch
 
 

@@ -10,7 +10,13 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE, Dependency, Seal, dependencies_of, reference_to
+from multikueue.core.model.dependencies import (
+    RESOURCE_CLAIM_TEMPLATE,
+    Dependency,
+    DependencyMark,
+    dependencies_of,
+    reference_to,
+)
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.workload.effects import (
@@ -20,10 +26,10 @@ from multikueue.core.workload.effects import (
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
+    DependencyEffect,
     Effect,
     OwnDependencies,
     Plan,
-    Supply,
 )
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
@@ -68,7 +74,9 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple
                 yield effect
 
 
-def _missing(situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]) -> Iterator[Supply]:
+def _missing(
+    situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]
+) -> Iterator[DependencyEffect]:
     """What an earlier plan could not do, or this process does not know of."""
     copied = tuple(one for one in needed if one.is_copied)
     changed = {
@@ -83,11 +91,11 @@ def _missing(situation: Situation, needed: tuple[Dependency, ...], effects: tupl
         if job is None and uid(copy) not in worker.supplied:
             yield from _create(situation, worker.name, key, _claims(needed))
         elif job is not None and uid(job) not in worker.supplied:
-            owner, seal = (
+            owner, mark = (
                 reference_to(job, situation.adapter.resource.gvk),
                 _seal(situation, worker.name, key.namespace),
             )
-            yield OwnDependencies(worker.name, key.namespace, copied, seal, owner)
+            yield OwnDependencies(worker.name, key.namespace, copied, mark, owner)
 
 
 def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
@@ -106,13 +114,13 @@ def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
 ) -> Iterator[CreateDependencies]:
     if copied := tuple(one for one in needed if one.is_copied):
-        seal = _seal(situation, cluster, copy.namespace)
-        yield CreateDependencies(cluster, copy, copied, seal, situation.settings.origin)
+        mark = _seal(situation, cluster, copy.namespace)
+        yield CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
 
 
 def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
     return tuple(one for one in needed if one.resource == RESOURCE_CLAIM_TEMPLATE)
 
 
-def _seal(situation: Situation, cluster: ClusterName, namespace: str) -> Seal:
-    return Seal.of(situation.settings.mark_key, cluster, namespace)
+def _seal(situation: Situation, cluster: ClusterName, namespace: str) -> DependencyMark:
+    return DependencyMark.of(situation.settings.mark_key, cluster, namespace)

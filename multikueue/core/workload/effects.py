@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.model.dependencies import Dependency, Seal
+from multikueue.core.model.dependencies import Dependency, DependencyMark
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 
 MANAGER = ClusterName("")
@@ -135,7 +135,7 @@ class CheckDependencies:
     namespace: str
     """Of the job there."""
     dependencies: tuple[Dependency, ...]
-    seal: Seal
+    mark: DependencyMark
 
 
 @attrs.frozen
@@ -146,7 +146,7 @@ class CreateDependencies:
     workload: ObjectKey
     """The copy there, which owns it."""
     dependencies: tuple[Dependency, ...]
-    seal: Seal
+    mark: DependencyMark
     origin: str
     """The value of our label."""
 
@@ -159,12 +159,12 @@ class OwnDependencies:
     namespace: str
     """Of the job there."""
     dependencies: tuple[Dependency, ...]
-    seal: Seal
+    mark: DependencyMark
     owner: Json
     """The reference to the job copy."""
 
 
-Supply: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
+DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
 """What is done about the dependencies of a job."""
 Effect: TypeAlias = (
     ApplyStatus
@@ -178,7 +178,7 @@ Effect: TypeAlias = (
     | CreateJob
     | PatchJob
     | DeleteJob
-    | Supply
+    | DependencyEffect
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.dependencies import (
     MAX_OWNERS,
     Dependency,
-    Seal,
+    DependencyMark,
     Step,
     Users,
     copy_for,
@@ -22,7 +22,7 @@ from multikueue.core.model.dependencies import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import clone
 
-SEAL = Seal.of(b"key", "w1", "team")
+SEAL = DependencyMark.of(b"key", "w1", "team")
 MAP, TEMPLATE = Dependency("ConfigMap", "settings"), Dependency("ResourceClaimTemplate", "gpu")
 OWNER = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "name": "train", "uid": "u1"}
 OTHER = {**OWNER, "name": "other", "uid": "u2"}
@@ -98,8 +98,8 @@ def stored(made: Json, *owners: Json) -> Json:
     return found
 
 
-def copy(wanted: Json, *owners: Json, of: Dependency = MAP, seal: Seal = SEAL) -> Json:
-    return stored(copy_for(of, wanted, ObjectKey("team", of.name), seal, "multikueue", []), *owners)
+def copy(wanted: Json, *owners: Json, of: Dependency = MAP, mark: DependencyMark = SEAL) -> Json:
+    return stored(copy_for(of, wanted, ObjectKey("team", of.name), mark, "multikueue", []), *owners)
 
 
 def foreign(wanted: Json, *owners: Json) -> Json:
@@ -126,8 +126,8 @@ A, B = config_map(a="1"), config_map(a="2", b="3")
         (A, foreign(A), IDLE, Step.LEAVE),
         (A, foreign(B), IDLE, Step.REFUSE),
         (A, foreign(A, OTHER), IDLE, Step.REFUSE),
-        (A, copy(A, OTHER, seal=Seal.of(b"another manager's", "w1", "team")), IDLE, Step.REFUSE),
-        (A, copy(A, OTHER, seal=Seal.of(b"key", "w2", "team")), IDLE, Step.REFUSE),
+        (A, copy(A, OTHER, mark=DependencyMark.of(b"another manager's", "w1", "team")), IDLE, Step.REFUSE),
+        (A, copy(A, OTHER, mark=DependencyMark.of(b"key", "w2", "team")), IDLE, Step.REFUSE),
         (None, foreign(A), IDLE, Step.LEAVE),
         (None, foreign(A, OTHER), IDLE, Step.REFUSE),
         (None, copy(A, OTHER), BUSY, Step.REFUSE),

@@ -145,7 +145,7 @@ def test_they_are_made_where_the_copies_are() -> None:
     assert isinstance(made, CreateDependencies)
     assert made.workload == ObjectKey(f"mk-{NAMESPACE}", KEY.name)
     assert isinstance(here, CheckDependencies)
-    assert (made.seal == asked.seal, made.seal == here.seal) == (True, False)
+    assert (made.mark == asked.mark, made.mark == here.mark) == (True, False)
 
 
 def test_a_slice_joins_a_job_with_what_that_has() -> None:

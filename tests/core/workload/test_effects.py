@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.model.dependencies import Dependency, Seal
+from multikueue.core.model.dependencies import Dependency, DependencyMark
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import (
@@ -29,7 +29,7 @@ from multikueue.core.workload.effects import (
 
 W1, KEY = ClusterName("w1"), ObjectKey("team", "train")
 OBJECT: Json = {"metadata": {"namespace": "team", "name": "train"}}
-NEEDED, SEAL = (Dependency("ConfigMap", "a"), Dependency("Secret", "b")), Seal(b"secret")
+NEEDED, SEAL = (Dependency("ConfigMap", "a"), Dependency("Secret", "b")), DependencyMark(b"secret")
 
 
 @pytest.mark.parametrize(
