@@ -241,7 +241,7 @@ async def test_a_worker_that_a_cluster_profile_describes(tmp_path: Path) -> None
         pods = await here.person.run("pods", "job/train")
 
     assert missing.exit_code == 1
-    assert 'ClusterProfile.multicluster.x-k8s.io "spoke" not found: multikueue explain says' in missing.stderr
+    assert 'ClusterProfile.multicluster.x-k8s.io "spoke" not found: multikueue explain JOB says' in missing.stderr
     assert none.exit_code == 4
     assert 'is reached by ClusterProfile "kueue-system/spoke": only the daemon has its credentials' in none.stderr
     assert pods.exit_code == 0, pods.stderr

@@ -119,7 +119,7 @@ def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> N
 
     assert [one.next_attempt for one in explanation.workers] == [due, None]
     (step,) = [step for step in explanation.next if step.at is not None]
-    assert (step.text, step.at) == ("worker1 is asked again; at once with multikueue retry job/train", due)
+    assert (step.text, step.at) == ("worker1 is asked again; at once with multikueue retry job/train -n default", due)
     assert [one.next_attempt for one in late.workers] == [None, None], "what is over says nothing"
 
 

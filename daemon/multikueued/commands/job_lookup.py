@@ -34,6 +34,11 @@ class Found:
     """The other Workloads of the job that have not ended (LeaderWorkerSets have several), as `workload/NAME`."""
 
     @property
+    def namespace(self) -> str:
+        """Of the job."""
+        return ObjectKey.of(self.about[0]).namespace
+
+    @property
     def about(self) -> list[Json]:
         """What events are about: the job and its Workload."""
         return [one for one in (self.workload, self.job) if one is not None]

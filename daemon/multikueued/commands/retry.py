@@ -69,7 +69,8 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
     """
     found = await find_job(client, job, namespace, daemon_namespace)
     if found.workload is None and not (found.job is not None and WORKLOAD in found.objects.unread):
-        raise CommandError(f"{found.name} has no Workload: multikueue explain {found.name} says why", NOT_FOUND)
+        why = f"multikueue explain {found.name} -n {found.namespace} says why"
+        raise CommandError(f"{found.name} has no Workload: {why}", NOT_FOUND)
     rejected = found.workload is not None and _is_rejected(found.workload, found)
     try:
         where, active = await _ask(client, found, timestamp(now), rejected=rejected)

@@ -98,7 +98,8 @@ def _untold(facts: Facts) -> list[NotChecked]:
         found.append(NotChecked("Kueue's version", why, "an administrator of the manager"))
     if (more := len(waiting(facts)) - MOST) > 0:
         told = f"only the {MOST} that have waited longest are looked at"
-        found.append(NotChecked(f"why {more} more jobs wait", told, "multikueue explain JOB tells it of one"))
+        of_one = "multikueue explain JOB -n NAMESPACE tells it of one"
+        found.append(NotChecked(f"why {more} more jobs wait", told, of_one))
     if facts.clock is None:
         found.append(NotChecked("the manager's clock", "it did not say the time", "compare the clocks there"))
     return found

@@ -148,12 +148,12 @@ def why_nowhere(found: Found) -> str:
     if WORKLOAD in found.objects.unread:
         return "; ".join(found.unread)
     if found.workload is None:
-        return f"it has no Workload (multikueue explain {found.name} says why)"
+        return f"it has no Workload (multikueue explain {found.name} -n {found.namespace} says why)"
     state = state_of(found.workload, found.objects)
     if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
     reason = reason_of(found.workload, state, found.objects)
-    more = f"multikueue explain {found.name} says more"
+    more = f"multikueue explain {found.name} -n {found.namespace} says more"
     return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({more})"
 
 

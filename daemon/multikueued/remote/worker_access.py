@@ -22,7 +22,7 @@ _REMEDIES: Final = {
     Lack.ELSEWHERE: ("ask the worker itself with kubectl", NOT_REACHABLE),
     Lack.FORBIDDEN: (_WITHOUT, NOT_REACHABLE),
     Lack.MISSING: ("name the daemon's namespace with --daemon-namespace", NOT_FOUND),
-    Lack.UNUSABLE: ("multikueue explain says how to mend it", FINDING),
+    Lack.UNUSABLE: ("multikueue explain JOB says how to mend it", FINDING),
 }
 """What to do, and the command's exit code."""
 

@@ -23,8 +23,8 @@ from multikueued.reports.queues import queue_problem
 from multikueued.reports.remedies import Finding
 
 FIRST_WORKER: Final = (
-    "multikueue worker add NAME connects the first one, and makes the MultiKueueConfig (docs/workers.md); "
-    "the daemon must run meanwhile"
+    "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
+    "(docs/workers.md); the daemon must run meanwhile"
 )
 
 

@@ -11,7 +11,7 @@ CHECK_RULES: Final = (
         "kind-not-enabled",
         r'No multikueue adapter found(?: for owner kind "(?P<gvk>[^"]+)")?',
         'jobs of kind "{gvk}" are not dispatched: the daemon\'s settings do not name it',
-        "{setting} in the daemon's settings, restart it, and then multikueue retry {job}",
+        "{setting} in the daemon's settings, restart it, and then multikueue retry {job} -n {namespace}",
         own=True,
     ),
     row(

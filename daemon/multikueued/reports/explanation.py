@@ -160,7 +160,8 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
     else:
-        remedy = f"act on what the check says; then multikueue retry {job.job}, or create it again if it has to change"
+        retry = f"multikueue retry {job.job} -n {job.namespace}"
+        remedy = f"act on what the check says; then {retry}, or create it again if it has to change"
         yield Finding("rejected", where, "its check was rejected: it can never run through MultiKueue", told, remedy)
 
 

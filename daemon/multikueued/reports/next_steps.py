@@ -71,7 +71,7 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
 
 
 def _how(workload: Json, job: JobReport) -> str:
-    return f": multikueue retry {job.job}, once the reason is gone" if was_rejected(workload) else ""
+    return f": multikueue retry {job.job} -n {job.namespace}, once the reason is gone" if was_rejected(workload) else ""
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
@@ -87,12 +87,13 @@ def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
 def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Step]:
     if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
         return
+    at_once = f"; at once with multikueue retry {job.job} -n {job.namespace}"
     for answer in answers:
         if answer.next_attempt is not None:
-            at_once = f"; at once with multikueue retry {job.job}" if answer.state == "Refused" else ""
-            yield Step(f"{answer.worker} is asked again{at_once}", answer.next_attempt)
+            how = at_once if answer.state == "Refused" else ""
+            yield Step(f"{answer.worker} is asked again{how}", answer.next_attempt)
     refusing = [one.worker for one in answers if one.state == "Refused" and one.next_attempt is None]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
-        yield Step(f"{first}; at once with multikueue retry {job.job}")
+        yield Step(f"{first}{at_once}")

@@ -11,7 +11,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import Owner, owner
 from multikueued.reports.check_remedies import CHECK_RULES
 from multikueued.reports.events import EventReport
-from multikueued.reports.remedies import Finding, found_by
+from multikueued.reports.remedies import Finding, filled, found_by
 
 _REJECTED: Final = "were rejected"
 """In Kueue's words about a Workload that it deactivated because a check was Rejected."""
@@ -37,10 +37,10 @@ def why_rejected(
     found_owner = owner(workload)
     if _REJECTED not in told or found_owner is None:
         return None
-    return _by_the_job(found_owner, job, where, told, context.get("job", "JOB"))
+    return _by_the_job(found_owner, job, where, told, context)
 
 
-def _by_the_job(behind: Owner, job: Json | None, where: str, told: str, name: str) -> Finding:
+def _by_the_job(behind: Owner, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
     """What the job itself tells, once events are gone: servers keep them for an hour."""
     row = next((kind for kind in AVAILABLE if kind.resource.gvk == behind.gvk), None)
     refusal = row.not_delegated(job, CONTROLLER_NAME) if row is not None and job is not None else None
@@ -49,6 +49,6 @@ def _by_the_job(behind: Owner, job: Json | None, where: str, told: str, name: st
         remedy = "create it again with that value, or enable the daemon's webhook, which fills it in"
         return Finding("not-delegated", where, why, told, remedy)
     why = f'its check was rejected; as a rule because the daemon\'s settings do not name kind "{behind.gvk}"'
-    setting = f"{setting_for(behind.gvk)} in the daemon's settings if it is not there"
-    remedy = f"{setting}, restart it, and then multikueue retry {name}"
+    begin = "{setting} in the daemon's settings if it is not there, restart it, and then "
+    remedy = filled(begin + "multikueue retry {job} -n {namespace}", {**context, "setting": setting_for(behind.gvk)})
     return Finding("kind-not-enabled", where, why, told, remedy)

@@ -80,7 +80,9 @@ def is_name(word: str) -> bool:
     return _NAME.fullmatch(word) is not None
 
 
-RETRY: Final = "then multikueue retry {job} (by itself it is asked again after five minutes, then ever more rarely)"
+RETRY: Final = (
+    "then multikueue retry {job} -n {namespace} (by itself it is asked again after five minutes, then ever more rarely)"
+)
 """How a remedy goes on where a worker has refused the job."""
 
 

@@ -60,8 +60,8 @@ WORKER_RULES: Final = (
         "bad-token",
         r"\bUnauthorized\b|\b401\b",
         "{worker} does not accept the daemon's credential: the token is wrong, expired or revoked",
-        "make a new one on {worker} and write it into the Secret of its kubeconfig: multikueue worker rotate {worker}; "
-        "with a ClusterProfile, whoever manages that has to; the daemon notices by itself",
+        "make a new one on {worker} and write it into the Secret of its kubeconfig: multikueue worker rotate {worker} "
+        "--worker-context CONTEXT; with a ClusterProfile, whoever manages that has to; the daemon notices by itself",
     ),
     row(
         "rbac",
@@ -112,7 +112,7 @@ WORKER_RULES: Final = (
         "queue-inactive",
         r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? (?:is inactive|(?:doesn\'t|does not) exist)',
         "{kind} {name} on {worker} takes no jobs",
-        "look at its condition Active there: kubectl --context {worker} get {kind} {name} -o yaml",
+        "look at its condition Active there: kubectl --context {worker} -n {namespace} get {kind} {name} -o yaml",
     ),
     row(
         "quota-in-use",

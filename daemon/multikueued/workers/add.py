@@ -217,7 +217,7 @@ async def _bound(
     if stored is not None and used and bound_in(stored) is None:
         raise WorkerError(
             f"{joining.name} has a token that does not end: multikueue worker rotate {joining.name} --bound "
-            f"--worker-context {joining.context} puts a bound one in its place"
+            f"--worker-context {joining.context} --config-file FILE puts a bound one in its place"
         )
     token = used
     if bound is None or not used:

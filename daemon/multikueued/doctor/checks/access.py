@@ -62,7 +62,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
 
 _BY_ITS_MANAGER: Final = (
     "look at what renews the Secret of its ClusterProfile (with Open Cluster Management: the agent of "
-    "managed-serviceaccount on that cluster); multikueue worker rotate and remove change kubeconfigs alone"
+    "managed-serviceaccount on that cluster); our commands change kubeconfigs alone"
 )
 
 

@@ -116,13 +116,14 @@ def queues_without_target(facts: Facts) -> Iterator[Spot]:
     "worker-unlisted",
     Severity.INFO,
     "it is connected to, and gets no jobs",
-    "list it in spec.clusters of a MultiKueueConfig, or remove it: multikueue worker remove",
+    "list it in spec.clusters of a MultiKueueConfig, or remove it: multikueue worker remove {worker}",
 )
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check."""
     for worker in worker_reports(facts.objects):
         if worker.state != "Missing" and not worker.checks:
-            yield Spot(f"MultiKueueCluster {worker.name}", "no MultiKueueConfig of a check lists it")
+            told = "no MultiKueueConfig of a check lists it"
+            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name})
 
 
 @check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")

@@ -42,7 +42,7 @@ def waiting(facts: Facts) -> list[Json]:
     "annotation-unreadable",
     Severity.WARNING,
     "workers that refuse the job are not asked again before their time",
-    "multikueue retry JOB writes it as it must be; multikueue doctor --fix takes it off",
+    "multikueue retry JOB -n NAMESPACE writes it as it must be; multikueue doctor --fix takes it off",
 )
 def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
     """A Workload's annotation `multikueue.dev/retry-at` is no time."""

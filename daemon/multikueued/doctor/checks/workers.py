@@ -44,7 +44,8 @@ def silent(facts: Facts) -> Iterator[Spot]:
     "worker-permission-missing",
     Severity.ERROR,
     "the daemon cannot make, follow or remove copies there",
-    "grant it there: multikueue rbac worker prints all rules; multikueue worker add {worker} applies them",
+    "grant it there: multikueue rbac worker prints all rules; multikueue worker add {worker} --worker-context CONTEXT "
+    "applies them",
 )
 def on_workers(facts: Facts) -> Iterator[Spot]:
     """The user of a worker's kubeconfig lacks a verb there."""
@@ -57,7 +58,7 @@ def on_workers(facts: Facts) -> Iterator[Spot]:
     "worker-takes-anybody",
     Severity.WARNING,
     "who may create jobs in a namespace here runs pods in the namespace of that name there, with its service accounts",
-    "apply what multikueue rbac worker --binding prints, and annotate its namespaces: docs/security.md",
+    "apply what multikueue rbac worker --binding --config FILE prints, and annotate its namespaces: docs/security.md",
 )
 def takes_anybody(facts: Facts) -> Iterator[Spot]:
     """With `managerName`, a worker has no policy by which its namespaces say whose copies they take."""

@@ -1,0 +1,133 @@
+"""The commands that our texts tell people to run, read as a shell would: remedies, next steps, errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, cast
+
+import attrs
+import click
+
+import multikueued
+from multikueued.cli import main
+
+_ROOT: Final = Path(str(multikueued.__file__)).parent
+_ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
+"""They name commands, and tell nobody to run one."""
+SOURCES: Final = sorted(set(_ROOT.rglob("*.py")) - _ABOUT_COMMANDS)
+_END: Final = ",;:)`\"'"
+_VERBS: Final = frozenset({"apply", "auth", "create", "delete", "explain", "get", "patch"})
+_KUBECTL: Final = {
+    **dict.fromkeys(
+        ("-n", "-f", "-l", "-o", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
+    ),
+    **dict.fromkeys(("-A", "--ignore-not-found", "--show-labels"), False),
+}
+"""By option: whether a value follows."""
+
+
+@attrs.frozen
+class Printed:
+    """A command in a text."""
+
+    where: str
+    words: tuple[str, ...]
+    """Without the program's name."""
+    lacks: tuple[str, ...] = ()
+    """What it must have and has not, or has and may not."""
+
+
+def texts(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts of a module with their lines, without docstrings; what is filled in stands as `{}`."""
+    tree = ast.parse(path.read_text())
+    helps = (node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "help")
+    skipped = {id(node.value) for node in helps}
+    skipped |= {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    skipped |= {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        elif isinstance(node, ast.JoinedStr):
+            parts = (str(one.value) if isinstance(one, ast.Constant) else "{x}" for one in node.values)
+            yield node.lineno, "".join(parts)
+
+
+def printed(program: str) -> Iterator[tuple[str, list[str]]]:
+    """Where a program's name stands in a text, and the words after it."""
+    for path in SOURCES:
+        for line, text in texts(path):
+            for rest in re.split(rf"(?<![\w./-]){program} ", text)[1:]:
+                yield f"{path.name}:{line}", rest.split()
+
+
+def ours() -> Iterator[Printed]:
+    """Commands of `multikueue`: words that begin with the name of one."""
+    for where, rest in printed("multikueue"):
+        words, command = rest, cast("click.Command", main)
+        path: list[str] = []
+        while isinstance(command, click.Group) and words:
+            name = words[0].rstrip(_END)
+            found = command.get_command(click.Context(command), name)
+            if found is None:
+                break
+            path.append(name)
+            command, words = found, words[1:] if words[0] == name else []
+        if path and not isinstance(command, click.Group):
+            yield _read(where, path, command, words)
+
+
+def _read(where: str, path: list[str], command: click.Command, words: list[str]) -> Printed:
+    options = {name: one for one in command.params if isinstance(one, click.Option) for name in one.opts}
+    places = [str(one.name) for one in command.params if isinstance(one, click.Argument) and one.required]
+    given, lacks, rest = list[str](), list[str](), iter(words)
+    for word in rest:
+        bare, last = word.rstrip(_END), word
+        if bare in options:
+            given.append(bare)
+            if not options[bare].is_flag:
+                last = next(rest, "")
+                given.append(last.rstrip(_END))
+                lacks += [f"a value of {bare}"] * (not is_word(given[-1]))
+        elif bare.startswith("-"):
+            lacks.append(f"{bare}, which it has not")
+        elif is_word(bare) and places:
+            places.pop(0)
+            given.append(bare)
+        else:
+            break
+        if last[-1:] in _END:
+            break
+    required = [one for one in options.values() if one.required and not set(one.opts) & set(given)]
+    if "job" in [one.name for one in command.params] and any("{" in word for word in given) and "-n" not in given:
+        lacks.append("the namespace of that job")
+    return Printed(where, (*path, *given), (*lacks, *places, *(one.opts[0] for one in required)))
+
+
+def is_word(word: str) -> bool:
+    """Whether it is a name that is filled in, or a placeholder in capitals, and no word of the sentence."""
+    return "{" in word or word.isupper()
+
+
+def of_kubectl() -> Iterator[Printed]:
+    """Commands of kubectl: its verbs and options as far as our texts use them."""
+    for where, words in printed("kubectl"):
+        given, lacks, rest = list[str](), list[str](), iter(words)
+        for word in rest:
+            bare = word.rstrip(_END)
+            if bare.startswith("-"):
+                name, equals, _ = bare.partition("=")
+                takes = _KUBECTL.get(name)
+                lacks += [f"{name}, which is not known"] * (takes is None)
+                given += [bare] if equals or not takes else [bare, next(rest, "")]
+            else:
+                given.append(bare)
+            if word[-1:] in _END:
+                break
+        if any(not before.startswith("-") for before in given[2:]):  # more than the beginning of one
+            lacks += ["a verb"] * (not _VERBS & set(given))
+            yield Printed(where, tuple(given), tuple(lacks))

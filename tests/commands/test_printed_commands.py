@@ -1,0 +1,68 @@
+"""What we tell people to run can be pasted: it has what the command needs, and nothing that it does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.commands.people import people
+from tests.commands.remedies_printed import Printed, of_kubectl, ours
+from tests.commands.test_people import ENDLESS, LAST, with_a_job
+
+VALUES: Final = {
+    "-n": "default",
+    "--worker": "worker1",
+    "--worker-context": "manager",
+    "add": "worker3",
+    "explain": "job/train",
+    "mirror": "user-queue",
+    "remove": "worker2",
+    "retry": "job/train",
+    "uncordon": "worker2",
+}
+"""What stands for a name that is filled in, or for a placeholder, behind which word."""
+MISSES: Final = ("doctor", "worker add")
+"""They end with 1: there is no daemon, and the worker's address is this machine's."""
+ELSEWHERE: Final = "worker rotate"
+"""It waits for half a minute for the daemon that is not there; `test_people` runs it."""
+
+
+def flaws(found: list[Printed]) -> dict[str, str]:
+    return {f"{one.where} {' '.join(one.words)}": ", ".join(one.lacks) for one in found if one.lacks}
+
+
+def test_our_commands_are_complete() -> None:
+    found = list(ours())
+
+    assert len({one.words[:2] for one in found}) > 15
+    assert flaws(found) == {}
+
+
+def test_those_of_kubectl_are_commands() -> None:
+    found = list(of_kubectl())
+
+    assert len(found) > 10
+    assert flaws(found) == {}
+
+
+@pytest.mark.timeout(60)
+async def test_ours_run_as_they_are_printed(tmp_path: Path) -> None:
+    """With real names in place of those that are filled in, by an administrator."""
+    commands = {one.words for one in ours() if one.words[0] not in ENDLESS and "--watch" not in one.words}
+    commands = {words for words in commands if " ".join(words[:2]) != ELSEWHERE}
+    wrong: dict[str, str] = {}
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("managerName: here\n")
+    async with people(tmp_path) as here:
+        await with_a_job(here)
+        for command in sorted(commands, key=lambda words: (" ".join(words[:2]) in LAST, words)):
+            last, words = "", list[str]()
+            for word in command:
+                filled = {**VALUES, "--config": str(settings)}[last] if "{" in word or word.isupper() else word
+                words, last = [*words, filled], word
+            done = await here.run("admin", *words)
+            if done.exit_code != (1 if " ".join(words).startswith(MISSES) else 0):
+                wrong[" ".join(words)] = f"{done.exit_code}: {done.output}"
+    assert wrong == {}
