@@ -500,6 +500,17 @@ async def test_a_foreign_secret_is_not_read() -> None:
     assert [config.server for config in inventory.opened] == ["https://worker2:6443"]
 
 
+async def test_a_plugin_is_asked_for_credentials_and_no_secret_is_looked_for() -> None:
+    """Only built-in providers read a token."""
+    inventory = await Inventory.of("worker1")
+    await inventory.write_profile("worker1", provider=PLUGIN.name)
+    async with inventory.running():
+        await until(lambda: inventory.opened)
+    (config, *_) = inventory.opened
+    assert config.exec_plugin is not None
+    assert (config.exec_plugin.command, config.token) == ("/bin/login", "")
+
+
 async def test_of_a_secret_for_nobody_not_even_its_data_is_kept() -> None:
     inventory = await Inventory.of("worker1")
     await inventory.admin.create(SECRET, secret("worker1", "worker1-token"))

@@ -249,6 +249,15 @@ async def test_a_part_of_a_group_wakes_those_that_go_by_it(old: str | None, new:
     assert sorted(taken(wired.work.workloads)) == due
 
 
+async def test_a_change_on_a_worker_concerns_no_other_of_its_job_unless_that_has_replaced_it() -> None:
+    """A group may have thousands."""
+    cluster = Wired.of_nobody().cluster
+    for one in (part(0), part(1)):
+        cluster.workloads.informer.put(ObjectKey.of(one), one)
+    for key in (ObjectKey("default", "part-0"), ObjectKey("default", "gone")):
+        assert list(cluster.with_successors(key)) == [key]
+
+
 @pytest.mark.parametrize("worker", ["", "worker1"])
 @pytest.mark.parametrize("part", ["status", "spec"])
 async def test_a_job_wakes_its_workload_at_once_unless_it_runs_and_its_status_alone_has_changed(
