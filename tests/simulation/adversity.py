@@ -259,7 +259,7 @@ class Draw:
 
 
 def _label(world: World) -> None:
-    world.dispatcher = ByLabel()
+    world.dispatcher, world.choosing = ByLabel(), None
 
 
 def _speak_http(world: World) -> None:
