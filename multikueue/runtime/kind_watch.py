@@ -42,7 +42,6 @@ class KindWatch:
     """Runs the informer of one kind on one worker while it is needed."""
 
     informer: Informer
-    client: ApiClient
     is_used: Callable[[GVK], bool]
     """Whether something of a kind is on the worker, or may be, as others know."""
     unused_after: float = UNUSED_AFTER
@@ -107,7 +106,7 @@ class KindWatch:
     async def _finds_something(self) -> bool:
         informer = self.informer
         try:
-            found = await self.client.list(informer.resource, label_selector=informer.label_selector, limit=1)
+            found = await informer.client.list(informer.resource, label_selector=informer.label_selector, limit=1)
         except ApiError:
             return True  # the informer finds out what it is, and tells
         return bool(found.items or found.unreadable)
@@ -125,7 +124,7 @@ class KindWatches:
         cls, client: ApiClient, informers: Iterable[Informer], is_used: Callable[[GVK], bool], unused_after: float
     ) -> KindWatches:
         """One for each informer; see `KindWatch`."""
-        return cls(client, {one.resource.gvk: KindWatch(one, client, is_used, unused_after) for one in informers})
+        return cls(client, {one.resource.gvk: KindWatch(one, is_used, unused_after) for one in informers})
 
     def want(self, gvk: GVK | None) -> None:
         """See `KindWatch.want`; a kind that is not followed is none of ours."""

@@ -9,6 +9,7 @@ import anyio
 import anyio.abc
 import attrs
 
+from multikueue.core.config.quota import cohort_of
 from multikueue.core.model.kinds import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity
@@ -101,7 +102,7 @@ class QueueInformers:
         await cohorts.run()
 
     def _note_cohort(self, queue: Json | None) -> None:
-        if dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort"):
+        if queue is not None and cohort_of(queue):
             self._cohort_named.set()
 
     @property

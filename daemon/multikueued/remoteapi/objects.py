@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
+from multikueue.core.model.conditions import changed_at, timestamp
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
@@ -210,8 +210,8 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
 def _queue(report: QueueReport, objects: ManagerObjects, jobs: Sequence[JobReport], now: datetime) -> Json:
     waiting = [job.created for job in jobs if job.cluster_queue == report.name and job.state in WAITING_STATES]
     oldest = min((one for one in waiting if one is not None), default=None)
-    ended = [condition(one, "Finished") for one in objects.dispatched if workloads.cluster_queue(one) == report.name]
-    times = (parse_timestamp(one.get("lastTransitionTime")) for one in ended if one is not None)
+    ended = (one for one in objects.dispatched if workloads.cluster_queue(one) == report.name)
+    times = (changed_at(one, "Finished") for one in ended)
     found = {
         "name": report.name,
         "waiting": report.queued + report.waiting,

@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.core.model.worker_names import origin_key
@@ -198,8 +198,7 @@ def missing_queue(workload: Json, objects: ManagerObjects, told: str = "") -> st
 def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
     created = parse_timestamp(dig(workload, "metadata", "creationTimestamp"))
     if state in _DECIDING:
-        found = condition(workload, _DECIDING[state])
-        return parse_timestamp((found or {}).get("lastTransitionTime")) or created
+        return changed_at(workload, _DECIDING[state]) or created
     name = objects.check_of(workload)
     entry = workloads.check(workload, name) if name is not None else None
     return parse_timestamp((entry or {}).get("lastTransitionTime")) or created

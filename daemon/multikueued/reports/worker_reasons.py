@@ -12,6 +12,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts
@@ -131,8 +132,7 @@ def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | R
     queue = queues.cluster.get(leads)
     if queue is None or dig(queue, "status", "conditions") is None:  # of a daemon before this one
         return None
-    shared = dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort")
-    known = Known.FORBIDDEN if shared else Known.YES
+    known = Known.FORBIDDEN if cohort_of(queue) else Known.YES
     return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, published.quota_at, known=known)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue import JobKind
+from multikueue.core.config.quota import cohort_of
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
@@ -67,7 +68,7 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
 def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
     """What a ClusterQueue could give of each resource, by flavor, in thousandths."""
     found: dict[str, list[float]] = {}
-    borrows = bool(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort"))
+    borrows = bool(cohort_of(queue))
     for group in dig(queue, "spec", "resourceGroups") or []:
         for flavor in group.get("flavors") or []:
             for entry in flavor.get("resources") or []:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from multikueue.core.config.quota import check_names
+from multikueue.core.config.quota import check_names, cohort_of, parent_of
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import name_of
 
 
 def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collection[str]) -> dict[str, str]:
@@ -21,8 +21,8 @@ def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collect
         cohorts: its Cohorts, as far as they are known.
         ours: the names of our AdmissionChecks.
     """
-    above = {name_of(one): _named(one, "parentName", "parent") for one in cohorts}
-    roots = {name_of(one): _root(_named(one, "cohortName", "cohort"), above) for one in cluster_queues}
+    above = {name_of(one): parent_of(one) for one in cohorts}
+    roots = {name_of(one): _root(cohort_of(one), above) for one in cluster_queues}
     checked = {
         name_of(one): check
         for one in cluster_queues
@@ -34,11 +34,6 @@ def unfit(cluster_queues: Iterable[Json], cohorts: Iterable[Json], ours: Collect
         if name not in checked and (beside := first.get(root)):
             found[name] = f'it shares cohort "{root}" with ClusterQueue "{beside}", whose jobs go to workers'
     return found
-
-
-def _named(obj: Json, *fields: str) -> str:
-    """The first of these fields of the spec that says something: the latter are older names."""
-    return next((str(value) for field in fields if (value := dig(obj, "spec", field))), "")
 
 
 def _root(cohort: str, above: Mapping[str, str]) -> str:

@@ -51,6 +51,16 @@ def wants_automation(config: Json | None) -> bool:
     return config is not None and dig(config, "spec", "quotaManagement") == "Automated"
 
 
+def cohort_of(cluster_queue: Json) -> str:
+    """The cohort of a ClusterQueue; empty: it has none. The older versions of the API call the field `cohort`."""
+    return str(dig(cluster_queue, "spec", "cohortName") or dig(cluster_queue, "spec", "cohort") or "")
+
+
+def parent_of(cohort: Json) -> str:
+    """The Cohort above a Cohort; empty: there is none. Older versions call the field `parent`."""
+    return str(dig(cohort, "spec", "parentName") or dig(cohort, "spec", "parent") or "")
+
+
 def check_names(cluster_queue: Json) -> list[str]:
     """The AdmissionChecks of a ClusterQueue, in its order."""
     listed = dig(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks") or []

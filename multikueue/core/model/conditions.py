@@ -44,6 +44,11 @@ def condition(obj: Json, kind: str) -> Json | None:
     return find(conditions(obj), kind)
 
 
+def changed_at(obj: Json, kind: str) -> datetime | None:
+    """When the object's condition of that type has got its status; None: it has none, or that cannot be read."""
+    return parse_timestamp((condition(obj, kind) or {}).get("lastTransitionTime"))
+
+
 def is_true(obj: Json, kind: str) -> bool:
     """Whether the object's condition of that type has status True."""
     found = condition(obj, kind)

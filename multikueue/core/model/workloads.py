@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import labels
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, is_true
 from multikueue.core.model.names import GVK, ClusterName, Json
 from multikueue.core.model.objects import annotations_of, counted, dig, digest, is_terminating, labels_of, uid
 
@@ -246,7 +246,7 @@ def _attempt(of: str, evicted: int, reserved: str | None) -> str:
 
 def reserved_at(workload: Json) -> datetime | None:
     """When this attempt got its quota, by the clock of the manager's Kueue; None if that cannot be read."""
-    return parse_timestamp((condition(workload, "QuotaReserved") or {}).get("lastTransitionTime"))
+    return changed_at(workload, "QuotaReserved")
 
 
 def evictions(workload: Json) -> int:

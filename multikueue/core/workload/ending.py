@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -98,7 +98,7 @@ def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) 
         return 0.0
     if not ended or len(ended) < len(situation.jobs_on(worker)):
         return 0.0
-    since = parse_timestamp((condition(situation.workload, "Finished") or {}).get("lastTransitionTime"))
+    since = changed_at(situation.workload, "Finished")
     if since is None:
         return 0.0
     return max(0.0, (since + situation.settings.finished_retention - situation.now).total_seconds())

@@ -13,7 +13,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
 from multikueue.core.model.copies import is_spent, prebuilt_workload
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
@@ -77,8 +77,7 @@ def is_asked_again(situation: Situation) -> bool:
     asked = _asked_on_job(situation)
     if asked is None or asked == annotations_of(situation.workload).get(RETRY_ANNOTATION):
         return False
-    at, rejected = parse_timestamp(asked), condition(situation.workload, "Evicted") or {}
-    since = parse_timestamp(rejected.get("lastTransitionTime"))
+    at, since = parse_timestamp(asked), changed_at(situation.workload, "Evicted")
     return at is not None and since is not None and at >= since
 
 

@@ -15,7 +15,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.status_apply import admission_status
-from multikueue.core.model.workloads import is_finished
+from multikueue.core.model.workloads import is_finished, reserved_at
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker, WritingStatus
@@ -80,8 +80,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
 
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
-    reserved = parse_timestamp((condition(situation.workload, "QuotaReserved") or {}).get("lastTransitionTime"))
-    left = situation.settings.preemption_timeout - (situation.now - (reserved or situation.now))
+    reserved = reserved_at(situation.workload) or situation.now
+    left = situation.settings.preemption_timeout - (situation.now - reserved)
     silent = any(
         condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if not one.kueue.drops_gates
     )

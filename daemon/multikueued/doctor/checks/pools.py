@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, SCORED, Hold, Profile
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
@@ -117,8 +118,9 @@ def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> 
     spec: Json = queue.get("spec") or {}
     if dig(spec, "admissionChecksStrategy", "admissionChecks") or spec.get("admissionChecks"):
         yield "it has admission checks of its own, so its jobs are offered to several workers at once"
-    cohort = _cohort(queue)
-    if beside := sorted(name for name, one in queues.cluster.items() if name != pool and cohort == _cohort(one) != ""):
+    cohort = cohort_of(queue)
+    others = (name for name, one in queues.cluster.items() if name != pool and cohort == cohort_of(one) != "")
+    if beside := sorted(others):
         yield f"it shares cohort {cohort} with {', '.join(beside)}"
     elif cohort:
         yield f"it is in cohort {cohort}"
@@ -131,10 +133,6 @@ def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> 
             yield f"a job must fit one of its flavors {', '.join(flavors)}, and the manager counts them together"
     if strange := sorted(str(key) for key, target in queues.local.items() if target == pool and key not in ours):
         yield f"other LocalQueues lead to it: {', '.join(strange)}"
-
-
-def _cohort(queue: Json) -> str:
-    return str(dig(queue, "spec", "cohortName") or dig(queue, "spec", "cohort") or "")
 
 
 def _preempts(how: object) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from multikueue.core.config.quota import cohort_of, parent_of
 from multikueue.core.dispatchers.scored.facts import (
     Amounts,
     Flavored,
@@ -18,7 +19,7 @@ from multikueue.core.dispatchers.scored.facts import (
 )
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.run_times import Ended, size
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.quantities import MILLI, thousandths
@@ -42,16 +43,8 @@ def tree(cluster_queues: Iterable[Json], cohorts: Iterable[Json] | None) -> Tree
         cluster_queues: all that the worker has.
         cohorts: likewise; None: we may not read them.
     """
-    queues = {
-        name_of(one): Node(
-            dig(one, "spec", "cohortName") or dig(one, "spec", "cohort") or None, _quotas(one), _reserved(one)
-        )
-        for one in cluster_queues
-    }
-    above = {
-        name_of(one): Node(dig(one, "spec", "parentName") or dig(one, "spec", "parent") or None, _quotas(one))
-        for one in cohorts or ()
-    }
+    queues = {name_of(one): Node(cohort_of(one) or None, _quotas(one), _reserved(one)) for one in cluster_queues}
+    above = {name_of(one): Node(parent_of(one) or None, _quotas(one)) for one in cohorts or ()}
     return Tree(queues, above, readable=cohorts is not None)
 
 
@@ -153,15 +146,11 @@ def ended(workload: Json) -> Ended | None:
         return None
     if not is_true(workload, "Admitted") or reserved is None:
         return None
-    start, end = (_since(workload, kind) for kind in ("Admitted", "Finished"))
+    start, end = (changed_at(workload, kind) for kind in ("Admitted", "Finished"))
     if start is None or end is None:
         return None
     run_time, wait = (end - start).total_seconds(), (start - reserved).total_seconds()
     return Ended(cluster_queue(workload), size(needs.total), max(0.0, run_time), max(0.0, wait))
-
-
-def _since(workload: Json, kind: str) -> datetime | None:
-    return parse_timestamp((condition(workload, kind) or {}).get("lastTransitionTime"))
 
 
 def _pod_set(usage: Mapping[str, Any], count: int, least: int | None) -> PodSet:
