@@ -233,7 +233,11 @@ class KubeClient:
         return await self._exchange.call(requests.create(resource, obj))
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
-        """Ask for a token of a service account: the answered TokenRequest."""
+        """Ask for a token of a service account: the answered TokenRequest.
+
+        Raises:
+            ApiError: the server refused, or did not answer.
+        """
         return await self._exchange.call(requests.token(account, spec))
 
     async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:

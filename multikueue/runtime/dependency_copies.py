@@ -12,8 +12,8 @@ import orjson
 from multikueue.core.model.dependencies import (
     MAX_COPIED,
     MAX_LOOKED_FOR,
+    CopyStep,
     Dependency,
-    Step,
     Users,
     content_of,
     copy_for,
@@ -109,7 +109,7 @@ class _Case:
         elif isinstance(self.effect, OwnDependencies):
             async with lock:
                 found = await _found(self.there.client, self.resource, self.key)
-                if found is not None and self.effect.mark.sealed(self.dependency, found):
+                if found is not None and self.effect.mark.made_of(self.dependency, found):
                     await self._patch(owning_patch(found, self.effect.owner))
         else:
             wanted = await self._wanted()
@@ -121,20 +121,20 @@ class _Case:
     ) -> None:
         """Make it or share it, or say why that cannot be."""
         decision = decide(self.dependency, wanted, found, effect.mark, self._users(found))
-        if decision.step is Step.REFUSE:
+        if decision.step is CopyStep.REFUSE:
             raise DependencyUnavailable(decision.why)
-        if decision.step is Step.WAIT:
+        if decision.step is CopyStep.WAIT:
             raise DependencyUnavailable(decision.why, passing=True)
-        if isinstance(effect, CheckDependencies) or decision.step is Step.LEAVE or self.owner is None:
+        if isinstance(effect, CheckDependencies) or decision.step is CopyStep.LEAVE or self.owner is None:
             return
         assert wanted is not None, "what the manager does not have is left or refused"
-        if decision.step is Step.CREATE:
+        if decision.step is CopyStep.CREATE:
             made = copy_for(self.dependency, wanted, self.key, effect.mark, effect.origin, [self.owner])
             await self.there.client.create(self.resource, coming_from(made, self.said) if self.said else made)
         elif found is not None:
             await self._patch(
                 owning_patch(found, self.owner)
-                if decision.step is Step.SHARE
+                if decision.step is CopyStep.SHARE
                 else replacing_patch(self.dependency, wanted, found, effect.mark, self.owner)
             )
 

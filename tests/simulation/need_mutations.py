@@ -9,7 +9,7 @@ from typing import Any, Final
 from unittest import mock
 
 from multikueue.core.model import dependencies
-from multikueue.core.model.dependencies import Decision, Step, copy_for
+from multikueue.core.model.dependencies import CopyDecision, CopyStep, copy_for
 from multikueue.core.model.names import Json
 from multikueue.core.workload import dependencies as planning
 from multikueue.runtime import dependency_copies
@@ -32,7 +32,7 @@ def copies_are_owned_by_nobody() -> Iterator[None]:
 
 def what_is_somebody_elses_is_shared() -> AbstractContextManager[Any]:
     """An object of the same name and content gets our owners, and goes with them."""
-    return mock.patch.object(dependencies, "_foreign", return_value=Decision(Step.SHARE))
+    return mock.patch.object(dependencies, "_foreign", return_value=CopyDecision(CopyStep.SHARE))
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:

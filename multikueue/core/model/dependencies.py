@@ -117,8 +117,7 @@ def _sources(source: Json) -> Iterator[tuple[str, str, bool]]:
 
 def content_of(kind: str, obj: Json) -> Json:
     """What of an object is copied."""
-    kept: Json = pruned({field: obj[field] for field in _CONTENT[kind] if field in obj})
-    return kept
+    return dict(pruned({field: obj[field] for field in _CONTENT[kind] if field in obj}))
 
 
 @attrs.frozen
@@ -143,7 +142,7 @@ class DependencyMark:
         told = "\0".join((dependency.kind, dependency.name, of_content)).encode()
         return f"{hmac.digest(self.key, told, 'sha256').hex()[:32]}.{of_content}"
 
-    def sealed(self, dependency: Dependency, found: Json) -> str:
+    def made_of(self, dependency: Dependency, found: Json) -> str:
         """The digest of what an object was made of; empty if it is not ours, or somebody has changed it since."""
         noted = str(annotations_of(found).get(DEPENDENCY_ANNOTATION) or "")
         of_content = noted.rpartition(".")[2]
@@ -164,7 +163,7 @@ class Users:
     """A Workload that has not ended, another than the one it is decided about; empty: none."""
 
 
-class Step(Enum):
+class CopyStep(Enum):
     """What becomes of an object on a worker."""
 
     CREATE = "create"
@@ -181,16 +180,16 @@ class Step(Enum):
 
 
 @attrs.frozen
-class Decision:
+class CopyDecision:
     """What becomes of an object on a worker, and if the job cannot use it: why."""
 
-    step: Step
+    step: CopyStep
     why: str = ""
 
 
 def decide(
     dependency: Dependency, wanted: Json | None, found: Json | None, mark: DependencyMark, users: Users
-) -> Decision:
+) -> CopyDecision:
     """What to do about one that is copied.
 
     Args:
@@ -200,39 +199,42 @@ def decide(
         mark: by which ours are known there.
         users: of the worker's object.
     """
-    sealed = mark.sealed(dependency, found) if found is not None else ""
-    if found is not None and not sealed:
+    made_of = mark.made_of(dependency, found) if found is not None else ""
+    if found is not None and not made_of:
         return _foreign(dependency, wanted, found)
     if wanted is None:
         missing = f"{dependency} is neither on the manager cluster nor there"
-        return Decision(Step.REFUSE, missing) if dependency.required else Decision(Step.LEAVE)
+        return CopyDecision(CopyStep.REFUSE, missing) if dependency.required else CopyDecision(CopyStep.LEAVE)
     if found is None:
-        return Decision(Step.CREATE)
+        return CopyDecision(CopyStep.CREATE)
     owners = dig(found, "metadata", "ownerReferences") or ()
     if is_terminating(found) or (owners and not users.present):  # one without owners was left by an orphaning deletion
-        return Decision(Step.WAIT, f"{dependency} of an earlier job is still being removed there")
-    if sealed == digest(content_of(dependency.kind, wanted)):
-        if not _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, found)):
+        return CopyDecision(CopyStep.WAIT, f"{dependency} of an earlier job is still being removed there")
+    content = content_of(dependency.kind, wanted)
+    if made_of == digest(content):
+        if not _holds(content, content_of(dependency.kind, found)):
             return _foreign(dependency, wanted, found)  # made anew by somebody, with our mark
         if len(owners) >= MAX_OWNERS:
-            return Decision(Step.REFUSE, f"{dependency} is used by as many jobs there as can share one")
-        return Decision(Step.SHARE)
+            return CopyDecision(CopyStep.REFUSE, f"{dependency} is used by as many jobs there as can share one")
+        return CopyDecision(CopyStep.SHARE)
     if users.running:
-        return Decision(Step.REFUSE, f'{dependency} has other content there, which Workload "{users.running}" uses')
+        used = f'{dependency} has other content there, which Workload "{users.running}" uses'
+        return CopyDecision(CopyStep.REFUSE, used)
     if dependency.kind != CONFIG_MAP.gvk.kind or found.get("immutable"):
-        return Decision(Step.WAIT, f"{dependency} of an earlier job there has other content and cannot be changed")
-    return Decision(Step.REPLACE)
+        fixed = f"{dependency} of an earlier job there has other content and cannot be changed"
+        return CopyDecision(CopyStep.WAIT, fixed)
+    return CopyDecision(CopyStep.REPLACE)
 
 
-def _foreign(dependency: Dependency, wanted: Json | None, found: Json) -> Decision:
+def _foreign(dependency: Dependency, wanted: Json | None, found: Json) -> CopyDecision:
     """Of what somebody else has made there, or changed. One that has owners may go with them at any time."""
     if wanted is None and not dependency.required:
-        return Decision(Step.LEAVE)
+        return CopyDecision(CopyStep.LEAVE)
     if is_terminating(found) or dig(found, "metadata", "ownerReferences"):
-        return Decision(Step.REFUSE, f"{dependency} there is {_FOREIGN} and may go with its owners at any time")
+        return CopyDecision(CopyStep.REFUSE, f"{dependency} there is {_FOREIGN} and may go with its owners at any time")
     if wanted is None or _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, found)):
-        return Decision(Step.LEAVE)
-    return Decision(Step.REFUSE, f"{dependency} there is {_FOREIGN} and has other content")
+        return CopyDecision(CopyStep.LEAVE)
+    return CopyDecision(CopyStep.REFUSE, f"{dependency} there is {_FOREIGN} and has other content")
 
 
 def _holds(wanted: Any, found: Any) -> bool:

@@ -62,7 +62,7 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple
             case CreateWorkload(cluster, made):
                 namespace = ObjectKey.of(made).namespace
                 if not _runs_there(situation, cluster):
-                    yield CheckDependencies(cluster, namespace, needed, _seal(situation, cluster, namespace))
+                    yield CheckDependencies(cluster, namespace, needed, _mark(situation, cluster, namespace))
                 yield effect
                 yield from _create(situation, cluster, ObjectKey.of(made), _claims(needed))
             case CreateJob(cluster, _, made) if cluster not in with_job:
@@ -93,7 +93,7 @@ def _missing(
         elif job is not None and uid(job) not in worker.supplied:
             owner, mark = (
                 reference_to(job, situation.adapter.resource.gvk),
-                _seal(situation, worker.name, key.namespace),
+                _mark(situation, worker.name, key.namespace),
             )
             yield OwnDependencies(worker.name, key.namespace, copied, mark, owner)
 
@@ -114,7 +114,7 @@ def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
 ) -> Iterator[CreateDependencies]:
     if copied := tuple(one for one in needed if one.is_copied):
-        mark = _seal(situation, cluster, copy.namespace)
+        mark = _mark(situation, cluster, copy.namespace)
         yield CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
 
 
@@ -122,5 +122,5 @@ def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
     return tuple(one for one in needed if one.resource == RESOURCE_CLAIM_TEMPLATE)
 
 
-def _seal(situation: Situation, cluster: ClusterName, namespace: str) -> DependencyMark:
+def _mark(situation: Situation, cluster: ClusterName, namespace: str) -> DependencyMark:
     return DependencyMark.of(situation.settings.mark_key, cluster, namespace)

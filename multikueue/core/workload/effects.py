@@ -207,10 +207,10 @@ def describe(effect: Effect) -> str:
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
         case CheckDependencies() | CreateDependencies() | OwnDependencies():
-            return f"{_SUPPLYING[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
+            return f"{_VERBS[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
 
 
-_SUPPLYING: Final[Mapping[type, str]] = {
+_VERBS: Final[Mapping[type, str]] = {
     CheckDependencies: "look for",
     CreateDependencies: "make or share",
     OwnDependencies: "have the job own",

@@ -9,9 +9,9 @@ import pytest
 
 from multikueue.core.model.dependencies import (
     MAX_OWNERS,
+    CopyStep,
     Dependency,
     DependencyMark,
-    Step,
     Users,
     copy_for,
     decide,
@@ -112,47 +112,47 @@ A, B = config_map(a="1"), config_map(a="2", b="3")
 @pytest.mark.parametrize(
     ("wanted", "found", "users", "step"),
     [
-        (A, None, Users(), Step.CREATE),
-        (A, copy(A, OTHER), BUSY, Step.SHARE),
-        (A, copy(A, OTHER), Users(), Step.WAIT),
-        (A, copy(A, *[OTHER] * MAX_OWNERS), BUSY, Step.REFUSE),
-        (B, copy(A, OTHER), BUSY, Step.REFUSE),
-        (B, copy(A, OTHER), IDLE, Step.REPLACE),
-        (B, copy(A, OTHER), Users(), Step.WAIT),
-        (A, copy(A), Users(), Step.SHARE),
-        (B, copy(A), Users(), Step.REPLACE),
-        (B, copy({**A, "immutable": True}, OTHER), IDLE, Step.WAIT),
-        (A, {**copy(A, OTHER), "data": {"a": "changed"}}, BUSY, Step.REFUSE),
-        (A, foreign(A), IDLE, Step.LEAVE),
-        (A, foreign(B), IDLE, Step.REFUSE),
-        (A, foreign(A, OTHER), IDLE, Step.REFUSE),
-        (A, copy(A, OTHER, mark=DependencyMark.of(b"another manager's", "w1", "team")), IDLE, Step.REFUSE),
-        (A, copy(A, OTHER, mark=DependencyMark.of(b"key", "w2", "team")), IDLE, Step.REFUSE),
-        (None, foreign(A), IDLE, Step.LEAVE),
-        (None, foreign(A, OTHER), IDLE, Step.REFUSE),
-        (None, copy(A, OTHER), BUSY, Step.REFUSE),
-        (None, None, Users(), Step.REFUSE),
+        (A, None, Users(), CopyStep.CREATE),
+        (A, copy(A, OTHER), BUSY, CopyStep.SHARE),
+        (A, copy(A, OTHER), Users(), CopyStep.WAIT),
+        (A, copy(A, *[OTHER] * MAX_OWNERS), BUSY, CopyStep.REFUSE),
+        (B, copy(A, OTHER), BUSY, CopyStep.REFUSE),
+        (B, copy(A, OTHER), IDLE, CopyStep.REPLACE),
+        (B, copy(A, OTHER), Users(), CopyStep.WAIT),
+        (A, copy(A), Users(), CopyStep.SHARE),
+        (B, copy(A), Users(), CopyStep.REPLACE),
+        (B, copy({**A, "immutable": True}, OTHER), IDLE, CopyStep.WAIT),
+        (A, {**copy(A, OTHER), "data": {"a": "changed"}}, BUSY, CopyStep.REFUSE),
+        (A, foreign(A), IDLE, CopyStep.LEAVE),
+        (A, foreign(B), IDLE, CopyStep.REFUSE),
+        (A, foreign(A, OTHER), IDLE, CopyStep.REFUSE),
+        (A, copy(A, OTHER, mark=DependencyMark.of(b"another manager's", "w1", "team")), IDLE, CopyStep.REFUSE),
+        (A, copy(A, OTHER, mark=DependencyMark.of(b"key", "w2", "team")), IDLE, CopyStep.REFUSE),
+        (None, foreign(A), IDLE, CopyStep.LEAVE),
+        (None, foreign(A, OTHER), IDLE, CopyStep.REFUSE),
+        (None, copy(A, OTHER), BUSY, CopyStep.REFUSE),
+        (None, None, Users(), CopyStep.REFUSE),
     ],
 )
-def test_what_becomes_of_a_config_map(wanted: Json | None, found: Json | None, users: Users, step: Step) -> None:
+def test_what_becomes_of_a_config_map(wanted: Json | None, found: Json | None, users: Users, step: CopyStep) -> None:
     decision = decide(MAP, wanted, found, SEAL, users)
     assert decision.step is step
-    assert bool(decision.why) == (step in (Step.WAIT, Step.REFUSE))
+    assert bool(decision.why) == (step in (CopyStep.WAIT, CopyStep.REFUSE))
 
 
 @pytest.mark.parametrize("found", [None, foreign(A), foreign(A, OTHER), copy(A, OTHER)])
 def test_what_is_optional_and_not_on_the_manager_is_not_needed(found: Json | None) -> None:
     optional = attrs.evolve(MAP, required=False)
-    assert decide(optional, None, found, SEAL, BUSY).step is Step.LEAVE
+    assert decide(optional, None, found, SEAL, BUSY).step is CopyStep.LEAVE
 
 
 def test_defaults_that_a_worker_adds_to_a_claim_template_are_no_difference() -> None:
     wanted, defaulted = template(deviceClassName="gpu"), template(deviceClassName="gpu", count=1)
     ours = {**copy(wanted, OTHER, of=TEMPLATE), "spec": defaulted["spec"]}
-    assert decide(TEMPLATE, wanted, ours, SEAL, BUSY).step is Step.SHARE
-    assert decide(TEMPLATE, wanted, foreign(defaulted), SEAL, BUSY).step is Step.LEAVE
-    assert decide(TEMPLATE, template(deviceClassName="other"), ours, SEAL, BUSY).step is Step.REFUSE
-    assert decide(TEMPLATE, template(deviceClassName="other"), ours, SEAL, IDLE).step is Step.WAIT
+    assert decide(TEMPLATE, wanted, ours, SEAL, BUSY).step is CopyStep.SHARE
+    assert decide(TEMPLATE, wanted, foreign(defaulted), SEAL, BUSY).step is CopyStep.LEAVE
+    assert decide(TEMPLATE, template(deviceClassName="other"), ours, SEAL, BUSY).step is CopyStep.REFUSE
+    assert decide(TEMPLATE, template(deviceClassName="other"), ours, SEAL, IDLE).step is CopyStep.WAIT
 
 
 def test_a_claim_template_that_somebody_made_anew_with_our_mark_is_not_ours() -> None:
@@ -160,7 +160,7 @@ def test_a_claim_template_that_somebody_made_anew_with_our_mark_is_not_ours() ->
     wanted = template(deviceClassName="gpu")
     planted = {**copy(wanted, OTHER, of=TEMPLATE), "spec": template(deviceClassName="theirs")["spec"]}
     for users in (IDLE, BUSY):
-        assert decide(TEMPLATE, wanted, planted, SEAL, users).step is Step.REFUSE
+        assert decide(TEMPLATE, wanted, planted, SEAL, users).step is CopyStep.REFUSE
 
 
 def test_a_copy_has_the_content_and_nothing_else_of_the_users() -> None:
@@ -187,6 +187,6 @@ def test_another_content_replaces_the_whole_and_is_sealed() -> None:
     assert patch["data"] == {"a": "2", "b": "3", "gone": None}
     after = {**found, "data": B["data"]}
     after["metadata"]["annotations"] = patch["metadata"]["annotations"]
-    assert SEAL.sealed(MAP, after)
+    assert SEAL.made_of(MAP, after)
     assert patch["metadata"]["ownerReferences"] == [OTHER, OWNER]
     assert patch["metadata"]["resourceVersion"] == "7"
