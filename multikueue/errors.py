@@ -80,6 +80,7 @@ class ApiError(MultiKueueError):
         reason: the machine-readable reason of the Status body, as `Conflict`; empty when there was none.
         retry_after: seconds the server asked to wait, if it did; at most `MAX_RETRY_AFTER`.
         told: whether the log has it already, with when it is tried again.
+        cluster: the name of the client that asked; empty: it is not known.
     """
 
     retryable: ClassVar[bool] = False
@@ -89,6 +90,7 @@ class ApiError(MultiKueueError):
         self.status = status
         self.reason = reason
         self.told = False
+        self.cluster = ""
         self.retry_after = None if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
 
 

@@ -38,10 +38,12 @@ _BY_REASON: Mapping[str, type[ApiError]] = {
 
 def error_of(cluster: str, request: Request, status: int, body: bytes, headers: Mapping[str, str]) -> ApiError:
     """Map an HTTP answer to an error."""
-    return error_of_status(where(cluster, request), decoded(body) or {}, status, headers)
+    return error_of_status(where(cluster, request), decoded(body) or {}, status, headers, cluster=cluster)
 
 
-def error_of_status(where: str, body: Json, code: int = 0, headers: Mapping[str, str] | None = None) -> ApiError:
+def error_of_status(
+    where: str, body: Json, code: int = 0, headers: Mapping[str, str] | None = None, *, cluster: str = ""
+) -> ApiError:
     """Map a Status object to an error.
 
     Args:
@@ -49,13 +51,16 @@ def error_of_status(where: str, body: Json, code: int = 0, headers: Mapping[str,
         body: the Status, or another object if the answer held no Status.
         code: the HTTP status of the answer; 0: use the Status's own, as in an ERROR event of a watch.
         headers: of the answer.
+        cluster: who answered.
     """
     named = body.get("code")
     status = code or (named if isinstance(named, int) else 0)
     reason, said = (one_line(str(body.get(field) or "")[:MAX_MESSAGE]) for field in ("reason", "message"))
     message = said or f"HTTP {status}"
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (errors.ServerFault if status >= 500 else ApiError)
-    return kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
+    error = kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
+    error.cluster = cluster
+    return error
 
 
 def decoded(body: bytes) -> Json | None:
@@ -95,14 +100,14 @@ class ErrorMapping:
             ApiError: the mapped error.
         """
         if isinstance(error, Exception) and not isinstance(error, errors.MultiKueueError):
-            _raise_mapped(where(self.cluster, self.request), error)
+            _raise_mapped(self.cluster, where(self.cluster, self.request), error)
 
 
-def _raise_mapped(begin: str, error: Exception) -> NoReturn:
+def _raise_mapped(cluster: str, begin: str, error: Exception) -> NoReturn:
     """Raise our error for theirs. `from None` where theirs may quote a proxy's password or an object's content."""
     match error:
         case aiohttp.WSServerHandshakeError():
-            raise error_of_status(begin, {}, error.status, error.headers) from None
+            raise error_of_status(begin, {}, error.status, error.headers, cluster=cluster) from None
         case aiohttp.ClientHttpProxyError():
             raise errors.Unreachable(f"{begin}: the proxy answered {error.status}") from None
         case aiohttp.ClientResponseError():

@@ -82,8 +82,7 @@ def _told(error: ApiError, server: str) -> str:
 def permission(error: Forbidden) -> str:
     """Which verb of which resource is not permitted, as RBAC words it."""
     found = _FORBIDDEN.search(str(error))
-    cluster = str(error).partition(":")[0]
-    on = "the manager" if cluster == "manager" else f"worker cluster {cluster}"
+    on = "the manager" if error.cluster in ("", "manager") else f"worker cluster {error.cluster}"
     if found is None:
         return f"{on} refuses: {error}"
     verb, resource, group, where = found.groups()
