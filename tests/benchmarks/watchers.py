@@ -23,11 +23,11 @@ from aiohttp import web
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueue.testing import job, workload
-from multikueued.commands.options import utc_now
 from multikueued.dashboard.in_process import OwnRights
 from multikueued.logserver.access import Slots
 from multikueued.logserver.running import WHOLE

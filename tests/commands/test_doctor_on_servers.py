@@ -17,8 +17,8 @@ from multikueue.core.model.labels import NAMESPACES_ANNOTATION, QUEUES_ANNOTATIO
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.kube import ClusterConfig
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
-from multikueued.commands.options import utc_now
 from multikueued.doctor.credentials import token_expires
 from multikueued.doctor.probe import probe
 from multikueued.rbac.objects import CLUSTER_ROLE, Account, manager_objects

@@ -6,13 +6,10 @@ import json
 from pathlib import Path
 
 import aiohttp
-import orjson
 
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.testing.waiting import until
-from multikueued.commands.options import CLIENT, ReportTarget
-from multikueued.dashboard.in_process import in_process
 from multikueued.dashboard.local_port import TOKEN_HEADER, LocalPort
+from tests.dashboard.real_handlers import handlers_of
 from tests.remote.test_on_servers import fleet
 
 API = "/apis/remote.multikueue.dev/v1alpha1"
@@ -23,11 +20,8 @@ async def test_the_page_has_an_api_without_a_server(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
         _, copy = await here.run_job()
         await here.pod("train-a", copy)
-        config = parse_worker_kubeconfig(orjson.dumps(here.person.server.kubeconfig("admin")))
-        target = ReportTarget(config, "default", "kueue-system")
         async with (
-            KubeClient(config, name="manager", options=CLIENT) as client,
-            in_process(client, target, "") as source,
+            handlers_of(here) as source,
             aiohttp.ClientSession(headers={TOKEN_HEADER: "secret"}) as session,
         ):
             local = LocalPort(source, "secret")

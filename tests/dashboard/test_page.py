@@ -9,19 +9,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 import pytest_asyncio
 
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.kueue.statuses import finished
 from multikueue.testing import NOW
-from multikueued.commands.options import CLIENT, ReportTarget
-from multikueued.dashboard.in_process import in_process
 from multikueued.dashboard.local_port import LocalPort, Source
 from tests.dashboard.fleet_api import HOSTILE, FleetApi, job, many
+from tests.dashboard.real_handlers import handlers_of
 from tests.remote.test_on_servers import fleet as remote_fleet
 
 CHROMIUM = shutil.which("chromium")
@@ -226,13 +223,7 @@ async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:
     async with remote_fleet(tmp_path) as here:
         local, copy = await here.run_job()
         await here.pod("train-a", copy)
-        config = parse_worker_kubeconfig(orjson.dumps(here.person.server.kubeconfig("admin")))
-        target = ReportTarget(config, "default", "kueue-system")
-        async with (
-            KubeClient(config, name="manager", options=CLIENT) as client,
-            in_process(client, target, "") as source,
-            opened(source) as page,
-        ):
+        async with handlers_of(here) as source, opened(source) as page:
             await page.get_by_text("worker2", exact=True).first.wait_for()
             await page.evaluate("location.hash = '#/jobs'")
             await page.get_by_text("train").first.click()

@@ -40,7 +40,7 @@ def test_planted_leaks_are_found_in_each_measure(monkeypatch: pytest.MonkeyPatch
 
     def status_changed(self: WorkerHandlers, worker: WorkerCluster) -> None:
         noted(self, worker)
-        for number in range(10):
+        for number in range(40):
             self.work.clusters.enqueue(ObjectKey("gone" * 500, f"{worker.name}-{number}"), 1e9)
         asyncio.get_running_loop().call_later(1e9, str)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -34,9 +33,11 @@ class ReportTarget:
     daemon_namespace: str
 
 
-def utc_now() -> datetime:
-    """This machine's clock."""
-    return datetime.now(UTC)
+def kind_option(told: str) -> Callable[[F], F]:
+    """The option that names kinds of jobs for the sandbox; `told`: what is done with them."""
+    return click.option(
+        "--kind", "kind_names", multiple=True, default=("job",), show_default="job", metavar="KIND", help=told
+    )
 
 
 MANAGER_OPTIONS: Final = (

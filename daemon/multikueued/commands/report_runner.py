@@ -19,9 +19,10 @@ from rich.text import Text
 
 from multikueue.core.model.outside_text import without_controls
 from multikueue.kube import KubeClient
+from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import CLIENT, Format, ReportTarget, utc_now
+from multikueued.commands.options import CLIENT, Format, ReportTarget
 from multikueued.commands.structured import as_json, as_yaml
 
 R = TypeVar("R")

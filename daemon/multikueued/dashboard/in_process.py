@@ -12,7 +12,8 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient
-from multikueued.commands.options import ReportTarget, utc_now
+from multikueue.runtime.loop import utc_now
+from multikueued.commands.options import ReportTarget
 from multikueued.doctor.published import NAME as FINDINGS
 from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import LOG_PATH

@@ -18,7 +18,7 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.commands.options import ReportTarget
+from multikueued.commands.options import ReportTarget, kind_option
 from multikueued.dashboard.command import dashboard_of
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
@@ -62,15 +62,7 @@ class Output(Console):
     multiple=True,
     help="Submit the jobs of this YAML file instead; may be given more than once.",
 )
-@click.option(
-    "--kind",
-    "kind_names",
-    multiple=True,
-    default=("job",),
-    show_default="job",
-    metavar="KIND",
-    help="Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.",
-)
+@kind_option("Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.")
 @click.option(
     "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
 )

@@ -12,8 +12,9 @@ from typing import Any, Final
 import click
 
 from multikueue.core.model.conditions import timestamp
+from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import FINDING, FINE, NOT_REACHABLE
-from multikueued.commands.options import Format, output_option, target_of, target_options, utc_now
+from multikueued.commands.options import Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS

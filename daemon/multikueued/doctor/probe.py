@@ -18,7 +18,7 @@ import attrs
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.transport import ssl_context
-from multikueued.commands.options import utc_now
+from multikueue.runtime.loop import utc_now
 from multikueued.doctor.facts import ClockBound
 
 TIMES: Final = 3

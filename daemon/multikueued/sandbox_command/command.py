@@ -13,6 +13,7 @@ import yaml
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
+from multikueued.commands.options import kind_option
 from multikueued.demo.jobs import frameworks_of, kinds_named
 from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
 from multikueued.sandbox_command.kubeconfigs import merged
@@ -29,15 +30,7 @@ DAEMON: Final = {
 @click.option("--workers", type=click.IntRange(1, 20), default=2, show_default=True, help="Worker clusters.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
 @click.option("--pods", is_flag=True, help="Give batch Jobs pods with logs, to practise multikueue pods and logs.")
-@click.option(
-    "--kind",
-    "kind_names",
-    multiple=True,
-    default=("job",),
-    show_default="job",
-    metavar="KIND",
-    help="Know this kind, such as rayjob; may be given more than once; all for every kind.",
-)
+@kind_option("Know this kind, such as rayjob; may be given more than once; all for every kind.")
 @click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")
 def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], bare: bool) -> None:
     """Bring clusters up to practise on, until Ctrl-C.
