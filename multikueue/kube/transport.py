@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
 import tempfile
+import weakref
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 from aiohttp.connector import Connection
@@ -31,7 +33,11 @@ _KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "
 
 
 class Connector(aiohttp.TCPConnector):
-    """One on which there is an answer that nobody asked for is no connection."""
+    """One on which there is an answer that nobody asked for is no connection, and none outlives it."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._used: Final[weakref.WeakSet[asyncio.Transport]] = weakref.WeakSet()
 
     async def connect(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
@@ -42,7 +48,16 @@ class Connector(aiohttp.TCPConnector):
             # A 408 on an idle connection would be taken for the answer to the next request, and that for the one after.
             connection.close()
             connection = await super().connect(req, traces, timeout)
+        if isinstance(connection.transport, asyncio.Transport):
+            self._used.add(connection.transport)
         return connection
+
+    async def close(self, *, abort_ssl: bool = False) -> None:
+        """Also those that were given back before their answer was whole: they wait for the server's end of TLS, and
+        would be open after the loop has ended."""
+        await super().close(abort_ssl=abort_ssl)
+        for transport in self._used:
+            transport.abort()
 
 
 async def _has_connection(

@@ -1,13 +1,21 @@
-"""Which certificates of servers are trusted."""
+"""Which certificates of servers are trusted, and how connections end."""
 
 from __future__ import annotations
 
+import gc
+import socket
 import ssl
+import threading
+import warnings
 
+import anyio
 import pytest
 import trustme
 
-from multikueue.kube import ClusterConfig
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import ObjectKey
+from multikueue.errors import ApiError
+from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.transport import ssl_context
 
 HOST = "worker1.example"
@@ -48,3 +56,32 @@ def test_another_certificate_is_not_trusted() -> None:
     trustme.CA().issue_cert(HOST).configure_cert(served)
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(ClusterConfig(f"https://{HOST}", ca_pem=pem), served)
+
+
+def test_a_server_that_does_not_end_tls_keeps_no_socket_open() -> None:
+    """A command ends with its loop: a connection that waits for the server's end of TLS would stay open after it."""
+    authority, ended = trustme.CA(), threading.Event()
+    served = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(served)
+
+    def answer_in_part(listener: socket.socket) -> None:
+        with served.wrap_socket(listener.accept()[0], server_side=True) as connection:
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+            ended.wait(10.0)
+
+    async def ask(url: str) -> None:
+        config = ClusterConfig(url, ca_pem=authority.cert_pem.bytes().decode())
+        async with KubeClient(config, name="w1", options=ClientOptions(deadline=0.2)) as client:
+            with pytest.raises(ApiError):
+                await client.get(JOB, ObjectKey("default", "a"))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener, warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", ResourceWarning)
+        server = threading.Thread(target=answer_in_part, args=(listener,))
+        server.start()
+        anyio.run(ask, f"https://127.0.0.1:{listener.getsockname()[1]}")
+        gc.collect()
+        ended.set()
+        server.join()
+    assert [str(one.message) for one in found] == []
