@@ -7,7 +7,7 @@ from typing import Any, Final
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone
 from multikueue.core.model.worker_kueue import CONSTRAINTS, GATES, Version
-from multikueue.runtime.kueue_check import CONTROLLER
+from multikueue.runtime.workers.kueue_check import CONTROLLER
 
 MISSING: Final[dict[Version, tuple[str, ...]]] = {
     (0, 15): (GATES, ".status.preemptionGates", CONSTRAINTS),

@@ -25,8 +25,8 @@ from multikueue.protocols import ManagerHook
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_executor import WorkerBackoffs
-from multikueue.runtime.worker_pool import WorkerCluster, workloads_on
+from multikueue.runtime.workers.executor import WorkerBackoffs
+from multikueue.runtime.workers.pool import WorkerCluster, workloads_on
 from multikueue.runtime.workload_indexes import looking
 from multikueue.runtime.workload_memory import WorkloadMemory
 

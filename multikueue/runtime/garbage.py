@@ -14,7 +14,7 @@ from multikueue.core.machinery.resync import has_turn
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.worker_pool import WorkerPool, workloads_on
+from multikueue.runtime.workers.pool import WorkerPool, workloads_on
 
 BREATH: Final = 500
 """Workloads that the collection of garbage enqueues before others have a turn: less than ten milliseconds."""

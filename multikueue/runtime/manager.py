@@ -25,9 +25,7 @@ from multikueue.kube.client_configuration import Given, is_configuration
 from multikueue.kube.initial_list import InitialList
 from multikueue.kube.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
-from multikueue.runtime.cluster_identity import ManagerIdentity
 from multikueue.runtime.cluster_pool import Connect
-from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
@@ -36,7 +34,6 @@ from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
-from multikueue.runtime.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
@@ -48,10 +45,13 @@ from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
 from multikueue.runtime.target import Target
 from multikueue.runtime.transition_log import TransitionLog
-from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor, ask_again
-from multikueue.runtime.worker_informers import WorkerSettings
-from multikueue.runtime.worker_pool import WorkerPool
-from multikueue.runtime.worker_rooms import WorkerRooms
+from multikueue.runtime.workers.cluster_identity import ManagerIdentity
+from multikueue.runtime.workers.cluster_profiles import ClusterProfiles
+from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor, ask_again
+from multikueue.runtime.workers.informers import WorkerSettings
+from multikueue.runtime.workers.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
+from multikueue.runtime.workers.pool import WorkerPool
+from multikueue.runtime.workers.queue_room import WorkerRooms
 from multikueue.runtime.workload_indexes import may_have_jobs
 from multikueue.runtime.workload_memory import WorkloadMemory
 

@@ -21,8 +21,8 @@ from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.part import Part, Process
 from multikueue.runtime.reconcilers.penalties import PenaltyReconciler
-from multikueue.runtime.worker_pool import WorkerPool, workloads_on
-from multikueue.runtime.worker_rooms import WorkerRooms
+from multikueue.runtime.workers.pool import WorkerPool, workloads_on
+from multikueue.runtime.workers.queue_room import WorkerRooms
 
 
 @attrs.frozen

@@ -27,7 +27,7 @@ from multikueued.doctor.worker_reader import DEADLINE
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
 from tests.runtime.fleet import Fleet
-from tests.runtime.test_cluster_profiles import DEFINITION, Inventory
+from tests.runtime.workers.test_cluster_profiles import DEFINITION, Inventory
 
 pytestmark = pytest.mark.looptime
 

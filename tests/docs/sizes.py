@@ -14,7 +14,7 @@ LIBRARY: Final = ROOT / "multikueue"
 DECISION: Final = "core/workload"
 OF_KUEUE: Final = 50_404
 """Characters of its `workload.go`."""
-FOLDERS: Final = (DECISION, "core/machinery", "kube", "runtime", "adapters")
+FOLDERS: Final = (DECISION, "core/machinery", "kube", "runtime", "runtime/workers", "adapters")
 """Where the modules of the table are; the first that has one of the name counts."""
 
 _ROW: Final = re.compile(r"^\| (?:decision|pool|informer|work queue|adapter) \| .+ \| (?P<ours>.+) \|$", re.MULTILINE)

@@ -23,8 +23,8 @@ from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import LINGER
 from multikueue.runtime.reconcilers import configuration
-from multikueue.runtime.worker_informers import WorkerInformers
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers.informers import WorkerInformers
+from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until

@@ -14,7 +14,7 @@ import pytest
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.runtime.worker_executor import UNKNOWN_SHARE
+from multikueue.runtime.workers.executor import UNKNOWN_SHARE
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Hang, Match
 from tests.runtime.fleet import Fleet, is_active, until
 

@@ -12,7 +12,7 @@ from multikueue.core.machinery import liveness
 from multikueue.core.model.names import GVK, ClusterName, Resource
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ApiClient
-from multikueue.runtime import worker_probe
+from multikueue.runtime.workers import probe
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Hang, Match
 from tests.runtime.fleet import Fleet, is_active, until
 
@@ -23,7 +23,7 @@ CALLS = Match(verbs=("get", "list", "create", "update", "patch", "delete"), user
 @pytest.fixture(autouse=True)
 def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(liveness, "PROBE_EVERY", liveness.PROBE_EVERY / 50)
-    monkeypatch.setattr(worker_probe, "PROBE_DEADLINE", liveness.PROBE_DEADLINE / 50)
+    monkeypatch.setattr(probe, "PROBE_DEADLINE", liveness.PROBE_DEADLINE / 50)
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of
 from multikueue.core.model.workloads import check, checks, cluster_name, is_finished, nominated
-from multikueue.runtime.cluster_identity import DEADLINE
+from multikueue.runtime.workers.cluster_identity import DEADLINE
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse
 from multikueue.sandbox.jobs import RunnerOptions

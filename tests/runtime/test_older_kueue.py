@@ -12,8 +12,8 @@ from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.worker_kueue import GATES, Version
 from multikueue.core.workload.snapshot import PlanSettings
-from multikueue.runtime.kueue_check import CONTROLLER, INTERVAL
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.workers.kueue_check import CONTROLLER, INTERVAL
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.direct import OPENAPI
 from multikueue.sandbox.apiserver.faults import Match, Refuse

@@ -15,7 +15,7 @@ from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
 from multikueue.runtime.part import Process
-from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.workers.pool import WorkerPool
 from tests.runtime.fleet import Fleet, now
 from tests.runtime.inventory.hub import Chosen, settings
 from tests.runtime.test_event_handlers import workload

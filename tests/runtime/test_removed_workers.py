@@ -13,9 +13,9 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.model.names import ClusterName
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
-from multikueue.runtime.cluster_identity import ManagerIdentity
-from multikueue.runtime.worker_informers import WorkerSettings
-from multikueue.runtime.worker_pool import REMOVED, WorkerPool
+from multikueue.runtime.workers.cluster_identity import ManagerIdentity
+from multikueue.runtime.workers.informers import WorkerSettings
+from multikueue.runtime.workers.pool import REMOVED, WorkerPool
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import now, server
 

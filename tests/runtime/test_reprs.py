@@ -24,12 +24,12 @@ from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.reconcilers import InventoryReconciler, PlacementReconciler
 from multikueue.runtime.inventory.spoke_reader import SpokeReader
-from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.workload import SnapshotReader
-from multikueue.runtime.worker_executor import WorkerBackoffs, WorkerExecutor
+from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor
+from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
 from multikueue.testing import InMemoryCluster, job, until
 from tests.runtime.fleet import Fleet
 from tests.runtime.stage import Stage

@@ -14,8 +14,8 @@ from multikueue.core.model.objects import dig
 from multikueue.core.workload.snapshot import Unserved
 from multikueue.runtime.cluster_pool import LINGER, Cluster
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.worker_informers import WorkerInformers
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers.informers import WorkerInformers
+from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until

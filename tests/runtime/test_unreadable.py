@@ -19,7 +19,7 @@ from multikueue.protocols import UnreadableObject
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
-from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.sandbox.apiserver import DirectClient, Match, Reset
 from tests.runtime.fleet import Fleet, is_active, until
 

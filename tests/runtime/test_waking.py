@@ -19,8 +19,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.runtime.event_handlers import MARKS_BATCH
-from multikueue.runtime.kind_watch import SERVED_INTERVAL
 from multikueue.runtime.reconcilers import workload as reconciling
+from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import CHECK, Fleet, is_active, until

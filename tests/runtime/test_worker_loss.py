@@ -19,7 +19,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import nominated
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.worker_informers import RENEWAL
+from multikueue.runtime.workers.informers import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Delay, DirectClient, Hang, Match, Refuse, Reset, SilenceWatch
 from multikueue.sandbox.kueue import SmallKueue, evict
 from tests.runtime.fleet import Fleet, is_active, now, until

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_elastic, is_finished, owner
-from multikueue.runtime.kind_watch import UNUSED_AFTER
+from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.objects import find, has_ended, is_ours, objects
 from tests.simulation.population import JOBS, PLACED

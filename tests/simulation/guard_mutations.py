@@ -29,8 +29,8 @@ from multikueue.runtime import unregistered_kinds as draining
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers import workload as reading
-from multikueue.runtime.worker_executor import WorkerExecutor
-from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.workers.executor import WorkerExecutor
+from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 Mutation = Callable[[], AbstractContextManager[Any]]

@@ -23,7 +23,7 @@ from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Idle, WritingStatus
-from multikueue.runtime.worker_executor import WorkerExecutor
+from multikueue.runtime.workers.executor import WorkerExecutor
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 

@@ -18,7 +18,7 @@ from multikueue.core.workload import places
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.runtime.reconcilers.workload import SnapshotReader
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers.pool import WorkerCluster
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 

@@ -33,12 +33,12 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.informer import Informer
 from multikueue.runtime import effect_executor as performing
-from multikueue.runtime import worker_informers
 from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.target import Target
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers import informers as worker_informers
+from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS

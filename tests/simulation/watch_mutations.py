@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from unittest import mock
 
-from multikueue.runtime.kind_watch import KindWatches
+from multikueue.runtime.workers.kind_watch import KindWatches
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 

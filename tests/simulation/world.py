@@ -22,7 +22,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import labels_of
-from multikueue.runtime.kind_watch import UNUSED_AFTER
+from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.updating import Target

@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.names import ObjectKey
 from multikueue.runtime.cluster_pool import ClusterPool
 from multikueue.runtime.event_handlers import WorkerHandlers
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers.pool import WorkerCluster
 from multikueued.metrics.hooks import Metrics
 from tests.soak.sampling import MEASURES
 from tests.soak.slopes import growths

@@ -41,7 +41,7 @@ from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconcile
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler
 from multikueue.runtime.target import Target
-from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.sandbox.apiserver import DirectClient, Registry
 from multikueue.testing import InMemoryCluster
 from multikueue.webhook.certificate_secret import CertificateSecret

@@ -12,7 +12,7 @@ from multikueue import JobKind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
-from multikueue.runtime.kueue_check import kueue_on
+from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.facts import NotChecked, Permission
 

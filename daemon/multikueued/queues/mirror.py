@@ -14,7 +14,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient
-from multikueue.runtime.cluster_identity import cluster_uid
+from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import read
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.workers.objects import WorkerError

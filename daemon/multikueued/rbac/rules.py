@@ -12,8 +12,8 @@ from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
-from multikueue.runtime.cluster_identity import KUBE_SYSTEM
-from multikueue.runtime.kueue_check import CONTROLLER
+from multikueue.runtime.workers.cluster_identity import KUBE_SYSTEM
+from multikueue.runtime.workers.kueue_check import CONTROLLER
 from multikueued.rbac.dependencies import dependency_kinds, dependency_rules, worker_dependency_rules
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name

@@ -12,7 +12,7 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
-from multikueue.runtime.kubeconfig_files import KUBECONFIG_PREFIX
+from multikueue.runtime.workers.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.leader import BoundTokenSettings, FindingsSettings

@@ -24,8 +24,8 @@ from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
-from multikueue.runtime.cluster_identity import cluster_uid
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import ClusterClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.rbac.role_rule import allow

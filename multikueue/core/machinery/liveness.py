@@ -9,7 +9,7 @@ all the same, because they do not ask its storage. So the probe is a small list.
 * It is lost when `PROBES` probes in a row have led to nothing: `LOST_AFTER` seconds after it was heard last.
 * Time in which this process stood still counts for nobody: the answers may be there, and nobody has read them.
 
-It is pure: `runtime.worker_probe` sends the probes and waits.
+It is pure: `runtime.workers.probe` sends the probes and waits.
 """
 
 from __future__ import annotations

@@ -34,11 +34,11 @@ from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
-from multikueue.runtime.cluster_profiles import ClusterProfiles
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, names_on, workloads_on
+from multikueue.runtime.workers.cluster_profiles import ClusterProfiles
+from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, workloads_on
 
 log = get_logger(__name__)
 

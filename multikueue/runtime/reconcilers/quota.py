@@ -17,7 +17,7 @@ from multikueue.errors import NotFound
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, is_manager, names_on
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, is_manager, names_on
 
 BATCH: Final = 1.0
 """Seconds changes are collected for: an administrator who changes one queue changes others, too. Kueue's."""

@@ -8,9 +8,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import Owner, has_members, owner_names
 from multikueue.core.workload.guarded_plan import hidden, with_hidden_jobs
 from multikueue.core.workload.snapshot import Worker
-from multikueue.runtime.children import is_child
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.worker_informers import WorkerInformers
+from multikueue.runtime.workers.children import is_child
+from multikueue.runtime.workers.informers import WorkerInformers
 
 
 def unreadable_workload(manager: ManagerCluster, key: ObjectKey, owned_by: Owner | None) -> str:

@@ -45,9 +45,9 @@ from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
-from multikueue.runtime.worker_executor import WorkerExecutor
-from multikueue.runtime.worker_pool import WorkerCluster, WorkerPool, names_on, view
-from multikueue.runtime.worker_rooms import WorkerRooms
+from multikueue.runtime.workers.executor import WorkerExecutor
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, view
+from multikueue.runtime.workers.queue_room import WorkerRooms
 from multikueue.runtime.workload_indexes import ORIGIN, check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 

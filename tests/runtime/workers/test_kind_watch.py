@@ -8,7 +8,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.runtime.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
+from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, SERVED_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Reset
 from multikueue.testing.waiting import until

@@ -35,8 +35,8 @@ from multikueue.kube.informer import Informer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.worker_informers import WorkerInformers
-from multikueue.runtime.worker_pool import WorkerPool
+from multikueue.runtime.workers.informers import WorkerInformers
+from multikueue.runtime.workers.pool import WorkerPool
 from multikueue.runtime.workload_indexes import HOLDING, PENDING
 
 BATCH: Final = 0.2

@@ -15,7 +15,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
-from multikueue.runtime.crd_checks import INTERVAL, CRDCheck, crd_checks
+from multikueue.runtime.workers.crd_checks import INTERVAL, CRDCheck, crd_checks
 
 WIDGET = declared_kind(
     Declaration(

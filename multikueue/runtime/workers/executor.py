@@ -29,7 +29,7 @@ from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
-from multikueue.runtime.worker_pool import WorkerCluster
+from multikueue.runtime.workers.pool import WorkerCluster
 
 WorkerPlan: TypeAlias = tuple[ClusterName, ObjectKey]
 """The part of a plan for one Workload that is executed on one worker."""

@@ -14,7 +14,7 @@ import pytest
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import KubeconfigError
-from multikueue.runtime.kubeconfig_files import INTERVAL, MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
+from multikueue.runtime.workers.kubeconfig_files import INTERVAL, MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
 OUTSIDE = "kubeconfig path is not under the allowed prefix: "

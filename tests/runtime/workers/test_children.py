@@ -15,9 +15,9 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
 from multikueue.kube import Informer
 from multikueue.protocols import ObjectList
-from multikueue.runtime.children import is_child
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.workers.children import is_child
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait

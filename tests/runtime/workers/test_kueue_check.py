@@ -13,7 +13,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import GATES, Version, WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable, Unreadable
 from multikueue.protocols import ObjectList
-from multikueue.runtime.kueue_check import CONTROLLER, INTERVAL, KueueCheck
+from multikueue.runtime.workers.kueue_check import CONTROLLER, INTERVAL, KueueCheck
 from tests.kueue_versions import deployment_of
 
 OPAQUE: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -23,9 +23,9 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.snapshot import Creating, Idle, Removing, WritingStatus
 from multikueue.errors import Conflict, Forbidden, ServerFault
-from multikueue.runtime import worker_executor
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.worker_executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
+from multikueue.runtime.workers import executor as worker_executor
+from multikueue.runtime.workers.executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
 
 pytestmark = pytest.mark.looptime
 

@@ -25,7 +25,7 @@ from multikueue.core.workload.snapshot import (
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.worker_informers import WorkerInformers, WorkerSettings
+from multikueue.runtime.workers.informers import WorkerInformers, WorkerSettings
 
 REMOVED: Final = 100
 """Removed workers for each of which it is remembered since when it is lost. Their Workloads name them still."""

@@ -31,8 +31,8 @@ from multikueue.errors import ClusterProfileError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.protocols import ApiClient, UnreadableObject
-from multikueue.runtime.cluster_profiles import REFUSED, ClusterProfiles
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.workers.cluster_profiles import REFUSED, ClusterProfiles
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret, namespace
 from tests.data.files import OCM_CRDS

@@ -25,17 +25,17 @@ from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Uns
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
-from multikueue.runtime.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.cluster_pool import health_of
-from multikueue.runtime.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.job_event_handlers import copy_handler
-from multikueue.runtime.kind_watch import UNUSED_AFTER, KindWatch, KindWatches
-from multikueue.runtime.kueue_check import KueueCheck
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
-from multikueue.runtime.worker_copies import WorkerCopies
-from multikueue.runtime.worker_probe import WorkerProbe
+from multikueue.runtime.workers.cluster_identity import IdentityCheck, ManagerIdentity
+from multikueue.runtime.workers.copies import WorkerCopies
+from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
+from multikueue.runtime.workers.kind_watch import UNUSED_AFTER, KindWatch, KindWatches
+from multikueue.runtime.workers.kueue_check import KueueCheck
+from multikueue.runtime.workers.probe import WorkerProbe
 from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 
 RENEWAL: Final = 300.0

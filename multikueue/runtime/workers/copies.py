@@ -12,8 +12,8 @@ from multikueue.core.model.objects import controller_of, is_terminating
 from multikueue.core.model.worker_names import origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.snapshot import JobCopy, Refusal
-from multikueue.runtime.children import adopter, is_child
 from multikueue.runtime.target import Target
+from multikueue.runtime.workers.children import adopter, is_child
 from multikueue.runtime.workload_indexes import ORIGIN
 
 

@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import ResourceRequest
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.runtime.worker_rooms import SHOWN_AFTER, WorkerRooms
+from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
 from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
