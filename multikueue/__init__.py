@@ -18,6 +18,7 @@ from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.machinery.lease import LeaseSettings
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.errors import (
@@ -98,6 +99,8 @@ __all__ = [
     "AVAILABLE",
     "BUILTIN",
     "GVK",
+    "JOB",
+    "WORKLOAD",
     "AccessProvider",
     "Action",
     "AdapterError",

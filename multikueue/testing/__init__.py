@@ -11,7 +11,18 @@ The library never imports this package.
 
 from __future__ import annotations
 
-from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions, Stage, Stages
+from multikueue.sandbox import (
+    EACH,
+    Counters,
+    InTemplates,
+    Roles,
+    RunnerOptions,
+    Sandbox,
+    SandboxKind,
+    SandboxOptions,
+    Stage,
+    Stages,
+)
 from multikueue.sandbox.apiserver import (
     CutWatch,
     Delay,
@@ -29,7 +40,9 @@ from multikueue.testing.objects import NOW, contains, copy_of, job, job_copy_of,
 from multikueue.testing.waiting import LoopClock, running, until
 
 __all__ = [
+    "EACH",
     "NOW",
+    "Counters",
     "CutWatch",
     "Delay",
     "ExpireWatch",
@@ -37,10 +50,12 @@ __all__ = [
     "Faults",
     "Hang",
     "InMemoryCluster",
+    "InTemplates",
     "LoopClock",
     "Match",
     "Refuse",
     "Reset",
+    "Roles",
     "RunnerOptions",
     "Sandbox",
     "SandboxKind",

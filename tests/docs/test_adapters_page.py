@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import re
 import tomllib
 
@@ -17,24 +15,9 @@ from multikueue.runtime.plugins import KIND_GROUP
 from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
 from multikueued.settings.frameworks import framework_names
-from tests.docs.blocks import ADAPTERS, blocks, program
+from tests.docs.blocks import ADAPTERS, blocks
 
 PAGE = ADAPTERS.read_text()
-
-
-def test_it_imports_nothing_but_what_is_published() -> None:
-    imports = [node for node in ast.walk(ast.parse(program(ADAPTERS))) if isinstance(node, ast.Import | ast.ImportFrom)]
-    ours = [
-        (node.module, name.name)
-        for node in imports
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("multikueue")
-        for name in node.names
-    ]
-    assert ours
-    assert {module for module, _ in ours} <= {"multikueue", "multikueue.adapters", "multikueue.testing"}
-    for module, name in ours:
-        assert name in importlib.import_module(str(module)).__all__
-    assert not [name for node in imports for name in node.names if name.name.startswith("multikueue")]
 
 
 def test_the_settings_it_shows_can_be_used() -> None:

@@ -35,9 +35,7 @@ class ReportTarget:
 
 def kind_option(told: str) -> Callable[[F], F]:
     """The option that names kinds of jobs for the sandbox; `told`: what is done with them."""
-    return click.option(
-        "--kind", "kind_names", multiple=True, default=("job",), show_default="job", metavar="KIND", help=told
-    )
+    return click.option("--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=told)
 
 
 MANAGER_OPTIONS: Final = (

@@ -16,16 +16,17 @@ import orjson
 from rich.console import Console
 
 from multikueue.errors import SettingsError
-from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import ReportTarget, kind_option
 from multikueued.dashboard.command import dashboard_of
 from multikueued.demo.gantt import gantt
-from multikueued.demo.jobs import Submission, drawn_jobs, kinds_named, load_jobs, with_kinds
+from multikueued.demo.jobs import Submission, drawn_jobs, load_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
 from multikueued.demo.ocm.command import check_ocm_alone, tell_stories
 from multikueued.demo.output import giving_up, print_table, problems, summary
+from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, check_policy_alone, compare
 from multikueued.demo.run import Demo, config_of
 from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
@@ -63,6 +64,7 @@ class Output(Console):
     help="Submit the jobs of this YAML file instead; may be given more than once.",
 )
 @kind_option("Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.")
+@config_option
 @click.option(
     "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
 )
@@ -82,11 +84,12 @@ class Output(Console):
 @click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn: jobs and their times.")
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
 @click.option("--timeout", type=click.FloatRange(1), default=300.0, show_default=True, help="Seconds to give up after.")
-def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -> None:
+def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | None, **options: Any) -> None:
     """Show jobs spreading over worker clusters.
 
     The clusters run inside this process: API servers that speak HTTPS, each with a small Kueue and a job runner. The
-    dispatcher is the real one. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
+    dispatcher is the real one. With --config kinds of your own are played, too, by what their declarations say; nothing
+    else is taken from that file. Jobs that do not end by themselves, such as a raycluster, are deleted when they have
     run for a while. Exits with 0 if every job finished, and ran only on the worker that the manager names.
     """
     options["workers"] = options["workers"] or (WORKERS if options["policy"] else 2)
@@ -100,25 +103,33 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], **options: Any) -
         check_policy_alone(click.get_current_context())
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(
-            anyio.run(compare, _DAEMON, kinds_named(kind_names), Output(stderr=options["as_json"]), options)
+            anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), Output(stderr=options["as_json"]), options)
         )
-    jobs = load_jobs(files) if files else []
+    own = OwnKinds.declared_in(config)
+    jobs = load_jobs(files, own.available) if files else []
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
-    kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or kinds_named(kind_names)
+    kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or own.named(kind_names)
     jobs = jobs or drawn_jobs(kinds, options["jobs"] or max(20, len(kinds)), random.Random(options["seed"]))
+    own.check_copies(jobs, advice="change it" if files else "give jobs that can be, with -f")
     configure_logging(_DAEMON.logging, sys.stderr)
-    raise SystemExit(anyio.run(_demo, kinds, jobs, Output(stderr=options["as_json"]), options))
+    daemon = with_kinds(
+        with_short_patience(_DAEMON) if options["broken"] else _DAEMON, completed(kinds), own.declarations
+    )
+    raise SystemExit(anyio.run(_demo, daemon, kinds, jobs, Output(stderr=options["as_json"]), options))
 
 
 async def _demo(
-    kinds: Sequence[SandboxKind], jobs: Sequence[Submission], console: Console, options: Mapping[str, Any]
+    daemon: Settings,
+    kinds: Sequence[SandboxKind],
+    jobs: Sequence[Submission],
+    console: Console,
+    options: Mapping[str, Any],
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
     async with running.sandbox, AsyncExitStack() as stack, anyio.create_task_group() as tasks:
         dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
-        daemon = with_short_patience(_DAEMON) if options["broken"] else _DAEMON
-        tasks.start_soon(work, with_kinds(daemon, running.sandbox.kinds), dispatcher)
+        tasks.start_soon(work, daemon, dispatcher)
         tasks.start_soon(running.follow_workers)
         for cluster in running.sandbox.clusters:
             tasks.start_soon(running.follow, cluster)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -52,16 +53,17 @@ class Submission:
         return sum(dict(found.amounts).get("cpu", 0) for found in self.requests) / MILLI
 
 
-def kinds_named(names: Iterable[str]) -> tuple[SandboxKind, ...]:
+def kinds_named(names: Iterable[str], available: Iterable[SandboxKind] = AVAILABLE) -> tuple[SandboxKind, ...]:
     """The kinds of these names, in that order and each once.
 
     Args:
         names: of kinds in any case, or `all`.
+        available: the kinds there are.
 
     Raises:
         SettingsError: there is no such kind.
     """
-    known = {kind.name: kind for kind in AVAILABLE}
+    known = {kind.name: kind for kind in available}
     chosen: dict[str, SandboxKind] = {}
     for name in names:
         wanted = name.lower()
@@ -71,22 +73,33 @@ def kinds_named(names: Iterable[str]) -> tuple[SandboxKind, ...]:
     return tuple(chosen.values())
 
 
-def with_kinds(settings: Settings, kinds: Iterable[SandboxKind]) -> Settings:
-    """The settings of a daemon that dispatches these kinds."""
-    names, declared = frameworks_of(kinds)
+def with_kinds(
+    settings: Settings, kinds: Iterable[SandboxKind], declared: Mapping[GVK, Declaration] = MappingProxyType({})
+) -> Settings:
+    """The settings of a daemon that dispatches these kinds; see `frameworks_of`."""
+    names, declarations = frameworks_of(kinds, declared)
     return attrs.evolve(
-        settings,
-        integrations=IntegrationSettings(tuple(names)),
-        external_frameworks=tuple(Declaration(name=name) for name in declared),
+        settings, integrations=IntegrationSettings(tuple(names)), external_frameworks=tuple(declarations)
     )
 
 
-def frameworks_of(kinds: Iterable[SandboxKind]) -> tuple[list[str], list[str]]:
-    """The names by which settings enable kinds: those that are built in, and those that are declared."""
-    built_in, known = set(framework_names()), tuple(kinds)
-    names = dict.fromkeys(kind.integration for kind in known if kind.integration in built_in)
-    declared = {kind.resource.gvk.dotted for kind in known if kind.integration not in built_in}
-    return list(names), sorted(declared)
+def frameworks_of(
+    kinds: Iterable[SandboxKind], declared: Mapping[GVK, Declaration] = MappingProxyType({})
+) -> tuple[list[str], list[Declaration]]:
+    """How settings enable kinds: the names of those that are built in, and the declarations of all others.
+
+    Args:
+        kinds: those to enable.
+        declared: the user's own declarations; one that is not there is its name alone.
+    """
+    built_in, names, declarations = set(framework_names()), dict[str, None](), dict[GVK, Declaration]()
+    for kind in kinds:
+        gvk = kind.resource.gvk
+        if kind.integration in built_in and gvk not in declared:
+            names[kind.integration] = None
+        else:
+            declarations[gvk] = declared.get(gvk) or Declaration(name=gvk.dotted)
+    return list(names), list(declarations.values())
 
 
 def drawn_jobs(kinds: Sequence[SandboxKind], count: int, rng: random.Random) -> list[Submission]:
@@ -112,8 +125,12 @@ def _template(cpu: str) -> Json:
     return {"spec": {"restartPolicy": "Never", "containers": [container]}}
 
 
-def load_jobs(paths: Iterable[Path]) -> list[Submission]:
+def load_jobs(paths: Iterable[Path], available: Sequence[SandboxKind] = AVAILABLE) -> list[Submission]:
     """The jobs in YAML files, ready to submit: suspended, and with `managedBy` set unless they have one.
+
+    Args:
+        paths: the files.
+        available: the kinds there are.
 
     Raises:
         SettingsError: a file cannot be read, is not YAML, or holds something that is not a job for our queue.
@@ -121,15 +138,15 @@ def load_jobs(paths: Iterable[Path]) -> list[Submission]:
     # A server in memory refuses what a manager would refuse, before one is started. What is created in it stays, so a
     # second job of the same name is refused.
     rehearsal = Registry(garbage_collection=False)
-    define(rehearsal, AVAILABLE)
-    return _together(job for path in paths for job in _jobs_in(path, rehearsal))
+    define(rehearsal, available)
+    return _together(job for path in paths for job in _jobs_in(path, rehearsal, available))
 
 
-def _jobs_in(path: Path, rehearsal: Registry) -> list[Submission]:
+def _jobs_in(path: Path, rehearsal: Registry, available: Sequence[SandboxKind]) -> list[Submission]:
     text = read_text(path)
     with reading(str(path)):
         documents = list(yaml.load_all(text, Loader))  # a SafeLoader
-    jobs = [_checked(job, where, rehearsal) for where, job in _listed(documents, path)]
+    jobs = [_checked(job, where, rehearsal, available) for where, job in _listed(documents, path)]
     if not jobs:
         raise SettingsError(f"{path}: holds no job")
     return jobs
@@ -174,8 +191,8 @@ def _as_json(value: Any, where: str) -> Json:
     return obj
 
 
-def _checked(job: Json, where: str, rehearsal: Registry) -> Submission:
-    kind, name = _kind_of(job, where), dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
+def _checked(job: Json, where: str, rehearsal: Registry, available: Sequence[SandboxKind]) -> Submission:
+    kind, name = _kind_of(job, where, available), dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
     if not isinstance(name, str) or not name:
         raise SettingsError(f"{where}: has no metadata.name")
     what = f'{where}: {job["kind"]} "{name}"'
@@ -203,10 +220,12 @@ def _checked(job: Json, where: str, rehearsal: Registry) -> Submission:
     return submission
 
 
-def _kind_of(job: Json, where: str) -> SandboxKind:
+def _kind_of(job: Json, where: str, available: Sequence[SandboxKind]) -> SandboxKind:
     version, what = job.get("apiVersion"), job.get("kind")
-    for kind in AVAILABLE:
+    for kind in available:
         if isinstance(version, str) and isinstance(what, str) and kind.resource.gvk == GVK.of(version, what):
             return kind
-    known = ", ".join(sorted(f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in AVAILABLE))
-    raise SettingsError(f"{where}: is {version} {what}, which is no kind of job here; these are: {known}")
+    known = ", ".join(sorted(f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in available))
+    raise SettingsError(
+        f"{where}: is {version} {what}, which is no kind of job here; these are: {known}; --config adds yours"
+    )

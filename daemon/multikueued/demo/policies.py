@@ -45,7 +45,7 @@ PACE: Final = 0.4
 WORKERS: Final = 4
 JOBS: Final = 20
 _READING: Final = frozenset({"get", "list", "watch"})
-_OWN: Final = {"broken": "--break", "files": "-f", "keep_up": "--keep", "port": "--port"}
+_OWN: Final = {"broken": "--break", "config": "--config", "files": "-f", "keep_up": "--keep", "port": "--port"}
 
 
 @attrs.frozen

@@ -76,7 +76,7 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
             built_in.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
     kinds = list(built_in.values())
     complaints: list[str] = []
-    for setting, declaration in _declared(settings):
+    for setting, declaration in declarations_in(settings):
         # Imported here because the CEL compiler takes 0.3 s to import, and only declared kinds need it.
         from multikueue.adapters.declared import DeclarationError, declared_kind
 
@@ -87,7 +87,8 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
     return kinds, complaints
 
 
-def _declared(settings: Settings) -> Iterator[tuple[str, Declaration]]:
+def declarations_in(settings: Settings) -> Iterator[tuple[str, Declaration]]:
+    """The kinds that are declared, each with its place in the settings."""
     places = {
         "externalFrameworks": settings.external_frameworks,
         "multiKueue.externalFrameworks": settings.multi_kueue.external_frameworks,

@@ -14,9 +14,11 @@ from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import kind_option
-from multikueued.demo.jobs import frameworks_of, kinds_named
+from multikueued.demo.jobs import frameworks_of
 from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
+from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.sandbox_command.kubeconfigs import merged
+from multikueued.settings.file import written
 
 DAEMON: Final = {
     "namespace": KUEUE_NAMESPACE,
@@ -31,8 +33,9 @@ DAEMON: Final = {
 @click.option("--port", type=click.IntRange(0, 65_000), default=0, help="Port of the manager's API server; 0: any.")
 @click.option("--pods", is_flag=True, help="Give batch Jobs pods with logs, to practise multikueue pods and logs.")
 @kind_option("Know this kind, such as rayjob; may be given more than once; all for every kind.")
+@config_option
 @click.option("--bare", is_flag=True, help="Leave it to you to add the workers to the manager.")
-def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], bare: bool) -> None:
+def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], config: Path | None, bare: bool) -> None:
     """Bring clusters up to practise on, until Ctrl-C.
 
     A manager and workers, with Kueue and queues on each, inside this process: API servers that speak HTTPS, with RBAC
@@ -40,28 +43,30 @@ def sandbox(workers: int, port: int, pods: bool, kind_names: tuple[str, ...], ba
     files are in a folder of their own, which goes with the clusters.
     """
     options = SandboxOptions(port=port, join=not bare, roles=True, pods=pods)
-    kinds = kinds_named(kind_names)
-    anyio.run(_practise, Sandbox(workers, options=options, kinds=kinds), kinds, bare)
+    own = OwnKinds.declared_in(config)
+    kinds = own.named(kind_names)
+    anyio.run(_practise, Sandbox(workers, options=options, kinds=kinds), kinds, own, bare)
 
 
-async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], bare: bool) -> None:
+async def _practise(clusters: Sandbox, kinds: Sequence[SandboxKind], own: OwnKinds, bare: bool) -> None:
     async with clusters:
         # The receiver first: a signal must not end the process and leave the folder behind, because it holds tokens.
         with until_told() as told, kept_folder("multikueue-sandbox-") as folder:
-            await _write(clusters, folder, kinds)
+            await _write(clusters, folder, kinds, own)
             click.echo("\n".join(told_lines(clusters, folder, kinds, bare=bare)))
             await told()
 
 
-async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind]) -> None:
+async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], own: OwnKinds) -> None:
     kubeconfigs = {cluster.name: cluster.kubeconfig for cluster in clusters.clusters}
     await write_kubeconfig(folder / "kubeconfig.yaml", merged(kubeconfigs.values()))
     for name, kubeconfig in kubeconfigs.items():
         await write_kubeconfig(folder / f"{name}.yaml", kubeconfig)
     for kind in kinds:
         await anyio.Path(folder / f"{kind.name}.yaml").write_text(sample(kind))
-    frameworks, declared = frameworks_of(clusters.kinds)
-    settings = DAEMON | {"integrations": {"frameworks": frameworks}, "externalFrameworks": declared}
+    frameworks, declared = frameworks_of(clusters.kinds, own.declarations)
+    kinds_of = {"integrations": {"frameworks": frameworks}, "externalFrameworks": [written(one) for one in declared]}
+    settings = DAEMON | kinds_of
     await anyio.Path(folder / "daemon.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
 
 
@@ -82,7 +87,7 @@ def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *,
         f"  kubectl create -f {folder / kinds[0].name}.yaml",
         *([f"  kubectl create -f {folder}/KIND.yaml   # {', '.join(one.name for one in kinds)}"] if kinds[1:] else ()),
         "  multikueue status --watch",
-        f"  kubectl --context {first} get jobs",
+        f"  kubectl --context {first} get {kinds[0].resource.plural}",
         f"  kubectl --context {first} create serviceaccount robot",
         f"  kubectl --context {first} auth can-i list jobs --as system:serviceaccount:default:robot",
         "  kubectl explain job.spec",

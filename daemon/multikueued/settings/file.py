@@ -135,6 +135,12 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
 
 
+def written(declaration: Declaration) -> dict[str, Any]:
+    """A declared kind as settings have it."""
+    said = attrs.asdict(declaration)
+    return {_camel(name): value for name, value in said.items() if value is not None}
+
+
 def _own_namespace(file: Path) -> str:
     try:
         return file.read_text().strip() or KUEUE_NAMESPACE

@@ -88,4 +88,7 @@ def _declare(schema: Json, path: tuple[str, ...], example: Any) -> None:
     """Give the field at a path the type of an example of its values."""
     for step in path[:-1]:
         schema = schema.setdefault("properties", {}).setdefault(step, dict(_ANYTHING))
-    schema.setdefault("properties", {})[path[-1]] = {"type": _TYPES[type(example)]}
+    known = (
+        {"type": _TYPES[type(example)]} if type(example) in _TYPES else {"x-kubernetes-preserve-unknown-fields": True}
+    )
+    schema.setdefault("properties", {})[path[-1]] = known

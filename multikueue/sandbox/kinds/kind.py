@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL, STOPPING_ANNOTATION
+from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL, QUEUE_LABEL, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import annotations_of, clone, dig, labels_of, with_value, without
 from multikueue.sandbox.kinds.course import Course, Ending
@@ -37,6 +37,10 @@ class SandboxKind:
     """Path of the field that gives the job to another controller; None if there is none."""
     managed_by_label: str = ""
     """The label that does the same, for kinds without such a field."""
+    delegated_as: str = DELEGATED
+    """That label's value in a delegated job."""
+    always_delegated: bool = False
+    """Whether only copies run, whatever a job says."""
     operator: str = ""
     """What the kind's own controller is called in that field."""
     pods: PodSets = PLAIN
@@ -87,6 +91,8 @@ class SandboxKind:
 
     def is_delegated(self, job: Json) -> bool:
         """Whether another controller than the kind's own is to run the job."""
+        if self.always_delegated:
+            return ORIGIN_LABEL not in labels_of(job)
         if self.managed_by_label and labels_of(job).get(self.managed_by_label):
             return True
         return self.managed_by is not None and dig(job, *self.managed_by) not in (None, "", self.operator)
@@ -132,5 +138,5 @@ class SandboxKind:
         if self.managed_by is not None and not dig(job, *self.managed_by):
             job = with_value(job, self.managed_by, CONTROLLER_NAME)
         if self.managed_by_label and self.managed_by_label not in labels_of(job):
-            job = with_value(job, ("metadata", "labels", self.managed_by_label), DELEGATED)
+            job = with_value(job, ("metadata", "labels", self.managed_by_label), self.delegated_as)
         return self.with_suspend(job, True)

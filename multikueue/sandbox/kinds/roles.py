@@ -72,15 +72,15 @@ class Roles:
     """One or more roles at a path of the job."""
 
     at: tuple[str, ...] = ("spec",)
-    """Where they are; ends in `EACH` for a list or an object of them."""
+    """Where they are; `EACH` stands for every entry of a list or of an object."""
     template: tuple[str, ...] = ("template",)
-    """The pod template, from there."""
+    """The pod template, from there; empty: it is there itself."""
     counts: tuple[tuple[str, ...], ...] = (("replicas",),)
     """Numbers that multiply to the number of pods; one that is not given is 1."""
     name: str = "main"
     """Of the pod set, where there is one."""
     named_by: str = ""
-    """The field that names an entry of a list."""
+    """The field that names an entry of a list; those without are numbered."""
     index_label: str = ""
     """The pod label with the pod's index, if the kind sets one."""
     container: str = ""
@@ -100,6 +100,9 @@ class Roles:
     def fill(self, job: Json, template: Json) -> None:
         """Put this template where there is none."""
         for _, holder in self._holders(job):
+            if not self.template:
+                holder.update({**clone(template), **holder})
+                continue
             parent = holder
             for step in self.template[:-1]:
                 parent = parent.setdefault(step, {})
@@ -109,15 +112,19 @@ class Roles:
                     filled["spec"]["containers"][0]["name"] = self.container
 
     def _holders(self, job: Json) -> Iterator[tuple[str, Json]]:
-        if not self.at or self.at[-1] != EACH:
-            found = dig(job, *self.at)
-            yield from [(self.name, found)] if isinstance(found, dict) else ()
-            return
-        entries: Any = dig(job, *self.at[:-1]) or ()
-        if isinstance(entries, dict):
-            yield from ((key, entries[key]) for key in sorted(entries))
+        yield from self._below(job, self.at, self.name)
+
+    def _below(self, value: Any, path: tuple[str, ...], name: str) -> Iterator[tuple[str, Json]]:
+        if not path:
+            yield from [(name, value)] if isinstance(value, dict) else ()
+        elif path[0] != EACH:
+            yield from self._below(dig(value, path[0]), path[1:], name)
+        elif isinstance(value, dict):
+            for key in sorted(value):
+                yield from self._below(value[key], path[1:], key)
         else:
-            yield from ((str(entry.get(self.named_by)), entry) for entry in entries)
+            for number, entry in enumerate(value or ()):
+                yield from self._below(entry, path[1:], str(dig(entry, self.named_by) or f"{name}-{number}"))
 
 
 @attrs.frozen

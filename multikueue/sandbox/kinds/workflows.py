@@ -60,7 +60,7 @@ class OpaquePods:
         job["metadata"]["annotations"] = {**noted, **annotations_of(job)}
 
 
-_HELD: Final = ("metadata", "annotations", "sandbox.multikueue.dev/held")
+HELD: Final = ("metadata", "annotations", "sandbox.multikueue.dev/held")
 """A TaskRun has no field that keeps it from starting; in the sandbox an annotation does."""
 
 
@@ -137,7 +137,7 @@ KINDS: Final = (
     ),
     SandboxKind(
         resource=Resource(GVK("tekton.dev", "v1", "TaskRun"), "taskruns"),
-        suspend=_HELD,
+        suspend=HELD,
         suspended_as="true",
         running_as=None,
         operator="tekton.dev/pipeline",

@@ -36,6 +36,7 @@ _OTHERS: Final = {
     "jobs": "--jobs",
     "files": "--filename",
     "kind_names": "--kind",
+    "config": "--config",
     "broken": "--break",
     "policy": "--policy",
 }
