@@ -68,8 +68,8 @@ def an_unreadable_mapping_is_none() -> AbstractContextManager[Any]:
     """A worker whose mapping cannot be read gets copies under the manager's names."""
     read = worker_names._read
 
-    def lenient(namespaces: str | None, queues: str | None) -> WorkerNames:
-        return attrs.evolve(read(namespaces, queues), flaw="")
+    def lenient(*said: Any) -> WorkerNames:
+        return attrs.evolve(read(*said), flaw="")
 
     return mock.patch.object(worker_names, "_read", lenient)
 
