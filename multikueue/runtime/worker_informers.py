@@ -35,7 +35,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.worker_copies import WorkerCopies
-from multikueue.runtime.worker_probe import WorkerProbe
+from multikueue.runtime.worker_probe import ProbeRounds, WorkerProbe
 from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
@@ -67,6 +67,7 @@ class WorkerSettings:
     """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
+    rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
 
 
 @attrs.define(eq=False, repr=False)
@@ -101,7 +102,7 @@ class WorkerInformers(WorkerCopies):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe, informer = WorkerProbe(client), _limited(client, settings, report)
+        probe, informer = WorkerProbe(client, settings.rounds), _limited(client, settings, report)
         kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,
