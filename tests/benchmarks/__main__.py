@@ -57,7 +57,7 @@ def main(
     numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt", "kinds")}
     chosen = SCENARIOS[scenario].changed(**numbers)
     ours = controller.default_command(profile, dispatcher or "", chosen.kinds)
-    settings = Options(command=command or ours, **options)
+    settings = Options(command=command or ours, dispatcher=dispatcher or "", **options)
     if chosen.upstream:
         require_kueues(settings, command)
     elif settings.worker_kueue:

@@ -38,6 +38,8 @@ class Options:
     """Seconds for all jobs to end."""
     worker_kueue: str = ""
     """A real Kueue for each worker, a shell command; empty: the worker simulator."""
+    dispatcher: str = ""
+    """Of our daemon, if `command` names another than its default."""
 
 
 @attrs.define

@@ -54,6 +54,7 @@ def result_of(measured: Measured) -> Json:
         "requests_of_others": _of_others(measured),
         **measured.extra,
         "complaint": measured.complaint or None,
+        "dispatcher": measured.options.dispatcher or None,
         "command": measured.options.command,
         "machine": machine(),
     }
