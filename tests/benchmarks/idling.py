@@ -19,10 +19,10 @@ from tests.benchmarks.scaling import lists
 from tests.benchmarks.scenarios import Scenario
 from tests.controlplane.errors import NotReady
 
-REST: Final = 75.0
-"""Seconds until connections are counted: pooled ones that nothing uses are closed after a minute."""
-IDLE: Final = 60.0
-"""Seconds for which CPU is measured."""
+REST: Final = 170.0
+"""Seconds until connections are counted: by then the kinds have been looked at once more (`kind_watch.LATE_LOOK`)."""
+IDLE: Final = 180.0
+"""Seconds for which CPU is measured. What comes every five minutes is in them: the kinds that a worker serves."""
 LOOKS: Final = 12
 """How often connections are counted meanwhile."""
 
