@@ -17,6 +17,7 @@ from tests.benchmarks.idling import measure_idle
 from tests.benchmarks.measuring import Measured, Options, measure
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
+from tests.benchmarks.upstream import measure_upstream, require_kueues
 from tests.controlplane.errors import ControlPlaneError
 
 _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" for scenario in SCENARIOS.values())
@@ -30,9 +31,11 @@ _EPILOG = "\b\nScenarios:\n" + "\n".join(f"  {scenario.name:8}{scenario.about}" 
 @click.option("--count", type=click.IntRange(1), help="Jobs (for `scale`: running workloads).")
 @click.option("--rate", type=click.FloatRange(0), help="Jobs per second; 0: all at once.")
 @click.option("--duration", type=click.FloatRange(1), help="Seconds for which jobs are submitted at that rate.")
+@click.option("--kinds", type=click.IntRange(1), help="Kinds that all clusters serve; our daemon dispatches them.")
 @click.option("--controller", "command", help="The controller under test, a shell command.  [default: ours]")
 @click.option("--dispatcher", help="The dispatcher of our daemon, as in `dispatcher.name`.")
 @click.option("--manager-kueue", type=click.Choice(["none", "sim"]), default="sim", show_default=True)
+@click.option("--worker-kueue", default="", help="A real Kueue for each worker, a shell command; for `upstream` only.")
 @click.option("--timeout", type=float, default=300.0, show_default=True, help="Seconds for all jobs to end.")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the result into this file as well.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG.")
@@ -51,9 +54,14 @@ def main(
         raise click.UsageError("--profile and --dispatcher are for the default controller only")
     if plot is not None:
         plotting.require()
-    numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt")}
+    numbers = {name: options.pop(name) for name in ("count", "rate", "duration", "workers", "rtt", "kinds")}
     chosen = SCENARIOS[scenario].changed(**numbers)
-    settings = Options(command=command or controller.default_command(profile, dispatcher or ""), **options)
+    ours = controller.default_command(profile, dispatcher or "", chosen.kinds)
+    settings = Options(command=command or ours, dispatcher=dispatcher or "", **options)
+    if chosen.upstream:
+        require_kueues(settings, command)
+    elif settings.worker_kueue:
+        raise click.UsageError("--worker-kueue is for `upstream` only: elsewhere workers are simulated")
     measured = _run(chosen, settings)
     result = results.result_of(measured)
     tables.show(result, Console(stderr=True))
@@ -70,6 +78,8 @@ def _run(scenario: Scenario, options: Options) -> Measured:
     async def run() -> Measured:
         if scenario.idle:
             return await measure_idle(scenario, options)
+        if scenario.upstream:
+            return await measure_upstream(scenario, options)
         return await (measure_restart if scenario.preloaded else measure)(scenario, options)
 
     quiet()

@@ -20,8 +20,11 @@ from rich.table import Table
 from multikueue.core.model.names import Json
 from tests.benchmarks import plotting
 
-SAME: Final = ("scenario", "control_plane", "jobs", "workers", "rtt_ms", "offered_per_s")
-"""What the runs must have in common."""
+SAME: Final[Json] = {
+    **dict.fromkeys(("scenario", "control_plane", "jobs", "workers", "rtt_ms", "offered_per_s")),
+    "kinds": 1,
+}
+"""What the runs must have in common; and what holds for results that do not say it."""
 SEEN: Final = {
     "ready": ("rate_per_s", "latency_ms.created_ready", "latency_ms.admitted_ready"),
     "finished": ("finished_per_s",),
@@ -101,8 +104,8 @@ def compared(before: Sequence[Json], after: Sequence[Json]) -> list[Compared]:
     Raises:
         click.ClickException: they are not of one scenario.
     """
-    for field in SAME:
-        seen = {str(one.get(field)) for one in (*before, *after)}
+    for field, usual in SAME.items():
+        seen = {str(one.get(field, usual)) for one in (*before, *after)}
         if len(seen) > 1:
             raise click.ClickException(f"runs with different {field} cannot be compared: {', '.join(sorted(seen))}")
     one, other = [numbers(run) for run in before], [numbers(run) for run in after]

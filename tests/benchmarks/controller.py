@@ -14,10 +14,12 @@ from typing import Final
 
 import anyio
 import attrs
+import yaml
 from anyio.abc import Process
 
 from multikueue.core.model.names import Json
-from tests.benchmarks import scraping, usage
+from multikueued.demo.jobs import frameworks_of
+from tests.benchmarks import kinds, scraping, usage
 from tests.benchmarks.usage import Usage
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.errors import ProcessEnded
@@ -28,19 +30,28 @@ _TETHER: Final = Path(__file__).parents[1] / "controlplane" / "tether.py"
 _STOP_SECONDS: Final = 20.0
 
 
-def default_command(profile: Path | None = None, dispatcher: str = "") -> str:
+def default_command(profile: Path | None = None, dispatcher: str = "", kinds: int = 1) -> str:
     """Our own daemon.
 
     Args:
         profile: where cProfile's findings are wanted.
         dispatcher: in place of the one that it uses by itself.
+        kinds: how many it dispatches; see `kinds.first`.
     """
     daemon = ["-m", "multikueued"] if profile is None else [str(_PROFILED), str(profile.absolute())]
-    if not dispatcher:
+    if not dispatcher and kinds == 1:
         return shlex.join([sys.executable, *daemon, "run", "--config", str(_SETTINGS)])
-    settings = _SETTINGS.read_text() + f"dispatcher:\n  name: {dispatcher}\n"
+    settings = _SETTINGS.read_text() + yaml.safe_dump(_chosen(dispatcher, kinds), sort_keys=False)
     run = shlex.join([sys.executable, *daemon, "run", "--config"])
     return f'printf %s {shlex.quote(settings)} > "$KUBECONFIG.settings" && exec {run} "$KUBECONFIG.settings"'
+
+
+def _chosen(dispatcher: str, count: int) -> Json:
+    settings: Json = {"dispatcher": {"name": dispatcher}} if dispatcher else {}
+    if count > 1:
+        names, declared = frameworks_of(kinds.first(count))
+        settings |= {"integrations": {"frameworks": names}, "externalFrameworks": declared}
+    return settings
 
 
 @attrs.define(eq=False)
@@ -69,13 +80,14 @@ class Controller:
 
 
 @asynccontextmanager
-async def running(command: str, kubeconfig: Json, folder: Path) -> AsyncIterator[Controller]:
+async def running(command: str, kubeconfig: Json, folder: Path, **more: str) -> AsyncIterator[Controller]:
     """Run the command until the block ends; then its process group is told to end, and killed if it does not.
 
     Args:
         command: for a shell.
         kubeconfig: of the manager.
         folder: where its log and kubeconfig are kept.
+        more: variables of its environment.
     """
     config, log = write_kubeconfig(folder / "manager.kubeconfig", kubeconfig), folder / "controller.log"
     tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), "/bin/sh", "-c", command]
@@ -86,7 +98,7 @@ async def running(command: str, kubeconfig: Json, folder: Path) -> AsyncIterator
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, "KUBECONFIG": str(config)},
+            env={**os.environ, "KUBECONFIG": str(config), **more},
         )
     try:
         yield Controller(log, process)

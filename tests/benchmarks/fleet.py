@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -18,10 +20,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
-from tests.benchmarks import planes, usage
+from tests.benchmarks import controller, planes, usage
 from tests.benchmarks.acting import client, now
 from tests.benchmarks.children import START_SECONDS, Child, child
 from tests.benchmarks.components import CONTROLLER, MANAGER_KUEUE, OBSERVER, USER, WORKER_SIMULATOR, Requests
+from tests.benchmarks.controller import Controller
 from tests.benchmarks.observer import Observer
 from tests.benchmarks.planes import Kind, Plane
 from tests.benchmarks.preloading import Preload
@@ -46,6 +49,8 @@ class Fleet:
     observer: Observer
     proxy: Child | None
     children: Mapping[str, Child]
+    kueues: Mapping[str, Controller]
+    """Real ones, by worker."""
     tasks: anyio.abc.TaskGroup
 
     @property
@@ -62,6 +67,8 @@ class Fleet:
         found = {"harness": usage.of_processes([os.getpid()]).cpu}
         for name, part in self.children.items():
             found[name] = usage.of_processes([part.pid]).cpu
+        if self.kueues:
+            found["workers' Kueues"] = sum(kueue.usage().cpu for kueue in self.kueues.values())
         for role, members in (("manager", [self.manager]), ("workers", self.workers)):
             for process in self.manager.pids():
                 pids = [plane.pids()[process] for plane in members if process in plane.pids()]
@@ -70,10 +77,12 @@ class Fleet:
 
 
 @asynccontextmanager
-async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> AsyncIterator[Fleet]:
+async def fleet(
+    kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue, worker_kueue: str = ""
+) -> AsyncIterator[Fleet]:
     """Start everything but the controller under test and the simulators; see `Fleet.simulate`."""
     async with AsyncExitStack() as stack:
-        manager, workers = await stack.enter_async_context(planes.started(kind, scenario.workers))
+        manager, workers = await stack.enter_async_context(planes.started(kind, scenario.workers, scenario.kinds))
         everything = [manager, *workers]
         observing = {
             plane.name: await stack.enter_async_context(client(plane.name, plane.kubeconfig(OBSERVER)))
@@ -90,13 +99,18 @@ async def fleet(kind: Kind, scenario: Scenario, manager_kueue: ManagerKueue) -> 
             preload = Preload(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
             await preload.create(scenario.preloaded)
         children = {} if proxy is None else {"proxy": proxy}
-        await _simulators(stack, scenario, manager_kueue, everything, children)
+        if worker_kueue:
+            kueues = {plane.name: await stack.enter_async_context(_kueue(worker_kueue, plane)) for plane in workers}
+        else:
+            kueues, children["worker simulator"] = {}, await _worker_simulator(stack, scenario, workers)
+        if manager_kueue == "sim":
+            children["manager's Kueue"] = await _manager_simulator(stack, scenario, manager)
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         observer = Observer(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
         await observer.start(tasks)
         ports = frozenset(urlsplit(_cluster(one)["server"]).port or 443 for one in kubeconfigs.values())
-        yield Fleet(manager, workers, ports, user, observer, proxy, children, tasks)
+        yield Fleet(manager, workers, ports, user, observer, proxy, children, kueues, tasks)
 
 
 async def _activate(worker: ApiClient) -> None:
@@ -106,23 +120,32 @@ async def _activate(worker: ApiClient) -> None:
     await worker.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), patch, subresource="status")
 
 
-async def _simulators(
-    stack: AsyncExitStack,
-    scenario: Scenario,
-    manager_kueue: ManagerKueue,
-    everything: list[Plane],
-    children: dict[str, Child],
-) -> None:
-    manager, *workers = everything
-    life = {"changes": scenario.changes, "interval": CHANGE_INTERVAL, "finish": not scenario.preloaded}
+@asynccontextmanager
+async def _kueue(command: str, worker: Plane) -> AsyncIterator[Controller]:
+    """A real Kueue, told which worker it is for."""
+    with tempfile.TemporaryDirectory(prefix="benchmark-kueue-") as folder:
+        config = worker.kubeconfig(WORKER_SIMULATOR)
+        async with controller.running(command, config, Path(folder), WORKER=worker.name) as kueue:
+            yield kueue
+
+
+async def _worker_simulator(stack: AsyncExitStack, scenario: Scenario, workers: list[Plane]) -> Child:
+    life = {"changes": scenario.changes, "interval": CHANGE_INTERVAL, "finish": scenario.ends}
     config = {"kubeconfigs": {plane.name: plane.kubeconfig(WORKER_SIMULATOR) for plane in workers}, **life}
-    seconds = START_SECONDS + scenario.preloaded / _LISTED_PER_SECOND
-    simulator = child("tests.benchmarks.worker_simulator", config, seconds=seconds)
-    children["worker simulator"] = await stack.enter_async_context(simulator)
-    if manager_kueue == "sim":
-        config = {"kubeconfig": manager.kubeconfig(MANAGER_KUEUE)}
-        simulator = child("tests.benchmarks.manager_simulator", config, seconds=seconds)
-        children["manager's Kueue"] = await stack.enter_async_context(simulator)
+    return await stack.enter_async_context(
+        child("tests.benchmarks.worker_simulator", config, seconds=_start_seconds(scenario))
+    )
+
+
+async def _manager_simulator(stack: AsyncExitStack, scenario: Scenario, manager: Plane) -> Child:
+    config = {"kubeconfig": manager.kubeconfig(MANAGER_KUEUE)}
+    return await stack.enter_async_context(
+        child("tests.benchmarks.manager_simulator", config, seconds=_start_seconds(scenario))
+    )
+
+
+def _start_seconds(scenario: Scenario) -> float:
+    return START_SECONDS + scenario.preloaded / _LISTED_PER_SECOND
 
 
 async def _proxied(

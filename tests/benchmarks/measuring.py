@@ -24,7 +24,6 @@ from tests.controlplane.errors import NotReady
 
 _ACTIVE_SECONDS = 120.0
 _CLEAN_SECONDS = 20.0
-_SUBMITTED_AT_A_TIME = 32
 _FLAP_SECONDS, _DOWN_SECONDS = 5.0, 0.5
 
 
@@ -37,6 +36,10 @@ class Options:
     command: str = attrs.field(factory=controller.default_command)
     timeout: float = 300.0
     """Seconds for all jobs to end."""
+    worker_kueue: str = ""
+    """A real Kueue for each worker, a shell command; empty: the worker simulator."""
+    dispatcher: str = ""
+    """Of our daemon, if `command` names another than its default."""
 
 
 @attrs.define
@@ -143,7 +146,7 @@ async def _load(around: Fleet, tested: Controller, measured: Measured) -> None:
     async with anyio.create_task_group() as tasks:
         if scenario.trouble:
             tasks.start_soon(_trouble, around, scenario)
-        await _submit(around, scenario)
+        await submit(around, scenario)
         try:
             await observer.until(ended, seconds=measured.options.timeout, otherwise="not all jobs have ended")
             # `flap` may be cut off at the end, `hung` never lets go of its copies
@@ -156,19 +159,22 @@ async def _load(around: Fleet, tested: Controller, measured: Measured) -> None:
         tasks.cancel_scope.cancel()
 
 
-async def _submit(around: Fleet, scenario: Scenario) -> None:
-    limiter = anyio.CapacityLimiter(_SUBMITTED_AT_A_TIME)
+async def submit(around: Fleet, scenario: Scenario) -> None:
+    """Submit all jobs, at once or at the scenario's rate."""
+    limiter, seen = anyio.CapacityLimiter(scenario.submitters), around.observer.moments
 
-    async def submit(number: int) -> None:
+    async def create(number: int) -> None:
         async with limiter:
-            await around.user.create(JOB, objects.job(number))
+            job = objects.job(number)
+            seen.note(job["metadata"]["name"], moments.SUBMITTED, time.perf_counter())
+            await around.user.create(JOB, job)
 
     began = anyio.current_time()
     async with anyio.create_task_group() as tasks:
         for number in range(scenario.jobs):
             if scenario.rate:
                 await anyio.sleep_until(began + number / scenario.rate)
-            tasks.start_soon(submit, number)
+            tasks.start_soon(create, number)
 
 
 async def _trouble(around: Fleet, scenario: Scenario) -> None:

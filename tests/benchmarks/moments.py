@@ -9,12 +9,18 @@ import attrs
 
 from multikueue.core.model.names import Json
 
+SUBMITTED: Final = "submitted"
+"""Just before the request that creates the job."""
 CREATED: Final = "created"
 """The job on the manager."""
+QUOTA: Final = "quota"
+"""Reserved on the manager."""
 ADMITTED: Final = "admitted there"
 """The first copy of the Workload that a worker admitted."""
 READY: Final = "ready"
 """Our check on the manager's Workload."""
+ADMITTED_HERE: Final = "admitted here"
+"""The Workload on the manager."""
 COMPLETE_THERE: Final = "complete there"
 FINISHED_THERE: Final = "finished there"
 """The copy of the Workload on the worker."""
@@ -55,13 +61,16 @@ class Moments:
 
     def latencies(self, name: str) -> list[tuple[float, float]]:
         """For each job that has both moments: the first one, and the seconds from there to the second."""
-        begin, end = LATENCIES[name]
+        return self.between(*LATENCIES[name])
+
+    def between(self, begin: str, end: str) -> list[tuple[float, float]]:
+        """The same for any two moments."""
         pairs = ((moments.get(begin), moments.get(end)) for moments in self.seen.values())
         return sorted((first, last - first) for first, last in pairs if first is not None and last is not None)
 
-    def rate(self, what: str) -> float:
+    def rate(self, what: str, since: str = CREATED) -> float:
         """Jobs per second, from the first that was created to the last of which that was seen."""
-        begin, end = self.all(CREATED), self.all(what)
+        begin, end = self.all(since), self.all(what)
         return len(end) / (end[-1] - begin[0]) if begin and end and end[-1] > begin[0] else 0.0
 
 

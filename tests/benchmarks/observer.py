@@ -13,9 +13,9 @@ import attrs
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import uid
+from multikueue.core.model.objects import dig, uid
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import CheckState, check_state, is_admitted, is_finished
+from multikueue.core.model.workloads import CheckState, check_state, has_quota, is_admitted, is_finished
 from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.setting_up import CHECK
 from tests.benchmarks import moments
@@ -34,6 +34,8 @@ class Observer:
     moments: Moments = attrs.field(factory=Moments)
     _checks: Informer = attrs.field(init=False)
     _copies: dict[str, Informer] = attrs.field(factory=dict, init=False)
+    placed: dict[str, str] = attrs.field(factory=dict, init=False)
+    """The worker of each job, as its Workload on the manager says."""
     _jobs: dict[str, str] = attrs.field(factory=dict, init=False)
     """Names of jobs by the names of their Workloads."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -101,6 +103,10 @@ class Observer:
         if new is not None:
             owners = new["metadata"].get("ownerReferences") or [{}]
             job = owners[0].get("name")
+            self._note(job, moments.QUOTA, has_quota(new))
+            self._note(job, moments.ADMITTED_HERE, is_admitted(new))
+            if job is not None and (worker := dig(new, "status", "clusterName")):
+                self.placed[job] = worker
             self._note(job, moments.READY, check_state(new, CHECK) is CheckState.READY)
             self._note(job, moments.FINISHED, is_finished(new))
         self._seen(key, old, new)

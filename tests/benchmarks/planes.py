@@ -15,6 +15,7 @@ from multikueue.core.model.names import Json
 from tests.benchmarks.audit import POLICY, AuditLog
 from tests.benchmarks.children import Child, child
 from tests.benchmarks.components import COMPONENTS, Requests
+from tests.benchmarks.kinds import definitions
 from tests.controlplane.cluster import ControlPlane
 from tests.integration.planes import kueue_crds
 
@@ -92,17 +93,18 @@ class RealPlane:
 
 
 @asynccontextmanager
-async def started(kind: Kind, workers: int) -> AsyncIterator[tuple[Plane, list[Plane]]]:
-    """Start a manager and workers, a few at a time; they end with the block."""
+async def started(kind: Kind, workers: int, kinds: int = 1) -> AsyncIterator[tuple[Plane, list[Plane]]]:
+    """Start a manager and workers that serve so many kinds of jobs, a few at a time; they end with the block."""
     names = ["manager", *(f"worker{number}" for number in range(1, workers + 1))]
     found: dict[str, Plane] = {}
+    crds = definitions(kinds)
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="benchmark-")))
         limiter = anyio.CapacityLimiter(_STARTS_AT_A_TIME)
 
         async def start(name: str) -> None:
             async with limiter:
-                make = _real(name, folder) if kind == "real" else _sandbox(name)
+                make = _real(name, folder, crds) if kind == "real" else _sandbox(name, crds)
                 found[name] = await stack.enter_async_context(make)
 
         async with anyio.create_task_group() as tasks:
@@ -112,17 +114,17 @@ async def started(kind: Kind, workers: int) -> AsyncIterator[tuple[Plane, list[P
 
 
 @asynccontextmanager
-async def _sandbox(name: str) -> AsyncIterator[Plane]:
-    async with child("tests.benchmarks.sandbox_server", {"name": name}) as server:
+async def _sandbox(name: str, crds: list[Json]) -> AsyncIterator[Plane]:
+    async with child("tests.benchmarks.sandbox_server", {"name": name, "crds": crds}) as server:
         yield SandboxPlane(name, server)
 
 
 @asynccontextmanager
-async def _real(name: str, folder: Path) -> AsyncIterator[Plane]:
+async def _real(name: str, folder: Path, crds: list[Json]) -> AsyncIterator[Plane]:
     policy, log = folder / "policy.yaml", folder / f"{name}.audit"
     policy.write_text(POLICY)
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
-    async with ControlPlane(name, crds=kueue_crds(), apiserver_flags=flags) as cluster:
+    async with ControlPlane(name, crds=[*kueue_crds(), *crds], apiserver_flags=flags) as cluster:
         async with anyio.create_task_group() as tasks:
             for component in COMPONENTS:
                 tasks.start_soon(cluster.service_account, component, _ALL_RULES)

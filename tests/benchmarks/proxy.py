@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, cast
 
 import anyio
@@ -70,7 +70,8 @@ class _Side(asyncio.Protocol):
     def _pass(self, act: Callable[[asyncio.Transport], None]) -> None:
         other = self.other.transport if self.other is not None else None
         if other is not None and not other.is_closing() and not self._route.hangs:
-            act(other)
+            with suppress(OSError):  # `write_eof` to one that has gone meanwhile
+                act(other)
 
 
 class _Near(_Side):

@@ -28,6 +28,7 @@ def result_of(measured: Measured) -> Json:
         "control_plane": measured.options.kind,
         "jobs": scenario.jobs,
         "workers": scenario.workers,
+        "kinds": scenario.kinds,
         "rtt_ms": scenario.rtt,
         "offered_per_s": scenario.rate or None,
         "ready": seen.count(moments.READY),
@@ -53,6 +54,7 @@ def result_of(measured: Measured) -> Json:
         "requests_of_others": _of_others(measured),
         **measured.extra,
         "complaint": measured.complaint or None,
+        "dispatcher": measured.options.dispatcher or None,
         "command": measured.options.command,
         "machine": machine(),
     }

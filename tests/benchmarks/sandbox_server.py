@@ -20,7 +20,7 @@ async def sandbox_server(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
     gc.set_threshold(50_000, 20, 100)
     tokens = {secrets.token_urlsafe(24): component for component in COMPONENTS}
     async with ApiServer(config["name"], tokens=tokens) as server:
-        for definition in load_crds():
+        for definition in (*load_crds(), *config["crds"]):
             server.registry.create_object(definition)
 
         async def answer(request: Json) -> Json:

@@ -37,6 +37,17 @@ class Scenario:
 
     idle: bool = False
     """No jobs: what connections to many workers cost; then the controller is restarted, with one job."""
+    upstream: bool = False
+    """As Kueue's own benchmark: no job runs, and what is measured ends with the admission; see `upstream`."""
+    submitters: int = 32
+    """How many jobs are submitted at once at most."""
+    kinds: int = 1
+    """Kinds of jobs that all clusters serve and our daemon dispatches; only batch Jobs are submitted."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether jobs end."""
+        return not self.preloaded and not self.upstream
 
     @property
     def run_seconds(self) -> float:
@@ -56,6 +67,7 @@ class Scenario:
         duration: float | None = None,
         workers: int | None = None,
         rtt: float | None = None,
+        kinds: int | None = None,
     ) -> Scenario:
         """The scenario with other numbers; `count` jobs at a rate end sooner."""
         result = attrs.evolve(
@@ -64,6 +76,7 @@ class Scenario:
             rtt=self.rtt if rtt is None else rtt,
             rate=self.rate if rate is None else rate,
             duration=self.duration if duration is None else duration,
+            kinds=self.kinds if kinds is None else kinds,
         )
         if count is None:
             return result
@@ -82,12 +95,14 @@ _ALL: Final = (
     Scenario("wide", "20 workers, 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, workers=20, rtt=100.0),
     Scenario(
         "idle",
-        "100 workers 200 ms away and no jobs: connections, memory; then a start",
+        "100 workers 200 ms away, 20 kinds, no jobs: connections, memory; then a start",
         1,
         workers=100,
         rtt=200.0,
+        kinds=20,
         idle=True,
     ),
+    Scenario("upstream", "Kueue's own benchmark in shape: 1,000 jobs, none runs", 1000, submitters=1, upstream=True),
     Scenario("churn", "jobs whose status changes 20 times", rate=5.0, duration=30.0, changes=20),
 )
 SCENARIOS: Final[Mapping[str, Scenario]] = {scenario.name: scenario for scenario in _ALL}

@@ -51,6 +51,7 @@ def _numbers(result: Json) -> Table:
         **{f"CPU seconds: {name}": seconds for name, seconds in result["cpu_seconds"].items()},
         **result.get("scale", {}),
         **result.get("idle", {}),
+        **result.get("upstream", {}),
     }
     for name, value in rows.items():
         table.add_row(name, str(value))

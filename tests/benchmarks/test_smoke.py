@@ -9,12 +9,17 @@ from typing import Final
 import anyio
 import orjson
 import pytest
+from click.testing import CliRunner
 
 from multikueue.core.model.names import Json
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.controller import default_command
 from tests.benchmarks.idling import measure_idle
+from tests.benchmarks.kinds import first
 from tests.benchmarks.measuring import Options
 from tests.benchmarks.scaling import measure_restart
 from tests.benchmarks.scenarios import SCENARIOS
+from tests.benchmarks.upstream import measure_upstream
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -69,13 +74,42 @@ async def test_a_restart_over_what_runs_is_measured() -> None:
 
 async def test_connections_to_workers_without_jobs_are_counted_and_the_next_start_is_timed() -> None:
     """Three at most, once those that nothing uses are closed; here they are counted at once."""
-    measured = await measure_idle(SCENARIOS["idle"].changed(workers=2, rtt=20), Options(), rest=0.5, idle=0.5)
+    kinds = 20
+    options = Options(command=default_command(kinds=kinds))
+    scenario = SCENARIOS["idle"].changed(workers=2, rtt=20, kinds=kinds)
+    measured = await measure_idle(scenario, options, rest=0.5, idle=0.5)
     assert measured.complaint == ""
     idle = measured.extra["idle"]
     assert idle["connections_per_worker"] >= 1
     assert idle["memory_mb"] > 10
     assert 0 < idle["start_to_first_ready_s"] < _SECONDS
-    assert "jobs.batch" in idle["listed_on_worker1"]
+    served = {kind.resource.qualified for kind in first(kinds)}
+    assert len(served) == kinds
+    assert served <= set(idle["listed_on_worker1"])
+
+
+async def test_kueues_own_benchmark_has_its_four_numbers() -> None:
+    """With simulators in the place of Kueue, which the command refuses."""
+    measured = await measure_upstream(SCENARIOS["upstream"].changed(count=5, workers=2), Options())
+    assert measured.complaint == ""
+    numbers = measured.extra["upstream"]
+    assert numbers["admitted_per_s"] > 0
+    assert 0 < numbers["quota_p95_ms"] <= numbers["admitted_p95_ms"]
+    assert set(numbers["spread"]) == {"worker1", "worker2"}
+    assert sum(numbers["spread"].values()) == 5
+
+
+@pytest.mark.parametrize(
+    "lacks", ["--control-plane=sandbox", "--manager-kueue=sim", "--controller=", "--worker-kueue="]
+)
+def test_kueues_own_benchmark_needs_a_real_kueue_on_all_sides(lacks: str) -> None:
+    """One line says so, and nothing is measured."""
+    real = ["--control-plane=real", "--manager-kueue=none", "--controller=kueue", "--worker-kueue=kueue"]
+    done = CliRunner().invoke(main, ["upstream", *real, lacks])
+    assert done.exit_code == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("Error: nothing is measured: ")
 
 
 async def test_a_controller_that_ends_is_reported_with_the_end_of_its_log() -> None:

@@ -85,7 +85,22 @@ _CPU: Final = at("controller_cpu_ms_per_workload")
 _DECISIONS: Final = at("decisions_per_workload")
 _SCALE: Final = "scale-50000"
 _SYNCED: Final = at("scale", "restart_to_synced_s")
+_SCORED: Final = "burst-300-sandbox-scored"
+_REAL_SCORED: Final = "burst-100/scored"
+_TO_WORKERS: Final = at("worker_requests_per_workload")
+_EVERYTHING: Final = _cpu_of("")
 _READY_P99: Final = at("latency_ms", "created_ready", "p99")
+
+
+def _idle(runs: str, what: str, connections: int) -> tuple[Aim, ...]:
+    """What 100 workers cost that serve 20 kinds."""
+    return (
+        Aim(f"{what}: connections per worker", runs, at("idle", "connections_per_worker"), connections),
+        Aim("memory then", runs, at("idle", "memory_mb"), 350, unit="MB"),
+        Aim("CPU then", runs, at("idle", "cpu_percent"), 1, unit="% of a core"),
+        Aim("the next start, until a job is Ready", runs, at("idle", "start_to_first_ready_s"), 10, unit="s"),
+    )
+
 
 AIMS: Final = (
     Aim("CPU of our daemon per workload, burst on the sandbox", "burst-300-sandbox", _CPU, 4, unit="ms"),
@@ -94,7 +109,7 @@ AIMS: Final = (
     Aim("the same on real servers", "burst-300", _DECISIONS, 10),
     Aim("Ready per second, burst on the sandbox", "burst-300-sandbox", at("rate_per_s"), 60, at_least=True),
     Aim("CPU of its servers per workload", "burst-300-sandbox", _cpu_of("apiserver"), 12, unit="ms"),
-    Aim("CPU of everything per workload, burst on real servers", "burst-300", _cpu_of(""), 130, unit="ms"),
+    Aim("CPU of everything per workload, burst on real servers", "burst-300", _EVERYTHING, 130, unit="ms"),
     Aim("writes to the manager per workload, burst on the sandbox", "burst-300-sandbox", _writes_to_manager, 5.1),
     Aim("the same on real servers", "burst-300", _writes_to_manager, 5.1),
     Aim(
@@ -116,5 +131,17 @@ AIMS: Final = (
     Aim("restart over 50,000 running workloads: until it is up to date", _SCALE, _SYNCED, 60, unit="s"),
     Aim("memory then", _SCALE, at("scale", "memory_mb"), 900, unit="MB"),
     Aim("CPU when nothing happens", _SCALE, at("scale", "idle_cpu_percent"), 1, unit="% of a core"),
+    *_idle("idle-100/all-at-once", "100 workers 200 ms away, 20 kinds, no jobs", 3),
+    *_idle("idle-100/scored", "the same with `scored`", 4),
+    Aim("`scored`: writes to the manager per workload, burst on the sandbox", _SCORED, _writes_to_manager, 5.1),
+    Aim("`scored`: requests to workers per workload, burst on real servers", _REAL_SCORED, _TO_WORKERS, 4.3),
+    Aim(
+        "CPU of everything per workload in it",
+        _REAL_SCORED,
+        _EVERYTHING,
+        0.8,
+        unit="ms",
+        times=("burst-100/all-at-once", _EVERYTHING),
+    ),
 )
 """The table of the issue that asked for these numbers, row by row."""

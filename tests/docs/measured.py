@@ -125,6 +125,7 @@ def _command(run: Json) -> str:
     scenario = SCENARIOS[run["scenario"]]
     given = {
         "--control-plane": (run["control_plane"], "real"),
+        "--dispatcher": (run.get("dispatcher"), None),
         "--workers": (run["workers"], scenario.workers),
         "--rate": (run["offered_per_s"], scenario.rate or None),
         "--count": (run["scale"]["running"], scenario.preloaded)

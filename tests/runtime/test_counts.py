@@ -15,6 +15,7 @@ import attrs
 import orjson
 import pytest
 
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import WORKLOAD
@@ -145,8 +146,16 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
     assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
 
 
-async def test_what_a_workload_costs_with_the_scored_dispatcher_on_twenty_workers() -> None:
-    """One worker is asked, however many there are. Jobs come apart, so the first offer of each is admitted."""
+@pytest.mark.parametrize(
+    ("dispatcher", "copies"),
+    [
+        pytest.param(Scored({"default": Profile()}), 1, id="scored"),
+        pytest.param(AllAtOnce(), 20, id="all at once"),
+    ],
+)
+async def test_what_a_workload_costs_on_twenty_workers(dispatcher: Dispatcher, copies: int) -> None:
+    """`scored` asks one worker, however many there are, and writes no more to the manager than AllAtOnce. Jobs come
+    apart and run for seconds, so their start and their end are a write each; a burst of short ones needs one less."""
     jobs, names = 40, [f"worker{number}" for number in range(20)]
     fleet = Fleet.of(*names)
     await fleet.connect(cpu=JOBS)
@@ -154,7 +163,7 @@ async def test_what_a_workload_costs_with_the_scored_dispatcher_on_twenty_worker
         server.faults.add(Delay(ANSWER), on=Match(user="multikueue"))
     client = Refused(fleet.manager, user="multikueue")
     client.refused = Counter()
-    manager = attrs.evolve(fleet.build(client=client), dispatcher=Scored({"default": Profile()}))
+    manager = attrs.evolve(fleet.build(client=client), dispatcher=dispatcher)
     async with fleet.kueues(RunnerOptions(minimum=5.0, maximum=5.0)), fleet.running(manager):
         for name in names:
             await until(is_active(fleet, name))
@@ -167,11 +176,11 @@ async def test_what_a_workload_costs_with_the_scored_dispatcher_on_twenty_worker
         found = requests(*fleet.workers.values()) - on_workers
         written = requests(fleet.manager) - at_start
     assert found == {
-        "create workloads.kueue.x-k8s.io": jobs,
-        "delete workloads.kueue.x-k8s.io": jobs,
+        "create workloads.kueue.x-k8s.io": copies * jobs,
+        "delete workloads.kueue.x-k8s.io": copies * jobs,
         "create jobs.batch": jobs,
         "delete jobs.batch": jobs,
-    }, "4 a workload"
+    }
     # The small Kueue answers at once: one patch each of the Workload and the job meets what it has just written.
     assert client.refused == {"patch workloads.kueue.x-k8s.io": jobs, "patch jobs.batch": jobs}
     assert written - client.refused == {

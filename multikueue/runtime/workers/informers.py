@@ -35,7 +35,7 @@ from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER, KindWatch, KindWatches
 from multikueue.runtime.workers.kueue_check import KueueCheck
-from multikueue.runtime.workers.probe import WorkerProbe
+from multikueue.runtime.workers.probe import ProbeRounds, WorkerProbe
 from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
@@ -67,6 +67,7 @@ class WorkerSettings:
     """A queue or a cohort changed there, or its status; None: nobody looks at figures."""
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
+    rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
 
 
 @attrs.define(eq=False, repr=False)
@@ -101,7 +102,7 @@ class WorkerInformers(WorkerCopies):
             report: called when the status of any informer changes.
             earlier: those so far, of a server of the same address.
         """
-        probe, informer = WorkerProbe(client), _limited(client, settings, report)
+        probe, informer = WorkerProbe(client, settings.rounds), _limited(client, settings, report)
         kueue = KueueCheck(client, report)
         workloads = informer(
             WORKLOAD,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Final
 
 import anyio
@@ -18,6 +19,23 @@ from multikueue.runtime.loop import loop_time
 ONE: Final = 1
 """Objects in the answer to a probe. Without a label selector the storage reads no more than that, either."""
 
+MANY: Final = 16
+"""Workers; more than that are probed in rounds."""
+ROUND: Final = 1.0
+"""Seconds from one round to the next."""
+
+
+@attrs.define(eq=False)
+class ProbeRounds:
+    """When workers are looked at. Many are in rounds: to wake an idle process costs more than several probes."""
+
+    workers: int = attrs.field(default=0, init=False)
+    """Those that are probed."""
+
+    def at(self, due_at: float) -> float:
+        """When to look at one that is due then."""
+        return math.ceil(due_at / ROUND) * ROUND if self.workers > MANY else due_at
+
 
 @attrs.define(eq=False)
 class WorkerProbe:
@@ -25,6 +43,7 @@ class WorkerProbe:
 
     client: ApiClient
     """Of the worker."""
+    rounds: ProbeRounds
     _state: Liveness = attrs.field(factory=lambda: Liveness.beginning(loop_time()), init=False)
 
     def heard_at(self) -> float:
@@ -37,9 +56,16 @@ class WorkerProbe:
         Args:
             informer: of its Workloads. It is given up when the worker is lost, and tries again with its back-off.
         """
+        self.rounds.workers += 1
+        try:
+            await self._run(informer)
+        finally:
+            self.rounds.workers -= 1
+
+    async def _run(self, informer: Informer) -> None:
         async with anyio.create_task_group() as tasks:
             while True:
-                await anyio.sleep(self._state.due_at - loop_time())
+                await anyio.sleep(self.rounds.at(self._state.due_at) - loop_time())
                 if (heard_at := self.client.last_activity) > self._state.heard_at:
                     self._state, _ = self._state.step(Heard(), heard_at)
                 match self._step(Due(following=informer.status.synced and not informer.status.failures)):

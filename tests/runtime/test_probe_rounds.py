@@ -1,0 +1,66 @@
+"""Many quiet workers are probed together: an idle process that is woken for each of them does little else."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from multikueue.core.machinery.liveness import LOST_AFTER
+from multikueue.core.model.names import ClusterName
+from multikueue.kube import ClusterConfig
+from multikueue.protocols import ApiClient, ObjectList
+from multikueue.runtime.loop import loop_time
+from multikueue.runtime.worker_probe import MANY, ROUND
+from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match
+from tests.runtime.fleet import Fleet, is_active, until
+
+pytestmark = [pytest.mark.looptime, pytest.mark.timeout(120)]
+
+
+async def probed_at(workers: int) -> list[float]:
+    """When workers were probed within a minute that are all at another distance; then the last one hangs and is lost
+    in time."""
+    names, probes = [f"worker{number}" for number in range(workers)], []
+    fleet = Fleet.of(*names)
+
+    class Watched(DirectClient):
+        async def list(self, resource: Any, **rest: Any) -> ObjectList:
+            if rest.get("limit") == 1:
+                probes.append(loop_time())
+            return await super().list(resource, **rest)
+
+    @asynccontextmanager
+    async def connect(name: ClusterName, config: ClusterConfig) -> AsyncIterator[ApiClient]:
+        del config
+        yield Watched(fleet.workers[name], user="multikueue")
+
+    await fleet.connect()
+    for number, name in enumerate(names):
+        fleet.workers[name].faults.add(Delay(0.013 * (number + 1)), on=Match(user="multikueue"))
+    async with fleet.running(fleet.build(connect=connect)):
+        for name in names:
+            await until(is_active(fleet, name))
+        await anyio.sleep(30)
+        probes.clear()
+        await anyio.sleep(60)
+        found = list(probes)
+        fleet.workers[names[-1]].faults.add(Hang(), on=Match(verbs=("list",), user="multikueue"))
+        await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + 3 * ROUND)
+    return found
+
+
+async def test_more_workers_than_a_few_are_probed_in_rounds() -> None:
+    """A dozen rounds in a minute at most, though no two workers answer at the same time; none is left out."""
+    probes = await probed_at(MANY + 1)
+    assert all(at % ROUND == 0 for at in probes)
+    assert len(set(probes)) <= 24
+    assert len(probes) >= 9 * (MANY + 1)
+
+
+async def test_a_few_workers_are_probed_each_in_its_own_time() -> None:
+    probes = await probed_at(3)
+    assert len(set(probes)) == len(probes)
