@@ -14,7 +14,7 @@ from multikueue.core.model.names import ClusterName
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.worker_probe import MANY, ROUND
+from multikueue.runtime.workers.probe import MANY, ROUND
 from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match
 from tests.runtime.fleet import Fleet, is_active, until
 
