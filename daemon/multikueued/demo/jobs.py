@@ -225,7 +225,7 @@ def _kind_of(job: Json, where: str, available: Sequence[SandboxKind]) -> Sandbox
     for kind in available:
         if isinstance(version, str) and isinstance(what, str) and kind.resource.gvk == GVK.of(version, what):
             return kind
-    known = ", ".join(sorted(f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in available))
+    known = ", ".join(sorted({f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in available}))
     raise SettingsError(
         f"{where}: is {version} {what}, which is no kind of job here; these are: {known}; --config adds yours"
     )

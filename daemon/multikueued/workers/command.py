@@ -209,7 +209,9 @@ def remove(
 @worker_context
 @BESIDE
 @_side_options
-@click.option("--timeout", type=Duration(), default="60s", show_default=True, help="For the daemon to take the token.")
+@click.option(
+    "--timeout", type=Duration(), default="60s", show_default=True, help="Until the daemon has taken the token."
+)
 @_BOUND
 @_LIFE
 def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **wanted: Any) -> None:

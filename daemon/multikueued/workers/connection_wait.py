@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import anyio
@@ -68,13 +67,14 @@ async def until_connected(manager: Manager, worker: str, kubeconfig: bytes, time
     Raises:
         WorkerError: it is not, after `timeout` seconds; the message says what the daemon says.
     """
-    digest, deadline = digest_of(kubeconfig), time.monotonic() + timeout
-    key = ObjectKey("", worker)
-    while True:
-        cluster = await read(manager.client, MULTIKUEUE_CLUSTER, key)
-        if cluster is not None and is_connected(cluster, digest, must_tell=must_tell):
-            return
-        if cluster is None or time.monotonic() > deadline:
+    digest, key, why = digest_of(kubeconfig), ObjectKey("", worker), "the manager does not answer"
+    with anyio.move_on_after(timeout):
+        while True:
+            cluster = await read(manager.client, MULTIKUEUE_CLUSTER, key)
+            if cluster is not None and is_connected(cluster, digest, must_tell=must_tell):
+                return
             why = why_not_connected(cluster, manager.namespace)
-            raise WorkerError(f'worker "{worker}" is not connected after {timeout:g} s: {why}')
-        await anyio.sleep(INTERVAL)
+            if cluster is None:
+                break
+            await anyio.sleep(INTERVAL)
+    raise WorkerError(f'worker "{worker}" is not connected after {timeout:.0f} s: {why}')

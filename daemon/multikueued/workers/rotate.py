@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import math
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import anyio
 import yaml
 
 from multikueue.core.model.kinds import SECRET
@@ -40,7 +44,7 @@ async def rotate(
         worker: with an administrator's credentials.
         name: the worker's.
         side: what it keeps for the daemon.
-        timeout: seconds that the daemon may take.
+        timeout: seconds until the daemon uses the new token, for all that is done until then.
         bound: whether the new token is to end; one that does has one that does for successor anyway.
         life: seconds that a bound one lasts; None: as long as the one in use, or the default.
 
@@ -48,31 +52,48 @@ async def rotate(
         WorkerError: that is not possible, or the daemon does not take the new token: then the old one still works.
         ApiError: a cluster refuses a request.
     """
-    secret = await _stored(manager, name)
-    was = bound_in(secret)
-    if bound or was is not None:
-        check_bound(manager.settings, name, life)
-    replaced = await _source(worker, side, secret, was)
-    fresh = f"{side.holder if bound or was else side.token}-{secrets.token_hex(4)}"
-    new = ObjectKey(side.namespace, fresh)
-    given = False
+    deadline = anyio.current_time() + timeout
+    with _bounded(name, timeout) as scope:
+        secret = await _stored(manager, name)
+        was = bound_in(secret)
+        bound = bound or was is not None
+        if bound:
+            check_bound(manager.settings, name, life)
+        replaced = await _source(worker, side, secret, was)
+        fresh = f"{side.holder if bound else side.token}-{secrets.token_hex(4)}"
+        new = ObjectKey(side.namespace, fresh)
+        given = False
+        try:
+            token, about = await _new(manager, worker, side, fresh, ends=bound, life=_life(life, was))
+            kubeconfig = with_token(secret, token)
+            manager.say(f"{name}: Secret {new} {'holds' if about else 'has'} a new token")
+            given = True  # also if the answer is lost: the token may be in use
+            await store(manager.client, secret, kubeconfig, about)
+            scope.deadline = math.inf  # the rest of the time goes to the daemon, which may say why not
+            await until_connected(manager, name, kubeconfig, deadline - anyio.current_time(), must_tell=True)
+        except BaseException:  # Ctrl-C as well
+            manager.say(_undo(manager, name, new, replaced, given))
+            raise
+    await _void(manager, worker, name, replaced)
+    await _tell_others(manager, worker, name, side, fresh)
+
+
+@contextmanager
+def _bounded(name: str, timeout: float) -> Iterator[anyio.CancelScope]:
     try:
-        token, about = await _new(manager, worker, side, fresh, ends=bound or was is not None, life=_life(life, was))
-        kubeconfig = with_token(secret, token)
-        manager.say(f"{name}: Secret {new} {'holds' if about else 'has'} a new token")
-        given = True  # also if the answer is lost: the token may be in use
-        await store(manager.client, secret, kubeconfig, about)
-        await until_connected(manager, name, kubeconfig, timeout, must_tell=True)
-    except BaseException:  # Ctrl-C as well
-        manager.say(_undo(manager, name, new, replaced, given))
-        raise
+        with anyio.fail_after(timeout) as scope:
+            yield scope
+    except TimeoutError:
+        raise WorkerError(f'not done after {timeout:g} s: worker "{name}" or the manager takes longer') from None
+
+
+async def _void(manager: Manager, worker: ClusterClient, name: str, replaced: Json | None) -> None:
     if replaced is None:
         manager.say(f"{name}: the earlier credentials are not a token that this command made: revoke them yourself")
     elif await remove(worker, SECRET, ObjectKey.of(replaced)):
         manager.say(
             f"{name}: the daemon uses the new token; Secret {ObjectKey.of(replaced)} is deleted, its token void"
         )
-    await _tell_others(manager, worker, name, side, fresh)
 
 
 async def _tell_others(manager: Manager, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
