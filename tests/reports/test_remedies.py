@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.check_remedies import MANAGER_RULES
 from multikueued.reports.remedies import RemedyRule, filled, found_by
 from multikueued.reports.remedy_table import WORKER_RULES, about_worker
 
@@ -101,30 +101,6 @@ WORKERS = [
     ("worker-names", "its annotation multikueue.dev/namespaces cannot be used: it is no JSON"),
     ("namespace-unnamed", 'multikueue.dev/namespaces gives namespace "team-a" none there'),
 ]
-CHECKS = [
-    ("kind-not-enabled", 'No multikueue adapter found for owner kind "batch/v1, Kind=Job", Previously: "Pending"'),
-    (
-        "not-delegated",
-        'The owner is not managed by Kueue: Expecting spec.managedBy to be "k" not "", Previously: "Pending"',
-    ),
-    ("not-delegated", 'Expecting spec.managedBy to be "k" not "": create the job again with that value, or enable it'),
-    (
-        "acted-on-here",
-        'A controller of the manager acts on the job and would run it here, too: "manager" has written its status '
-        'although spec.managedBy is "k"; Trainer v2.3.0 is the first version that heeds the field: upgrade it on the '
-        "manager",
-    ),
-    ("cannot-be-copied", "The job cannot be copied: rule x failed"),
-    ("other-checks", "Waiting for the other admission checks"),
-    ("job-not-seen", "Waiting for its job to be seen"),
-    ("delegation-unknown", "It cannot be told who runs the job: rule x failed"),
-    ("no-worker-known", "Offered to no worker cluster: the MultiKueueConfig lists none that is known"),
-    (
-        "recorded-twice",
-        'No admitting cluster is recorded: worker clusters "a" and "b" have it: remove it from all but one',
-    ),
-    ("time-is-over", 'exceeding the maximum execution time on worker cluster "a"'),
-]
 MANAGER = [
     ("quota-too-small", "insufficient quota for cpu in flavor f, ... > maximum capacity (8)"),
     ("quota-in-use", "insufficient unused quota for cpu in flavor f, 2 more needed"),
@@ -135,7 +111,7 @@ MANAGER = [
     ("rules", "expected", "told"),
     [
         (rules, expected, told)
-        for rules, rows in ((WORKER_RULES, WORKERS), (CHECK_RULES, CHECKS), (MANAGER_RULES, MANAGER))
+        for rules, rows in ((WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER))
         for expected, told in rows
     ],
 )
@@ -150,20 +126,12 @@ def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, t
         assert "  " not in text
 
 
-@pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (CHECK_RULES, CHECKS), (MANAGER_RULES, MANAGER)])
+@pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER)])
 def test_every_row_is_reached(rules: tuple[RemedyRule, ...], rows: list[tuple[str, str]]) -> None:
     reached = {
         next(number for number, rule in enumerate(rules) if rule.pattern.search(told) is not None) for _, told in rows
     }
     assert reached == set(range(len(rules)))
-
-
-def test_the_setting_for_a_kind_is_named() -> None:
-    found = found_by(
-        CHECK_RULES, "x", 'No multikueue adapter found for owner kind "ray.io/v1, Kind=RayJob"', CONTEXT, own=True
-    )
-    assert found is not None
-    assert 'add "ray.io/rayjob" to integrations.frameworks' in found.remedy
 
 
 def test_words_that_nobody_knows() -> None:
@@ -225,14 +193,8 @@ def test_names_enter_commands_as_they_are(name: str) -> None:
     assert filled("multikueue retry {job}", {"job": name}) == f"multikueue retry {name}"
 
 
-@pytest.mark.parametrize("rules", [WORKER_RULES, CHECK_RULES, MANAGER_RULES])
+@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
 def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ...]) -> None:
     """But the setting of a kind, which is ours."""
     fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.remedy) if field}
     assert not fields & {"told", "said", "why"}
-
-
-def test_an_event_is_no_word_of_ours() -> None:
-    """Whoever may write events writes any `reportingController`."""
-    forged = 'No multikueue adapter found for owner kind "$(id)/v1, Kind=X"'
-    assert found_by(CHECK_RULES, "x", forged, CONTEXT) is None

@@ -14,6 +14,8 @@ from multikueued.reports.dependency_remedies import DEPENDENCY_RULES
 from multikueued.reports.profile_remedies import PROFILE_RULES
 from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row
 
+UNKNOWN: Final = "unknown"
+"""The id of words that no row knows."""
 WORKER_RULES: Final = (
     row(
         "kubeconfig-key",
@@ -229,4 +231,4 @@ def about_worker(
         remedy = "look at its API server and its kubeconfig; it is asked again by itself, at least every minute"
         return Finding("worker-not-connected", worker, f"{worker} is not connected", told, remedy)
     remedy = f"act on what it says; {filled(RETRY, context)}"
-    return Finding("unknown", worker, f"{worker} says: {told}", told, remedy)
+    return Finding(UNKNOWN, worker, f"{worker} says: {told}", told, remedy)

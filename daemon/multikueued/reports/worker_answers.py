@@ -18,7 +18,6 @@ from multikueued.reports.answers import asked_again, cluster_state, placements, 
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.workers.move_targets import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
@@ -30,7 +29,8 @@ class WorkerAnswer:
 
     worker: str
     state: str
-    """`Running`, `Finished`, `Offered`, `Waiting` (its Kueue says why it does not admit it), `Refused`, `NotOffered`,
+    """`Running`, `Finished`, `Offered`, `Waiting` (asked, and something is said of why it has not admitted it yet),
+    `Refused`, `NotOffered`,
     `Elsewhere` (another worker has it, or had it at its end), `Left` (it was here before, and is not asked), `Lost`,
     `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
     MultiKueueCluster)."""
@@ -53,7 +53,12 @@ class WorkerAnswer:
     @property
     def is_trouble(self) -> bool:
         """Whether it says why it does not take the job."""
-        return self.state in _TROUBLE
+        return self.state in _TROUBLE or self.is_word
+
+    @property
+    def is_word(self) -> bool:
+        """Whether all that is known are words in the check: no fact says that anything is wrong."""
+        return self.source == "check" and self.state != "Refused"
 
 
 def ask_workers(
@@ -104,13 +109,13 @@ def _answer(
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
     if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
+    if (cordon := cordon_of(annotations_of(cluster))) and name not in (*job.offered_to, *refused):
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
     if job.state in WAITING_STATES and name in parts:
-        state = "Refused" if name in refused else _state_of_part(parts[name], name, job)
+        state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
         return WorkerAnswer(name, "Refused", refused[name], "event")
-    if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
-        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
     asked = name in job.offered_to or job.state is JobState.WAITING
     if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
@@ -140,10 +145,3 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
     missing = bool(there.namespace) and there not in queues.local
     why = f"LocalQueue {there.name} doesn't exist" if missing else quota_mismatch(workload, queues, names)
     return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
-
-
-def _state_of_part(told: str, name: str, job: JobReport) -> str:
-    """A part that a rule knows says why the worker does not admit it; any other is only a word."""
-    if any(rule.pattern.search(told) is not None for rule in WORKER_RULES if not rule.own):
-        return "Waiting"
-    return "Offered" if name in job.offered_to else "NotOffered"

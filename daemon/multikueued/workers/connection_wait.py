@@ -7,7 +7,7 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
+from multikueue.core.machinery.connection import CREDENTIALS, FROM_KUBECONFIG
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
@@ -28,8 +28,8 @@ def digest_of(kubeconfig: bytes) -> str:
 
 def digest_in_use(cluster: Json) -> str:
     """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
-    told = str((condition(cluster, CREDENTIALS) or {}).get("message") or "")
-    return told.removeprefix(CREDENTIALS_TOLD) if told.startswith(CREDENTIALS_TOLD) else ""
+    told = condition(cluster, CREDENTIALS) or {}
+    return str(told.get("message") or "") if told.get("reason") == FROM_KUBECONFIG else ""
 
 
 def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:

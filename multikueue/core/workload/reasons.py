@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
@@ -23,7 +24,6 @@ from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
     Message,
     condensed,
-    is_replaceable,
     means_the_same,
     offered_to,
     part,
@@ -80,9 +80,14 @@ def with_words(
 
 
 def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
-    if waits_for is None or situation.state is not CheckState.PENDING or not is_replaceable(situation.head):
+    if waits_for is None or situation.state is not CheckState.PENDING or is_head_remembered(situation):
         return situation.head
     return waits_for(situation)
+
+
+def is_head_remembered(situation: Situation) -> bool:
+    """Whether the dispatcher keeps in the head what it must remember; else nothing is lost with it."""
+    return Guarded(situation.dispatcher).remembers(situation.head)
 
 
 def _earlier(seconds: float | None, again: timedelta) -> float:

@@ -145,6 +145,9 @@ class TestOffering:
             def nominate(self, workload: Json, candidates: object, now: object) -> Nomination:
                 return Nomination(("w1",))
 
+            def remembers(self, message: str) -> bool:
+                return message.startswith("asking ")
+
         local = workload(nominated=("w1",), said="asking w1 since 1795600000")
         seen = snapshot(local, worker("w1", copy_of(local)), **facts)
         assert decide(seen, OneByOne()).effects == ()

@@ -373,10 +373,10 @@ def pool_cases() -> Iterator[Case]:
 def job_cases() -> Iterator[Case]:
     """What waiting jobs tell."""
     rejected = workload(job(), checks={CHECK: "Rejected"})
-    told = 'No multikueue adapter found for owner kind "batch/v1, Kind=Job"'
-    yield "kind-not-enabled", healthy(saying(rejected, told)), "jobs", "it concerns default/job/train"
-    told = 'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
-    yield "not-delegated", healthy(saying(rejected, told)), "jobs", "does not say that MultiKueue runs it"
+    yield "kind-not-enabled", healthy(rejected), "jobs", "it concerns default/job/train"
+    behind = {ObjectKey.of(rejected): job("train", delegated=False)}
+    undelegated = attrs.evolve(healthy(rejected), jobs=behind)
+    yield "not-delegated", undelegated, "jobs", "does not say that MultiKueue runs it"
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
