@@ -21,7 +21,8 @@ from multikueue.core.workload import plan as planning
 from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Lost, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Lost
 from multikueue.errors import DeadlineExceeded, NotFound, NotSent
 from multikueue.kube.informer import Informer
 from multikueue.kube.reflector import Reflector

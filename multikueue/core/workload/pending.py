@@ -39,7 +39,8 @@ from multikueue.core.workload.possible_runs import (
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Served, Worker, WritingStatus
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Removing, Served, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:

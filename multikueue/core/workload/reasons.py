@@ -33,7 +33,8 @@ from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplySta
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Syncing, Unserved, Unusable
 
 
 @attrs.frozen

@@ -28,17 +28,8 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Idle,
-    Lost,
-    PlanSettings,
-    Served,
-    Snapshot,
-    Syncing,
-    Unanswered,
-    Worker,
-)
+from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems

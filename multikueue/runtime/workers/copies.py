@@ -11,7 +11,8 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import controller_of, is_terminating
 from multikueue.core.model.worker_names import origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
-from multikueue.core.workload.snapshot import JobCopy, Refusal
+from multikueue.core.workload.snapshot import JobCopy
+from multikueue.core.workload.worker_states import Refusal
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.children import adopter, is_child
 from multikueue.runtime.workload_indexes import ORIGIN

@@ -21,7 +21,7 @@ from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Unserved, Unusable
+from multikueue.core.workload.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient

@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Refusal, Served, Snapshot, Unserved, Worker
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Refusal, Served, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     CHECK,
