@@ -52,6 +52,14 @@ class Served:
 
 
 @attrs.frozen
+class Unwatched(Served):
+    """Nothing of the kind was there when its watch ended, and nothing was sent since: one is opened before that.
+
+    Until that has listed the kind it does not show what was sent.
+    """
+
+
+@attrs.frozen
 class Unserved:
     """Watching the kind fails."""
 
