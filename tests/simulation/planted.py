@@ -14,7 +14,7 @@ from unittest import mock
 import anyio
 import attrs
 
-from multikueue.core.machinery.lease import LeaseCandidate, Step
+from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import plan as planning
@@ -202,7 +202,7 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
     """A candidate takes the Lease of another one renewal before that may have run out."""
     original = LeaseCandidate.decide
 
-    def decide(self: LeaseCandidate, now: float) -> Step:
+    def decide(self: LeaseCandidate, now: float) -> LeaseAction:
         return original(self, now + self.settings.retry_period)
 
     return mock.patch.object(LeaseCandidate, "decide", decide)

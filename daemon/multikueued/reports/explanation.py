@@ -20,7 +20,7 @@ from multikueued.reports.clocks import clock_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
-from multikueued.reports.next_steps import Step, next_steps
+from multikueued.reports.next_steps import NextStep, next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies import Finding, filled, found_by
@@ -62,7 +62,7 @@ class Explanation:
     """Job, LocalQueue, ClusterQueue, Workload, AdmissionCheck, MultiKueueConfig: what each says."""
     workers: tuple[WorkerAnswer, ...]
     """What each worker of the config says."""
-    next: tuple[Step, ...]
+    next: tuple[NextStep, ...]
     """What happens next, and when."""
     findings: tuple[Finding, ...]
     """What is wrong and what to do, what needs somebody first."""

@@ -15,7 +15,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueued.clusters import read
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 0.5
 """Seconds between two looks."""
@@ -62,7 +62,9 @@ def why_not_connected(cluster: Json | None, namespace: str) -> str:
     return "it is Active, but its controller does not say which credentials it uses"
 
 
-async def until_connected(manager: Manager, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool) -> None:
+async def until_connected(
+    manager: ManagerAccess, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool
+) -> None:
     """Wait until the daemon is connected with this kubeconfig.
 
     Raises:
