@@ -17,6 +17,7 @@ from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
+from multikueued.reports.cause_remedies import BY_CAUSE
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import MANAGER_RULES
 from multikueued.reports.explanation import Seen, explain, unqueued
@@ -39,6 +40,7 @@ CONTEXT: Final[Mapping[str, str]] = {
     "worker": "worker1",
     "workload": "job-train",
 }
+SOURCE: Final = {"secret": "worker1-secret", "profile": "worker1"}
 _HEAD: Final = "| what you see | why | what to do |\n|---|---|---|"
 
 
@@ -61,7 +63,7 @@ def told(rules: tuple[RemedyRule, ...], samples: list[tuple[str, str]]) -> Itera
     for rule in rules:
         words = next(words for _, words in samples if first(rules, words) is rule)
         plain = words.replace("w1: ", "").replace('"w1"', '"worker1"')
-        finding = found_by(rules, "worker1", plain, CONTEXT, own=True)
+        finding = found_by(rules, "worker1", plain, CONTEXT)
         assert finding is not None, words
         yield Row(f"`{plain}`", finding)
 
@@ -204,7 +206,11 @@ def sections() -> Mapping[str, list[Row]]:
         "On the manager": list(manager_rows()),
         "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
         "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
-        "A worker says, or the MultiKueueCluster of one": [
+        "The MultiKueueCluster is not Active, by its cause": [
+            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE}, cause=cause))
+            for cause in BY_CAUSE
+        ],
+        "A worker says": [
             *told(WORKER_RULES, WORKERS),
             Row("anything else of a worker", about_worker("worker1", "its words", CONTEXT)),
             Row(

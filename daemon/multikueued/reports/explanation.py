@@ -14,6 +14,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
+from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.clocks import clock_findings
@@ -109,7 +110,6 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
-    context = context_of(seen, job)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
@@ -121,7 +121,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
     yield from narrowed_out(job, answers)
-    yield from _about_workers(job, answers, context)
+    yield from _about_workers(seen, job, answers)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 
 
@@ -159,10 +159,14 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
 
 
-def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dict[str, str]) -> Iterator[Finding]:
+def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
+
+    def named(worker: str) -> dict[str, str]:
+        return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(worker))}
+
     told = (
-        (one, about_worker(one.worker, one.told, context, connected=one.is_connected, own=one.is_ours))
+        (one, about_worker(one.worker, one.told, named(one.worker), connected=one.is_connected, cause=one.cause))
         for one in answers
         if one.is_trouble
     )

@@ -15,6 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
+from multikueued.reports.cause_remedies import CORDONED
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -40,8 +41,8 @@ class WorkerAnswer:
     """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again; None: that is not known."""
-    is_ours: bool = False
-    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
+    cause: str = ""
+    """What of its configuration is wrong, as `SecretMissing`; empty: nothing, or a worker's answer tells."""
     reason: str = ""
     """Why the scored dispatcher does not offer the job there, as `NoRoom`; empty: it does, or that is not known."""
 
@@ -102,7 +103,7 @@ def _answer(
         return WorkerAnswer(name, "Finished" if name == job.worker else "Elsewhere", "", "")
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
-        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
+        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.cause)
     if name == job.worker:
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
     owner = workloads.owner(workload)
@@ -110,7 +111,7 @@ def _answer(
     if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
     if (cordon := cordon_of(annotations_of(cluster))) and name not in (*job.offered_to, *refused):
-        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
     if job.state in WAITING_STATES and name in parts:
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
