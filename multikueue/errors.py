@@ -28,6 +28,7 @@ No message holds a credential.
 
 from __future__ import annotations
 
+import enum
 from typing import ClassVar, Final
 
 MAX_RETRY_AFTER: Final = 300.0
@@ -42,15 +43,40 @@ class SettingsError(MultiKueueError):
     """Settings that cannot be used; the message names the path of the setting and what to do."""
 
 
+class Cause(enum.StrEnum):
+    """Why a worker may not be connected to: for programs, and finer than Kueue's reasons."""
+
+    CONTENT = "KubeconfigRefused"
+    """Something in the kubeconfig, or in what the ClusterProfile says."""
+    SECRET_MISSING = "SecretMissing"
+    KEY_MISSING = "KeyMissing"
+    """The Secret has no kubeconfig."""
+    PROFILES_OFF = "ClusterProfilesOff"
+    PROFILES_UNREAD = "ClusterProfilesUnread"
+    """The manager's API server does not give them."""
+    PROFILE_MISSING = "ClusterProfileMissing"
+    PROFILE_UNREADABLE = "ClusterProfileUnreadable"
+    NO_PROVIDER = "AccessProviderMissing"
+    """The settings name none that could be used."""
+    OTHER_PROVIDER = "AccessProviderDiffers"
+    """The ClusterProfile has none of those of the settings."""
+    UNNAMED = "ClusterNameMissing"
+    """The ClusterProfile does not say which cluster it is."""
+    NO_TOKEN = "TokenMissing"
+    ADDITIONS = "AdditionsUnreadable"
+    """The arguments or variables that the ClusterProfile asks for."""
+
+
 class KubeconfigError(MultiKueueError):
     """A kubeconfig that cannot or must not be used.
 
-    `reason` is Kueue's condition reason: `BadKubeConfig`, `InsecureKubeConfig`, ...
+    `reason` is Kueue's condition reason: `BadKubeConfig`, `InsecureKubeConfig`, ... `cause` is ours.
     """
 
-    def __init__(self, reason: str, message: str) -> None:
+    def __init__(self, reason: str, message: str, cause: Cause = Cause.CONTENT) -> None:
         super().__init__(message)
         self.reason = reason
+        self.cause = cause
 
 
 class ClusterProfileError(KubeconfigError):

@@ -10,7 +10,7 @@ from typing import Protocol
 import anyio
 import attrs
 
-from multikueue.core.machinery.lease import LeaseCandidate, LeaseSettings, Step
+from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate, LeaseSettings
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound
@@ -136,7 +136,7 @@ class Elector:
             await self._look()
         # A leader writes without reading; after a conflict it reads the Lease, and may still be the leader.
         for last in (False, True):
-            if self._candidate.decide(anyio.current_time()) is Step.WAIT:
+            if self._candidate.decide(anyio.current_time()) is LeaseAction.WAIT:
                 return False
             try:
                 await self._write()
@@ -172,7 +172,7 @@ class Elector:
         with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
             try:
                 await self._look()  # the outcome of the last write may be unknown
-                if self._candidate.decide(anyio.current_time()) is Step.RENEW:
+                if self._candidate.decide(anyio.current_time()) is LeaseAction.RENEW:
                     released = self._candidate.released_lease(self.clock(), self._stopped)
                     self._candidate.observe(await self.client.replace(LEASE, released), anyio.current_time())
             except ApiError as error:

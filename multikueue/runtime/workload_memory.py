@@ -11,7 +11,8 @@ from multikueue.core.machinery.message_rate import MessageRate
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.history import placement_of
-from multikueue.core.workload.snapshot import Created, Creation, NothingSent, Placement, Unanswered, Untracked
+from multikueue.core.workload.snapshot import Placement
+from multikueue.core.workload.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
 
 _OWNERS: Final = 4

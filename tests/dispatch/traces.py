@@ -116,17 +116,14 @@ def read_workers(path: Path, speeds: Callable[[str], float]) -> list[Worker]:
 
 def _worker(name: str, models: dict[str, list[Line]], speeds: Callable[[str], float]) -> Worker:
     lines = [line for listed in models.values() for line in listed]
-    flavors = tuple(
-        Flavor(
-            model,
-            sum(line.whole("gpus") for line in listed),
-            sum(line.whole("cpus") for line in listed),
-            _same(listed, "speed", lambda line: line.number("speed", 1e-6, speeds(model))),  # noqa: B023
-        )
-        for model, listed in models.items()
-    )
+    flavors = tuple(_flavor(model, listed, speeds(model)) for model, listed in models.items())
     cost = _same(lines, "cost", lambda line: line.number("cost", 0.0, 1.0))
     return Worker(name, flavors, _same(lines, "region", lambda line: line.text("region")), cost)
+
+
+def _flavor(model: str, lines: Sequence[Line], speed: float) -> Flavor:
+    gpus, cpus = (sum(line.whole(column) for line in lines) for column in ("gpus", "cpus"))
+    return Flavor(model, gpus, cpus, _same(lines, "speed", lambda line: line.number("speed", 1e-6, speed)))
 
 
 def _same(lines: Sequence[Line], column: str, read: Callable[[Line], T]) -> T:

@@ -17,8 +17,9 @@ from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
+from multikueued.reports.cause_remedies import BY_CAUSE
 from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.check_remedies import MANAGER_RULES
 from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding, RemedyRule, found_by
@@ -26,7 +27,8 @@ from multikueued.reports.remedy_table import WORKER_RULES, about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
-from tests.reports.test_remedies import CHECKS, MANAGER, WORKERS
+from tests.reports.test_check_remedies import CASES
+from tests.reports.test_remedies import MANAGER, WORKERS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 CONTEXT: Final[Mapping[str, str]] = {
@@ -38,6 +40,7 @@ CONTEXT: Final[Mapping[str, str]] = {
     "worker": "worker1",
     "workload": "job-train",
 }
+SOURCE: Final = {"secret": "worker1-secret", "profile": "worker1"}
 _HEAD: Final = "| what you see | why | what to do |\n|---|---|---|"
 
 
@@ -60,7 +63,7 @@ def told(rules: tuple[RemedyRule, ...], samples: list[tuple[str, str]]) -> Itera
     for rule in rules:
         words = next(words for _, words in samples if first(rules, words) is rule)
         plain = words.replace("w1: ", "").replace('"w1"', '"worker1"')
-        finding = found_by(rules, "worker1", plain, CONTEXT, own=True)
+        finding = found_by(rules, "worker1", plain, CONTEXT)
         assert finding is not None, words
         yield Row(f"`{plain}`", finding)
 
@@ -104,11 +107,6 @@ def deactivated() -> Json:
     """A Workload that somebody has switched off."""
     made = workload(TRAIN, quota=False)
     return {**made, "spec": {**made["spec"], "active": False}}
-
-
-def rejected() -> Json:
-    """A Workload whose check is Rejected, with words that the daemon does not write."""
-    return saying(workload(TRAIN, checks={CHECK: "Rejected"}), "somebody else's words")
 
 
 RUNNING: Final = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
@@ -190,7 +188,6 @@ def _of_workloads() -> tuple[Case, ...]:
         ),
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
-        ("the check is Rejected, and says nothing of the list below", lambda: explained(rejected())),
         ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),
         ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
         ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
@@ -208,8 +205,12 @@ def sections() -> Mapping[str, list[Row]]:
     return {
         "On the manager": list(manager_rows()),
         "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
-        "The check says": list(told(CHECK_RULES, CHECKS)),
-        "A worker says, or the MultiKueueCluster of one": [
+        "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
+        "The MultiKueueCluster is not Active, by its cause": [
+            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE}, cause=cause))
+            for cause in BY_CAUSE
+        ],
+        "A worker says": [
             *told(WORKER_RULES, WORKERS),
             Row("anything else of a worker", about_worker("worker1", "its words", CONTEXT)),
             Row(

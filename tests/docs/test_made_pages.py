@@ -10,8 +10,9 @@ import attrs
 import yaml
 
 import multikueued.reports
-from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
-from multikueued.reports.remedy_table import WORKER_RULES
+from multikueued.reports.cause_remedies import BY_CAUSE
+from multikueued.reports.check_remedies import MANAGER_RULES
+from multikueued.reports.remedy_table import UNKNOWN, WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
@@ -19,7 +20,7 @@ from tests.docs.marked import replaced
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
-FINDERS: Final = ("chain", "clocks", "explanation", "rejections", "remedy_table", "status", "worker_reasons")
+FINDERS: Final = ("chain", "check_remedies", "clocks", "explanation", "remedy_table", "status", "worker_reasons")
 
 
 def test_the_settings_are_up_to_date() -> None:
@@ -58,5 +59,10 @@ def test_the_sizes_are_right_within_a_tenth() -> None:
 
 def test_each_kind_of_finding_has_a_row() -> None:
     made = re.findall(r'Finding\(\s*"([a-z-]+)"', "".join((REPORTS / f"{name}.py").read_text() for name in FINDERS))
-    known = {*made, *(rule.id for rule in (*WORKER_RULES, *CHECK_RULES, *MANAGER_RULES))}
+    known = {
+        UNKNOWN,
+        *made,
+        *(one.id for one in BY_CAUSE.values()),
+        *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),
+    }
     assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known

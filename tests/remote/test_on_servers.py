@@ -26,7 +26,7 @@ from multikueue.testing import NOW, copy_of, job_copy_of
 from multikueue.testing.waiting import until
 from multikueued.settings.file import parse_settings
 from multikueued.workers.move_targets import MoveTargets
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 from tests.commands.test_on_servers import Shell, shell
 from tests.data.files import OCM_CRDS
 from tests.remote.objects import owned_by
@@ -260,7 +260,7 @@ async def test_a_worker_that_a_cluster_profile_describes_may_take_what_is_moved(
         workload = {"metadata": {"name": "w", "namespace": "default"}, "spec": {"queueName": "nowhere"}}
 
         async def why_not() -> str:
-            return await MoveTargets(Manager(admin, settings), stack).why_not("worker1", workload, KINDS[0])
+            return await MoveTargets(ManagerAccess(admin, settings), stack).why_not("worker1", workload, KINDS[0])
 
         without = await why_not()
         await write_its_secret(here)

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
-from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueued.commands.report_text import explanation_lines
@@ -128,6 +128,7 @@ def test_words_that_no_rule_knows_are_no_finding() -> None:
 
     assert explanation.findings == ()
     assert [one.told for one in explanation.workers] == ["not nominated yet", "the moon is in the wrong house"]
+    assert [one.state for one in explanation.workers] == ["Waiting", "Waiting"], "both are asked, whatever they say"
 
 
 def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
@@ -278,12 +279,8 @@ def test_a_daemon_that_does_not_lead_any_more(age: int, dead: bool) -> None:
 
 def test_a_rejected_job_whose_events_are_gone() -> None:
     undelegated = stored(job("train", delegated=False))
-    made = workload(undelegated, quota=False, evicted="Deactivated")
+    made = workload(undelegated, quota=False, evicted="DeactivatedDueToAdmissionCheck")
     made["spec"]["active"] = False
-    told = "The workload is deactivated due to Admission check(s): multikueue, were rejected"
-    evicted = condition(made, "Evicted")
-    assert evicted is not None
-    evicted["message"] = told
 
     (by_job,) = explained(made, of=undelegated).findings
     assert by_job.id == "not-delegated"

@@ -17,8 +17,10 @@ import structlog
 from structlog.testing import capture_logs
 
 from multikueue.adapters import BUILTIN
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import LINGER
@@ -40,6 +42,13 @@ async def told(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
     await until(lambda: fleet.active(name))
     active = await fleet.active(name)
     return active["status"], active["reason"], active["message"]
+
+
+async def cause(fleet: Fleet) -> str:
+    """What is wrong with its configuration, for programs."""
+    found = connection_facts(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")))
+    assert found is not None
+    return found.cause
 
 
 async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
@@ -137,8 +146,10 @@ async def test_a_missing_secret_is_waited_for() -> None:
             "BadKubeConfig",
             'load client config failed: Secret "worker1-secret" not found',
         )
+        assert await cause(fleet) == Cause.SECRET_MISSING
         await fleet.admin.create(SECRET, kubeconfig_secret("worker1", kubeconfig("worker1")))
         assert await until(is_active(fleet)) < 1
+        assert await cause(fleet) == ""
 
 
 async def test_a_secret_without_the_key_is_told() -> None:
@@ -151,6 +162,7 @@ async def test_a_secret_without_the_key_is_told() -> None:
             "BadKubeConfig",
             'load client config failed: key "kubeconfig" not found in secret "worker1-secret"',
         )
+        assert await cause(fleet) == Cause.KEY_MISSING
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from multikueue.core.workload.effects import (
     PatchJob,
     PatchJobStatus,
 )
-from multikueue.core.workload.snapshot import Created, Refusal, Unanswered, Untracked
+from multikueue.core.workload.worker_states import Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
     ApiError,

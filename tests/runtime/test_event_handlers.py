@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.workload.snapshot import Unanswered
+from multikueue.core.workload.worker_states import Unanswered
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues
 from multikueue.runtime.manager import Manager

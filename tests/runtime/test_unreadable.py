@@ -13,7 +13,8 @@ from multikueue.core.model.kinds import JOB, POD, WORKLOAD
 from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.snapshot import Served, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Served
 from multikueue.kube import AnswerLimits, Informer
 from multikueue.protocols import UnreadableObject
 from multikueue.runtime.manager_cluster import ManagerCluster

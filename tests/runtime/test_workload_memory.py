@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.snapshot import Created, NothingSent, Unanswered, Untracked
+from multikueue.core.workload.worker_states import Created, NothingSent, Unanswered, Untracked
 from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.core.building import KEY, workload
 

@@ -23,7 +23,8 @@ from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.leftovers import Leftover
 from multikueue.core.workload.possible_runs import PossibleRun
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Idle, Opaque, Served, Syncing, Unserved, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Connecting, Idle, Opaque, Served, Syncing, Unserved
 from multikueue.runtime import event_handlers
 from multikueue.runtime import unregistered_kinds as draining
 from multikueue.runtime.mutation_cache import MutationCache

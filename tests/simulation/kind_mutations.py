@@ -22,7 +22,7 @@ from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Idle, WritingStatus
+from multikueue.core.workload.worker_states import Idle, WritingStatus
 from multikueue.runtime.workers.executor import WorkerExecutor
 
 Mutation = Callable[[], AbstractContextManager[Any]]

@@ -14,14 +14,15 @@ from unittest import mock
 import anyio
 import attrs
 
-from multikueue.core.machinery.lease import LeaseCandidate, Step
+from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Lost, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Lost
 from multikueue.errors import DeadlineExceeded, NotFound, NotSent
 from multikueue.kube.informer import Informer
 from multikueue.kube.reflector import Reflector
@@ -201,7 +202,7 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
     """A candidate takes the Lease of another one renewal before that may have run out."""
     original = LeaseCandidate.decide
 
-    def decide(self: LeaseCandidate, now: float) -> Step:
+    def decide(self: LeaseCandidate, now: float) -> LeaseAction:
         return original(self, now + self.settings.retry_period)
 
     return mock.patch.object(LeaseCandidate, "decide", decide)

@@ -34,7 +34,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.links import ChainLink
-from multikueued.reports.next_steps import Step
+from multikueued.reports.next_steps import NextStep
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
@@ -65,7 +65,7 @@ PARTS: Final = (
     JobReport,
     ChainLink,
     WorkerAnswer,
-    Step,
+    NextStep,
     Finding,
     ReportedPlacement,
     EventReport,

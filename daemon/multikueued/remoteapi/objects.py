@@ -199,7 +199,7 @@ def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str
         "notChecked": report.quota.not_checked,
         "findings": [
             {"id": one.id, "why": one.why, "remedy": one.remedy, "blocking": one.blocking}
-            for one in about(report, daemon_namespace)
+            for one in about(report, objects, daemon_namespace)
         ],
         "kueueVersion": str(kueue.version) if kueue is not None and kueue.version is not None else "",
         "cost": annotations_of(cluster).get(COST, ""),

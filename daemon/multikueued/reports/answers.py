@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.machinery.connection import CONNECTION_FAILED, UNREADABLE
+from multikueue.core.machinery.connection import BAD_NAMES, CONNECTION_FAILED, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.workload import history as noted
+from multikueue.errors import Cause
+from multikueued.reports.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 from multikueued.reports.events import EventReport
 
 _FRESH: Final = timedelta(minutes=5)
@@ -100,10 +102,8 @@ class ClusterAnswer:
     unusable: Mapping[str, str]
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
-    @property
-    def is_ours(self) -> bool:
-        """Whether the error is in words of ours, about its configuration; else a worker's answer may be in it."""
-        return not self.connected and self.reason not in (CONNECTION_FAILED, UNREADABLE)
+    cause: str = ""
+    """What of its configuration is wrong, see `cause_remedies`; empty: a worker's answer may be in the error."""
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
@@ -120,7 +120,16 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
         next_attempt=None if connected else facts.next_attempt,
         moves_at=None if connected else facts.moves_at,
         unusable=facts.unusable if connected else {},
+        cause="" if connected else _cause(str(active.get("reason") or ""), facts),
     )
+
+
+def _cause(reason: str, facts: ConnectionFacts) -> str:
+    if not reason:
+        return NEVER_TRIED
+    if reason == BAD_NAMES:
+        return WORKER_IS_MANAGER if facts.is_manager else WORKER_NAMES
+    return "" if reason in (CONNECTION_FAILED, UNREADABLE) else facts.cause or Cause.CONTENT
 
 
 def _time(value: Any) -> datetime | None:

@@ -1,83 +1,22 @@
-"""The table of remedies about a job itself, as our check and the manager's Kueue tell it; see `remedy_table`."""
+"""What is wrong with a job itself, by what its Workload, its job and its config are; no message of ours is read.
+
+What the manager's Kueue says of quota stands in its message and nowhere else, so that one is matched.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from multikueued.reports.remedies import row
-
-CHECK_RULES: Final = (
-    row(
-        "kind-not-enabled",
-        r'No multikueue adapter found(?: for owner kind "(?P<gvk>[^"]+)")?',
-        'jobs of kind "{gvk}" are not dispatched: the daemon\'s settings do not name it',
-        "{setting} in the daemon's settings, restart it, and then multikueue retry {job} -n {namespace}",
-        own=True,
-    ),
-    row(
-        "not-delegated",
-        r'The owner is not managed by Kueue: (?P<said>.+?)(?:, Previously: "\w*")?$',
-        "the job does not say that MultiKueue runs it: {said}",
-        "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
-        "(webhook.enabled: true)",
-    ),
-    row(
-        "not-delegated",
-        r"(?P<said>Expecting .+?): create the job again with that value",
-        "the job does not say that MultiKueue runs it: {said}",
-        "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
-        "(webhook.enabled: true)",
-    ),
-    row(
-        "acted-on-here",
-        r"A controller of the manager acts on the job and would run it here, too: (?P<said>.+?)(?:, Previously.*)?$",
-        "the manager's own controller does not leave the job to MultiKueue: {said}",
-        "then create the job again; or remove that controller from the manager, where its definitions are enough",
-    ),
-    row(
-        "cannot-be-copied",
-        r"The job cannot be copied: (?P<said>.+)",
-        "a rule of the job's kind fails for this job: {said}",
-        "correct the job, or the declaration of its kind in the daemon's settings, and create it again",
-    ),
-    row(
-        "other-checks",
-        r"Waiting for the other admission checks",
-        "another AdmissionCheck of its ClusterQueue is not Ready: copies are made after that",
-        "look at status.admissionChecks of the Workload: it names that check and what it says",
-    ),
-    row(
-        "job-not-seen",
-        r"Waiting for its job to be seen",
-        "the daemon does not see the job behind the Workload",
-        "look whether it exists, and in the daemon's log whether it may watch that kind here",
-    ),
-    row(
-        "delegation-unknown",
-        r"It cannot be told who runs the job: (?P<said>.+)",
-        "a rule of the job's kind fails: {said}",
-        "correct the job, or the declaration of its kind in the daemon's settings",
-    ),
-    row(
-        "no-worker-known",
-        r"the MultiKueueConfig lists none that is known",
-        "the MultiKueueConfig lists no worker that exists",
-        "list MultiKueueClusters that exist in spec.clusters",
-    ),
-    row(
-        "recorded-twice",
-        r"have it: remove it from all but one",
-        "several workers have the job",
-        "delete its copies on all but one of them",
-    ),
-    row(
-        "time-is-over",
-        r"exceeding the maximum execution time|MaximumExecutionTimeExceeded",
-        "it ran for longer than it may",
-        "raise maximumExecutionTimeSeconds, and set spec.active of the Workload to true to have it run again",
-    ),
-)
-"""About the job itself, as our check tells it."""
+from multikueue.adapters.available import AVAILABLE, setting_for
+from multikueue.core.model import workloads
+from multikueue.core.model.conditions import is_true
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import Json
+from multikueue.core.model.workloads import CheckState
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import Finding, filled, row
 
 MANAGER_RULES: Final = (
     row(
@@ -95,3 +34,78 @@ MANAGER_RULES: Final = (
     ),
 )
 """About quota on the manager."""
+
+
+def time_is_over(workload: Json, where: str, told: str) -> Iterator[Finding]:
+    """That a job has run for as long as it may."""
+    if workloads.is_out_of_time(workload):
+        remedy = "raise maximumExecutionTimeSeconds, and set spec.active of the Workload to true to have it run again"
+        yield Finding("time-is-over", where, "it ran for longer than it may", told, remedy)
+
+
+def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
+    """Why a check of ours was Rejected: the job tells it, for Kueue resets the check a moment later.
+
+    Args:
+        workload: the manager's.
+        job: behind it, as far as it could be read.
+        where: what it is about.
+        told: what the check says, or the eviction that followed.
+        context: what remedies fill in.
+    """
+    found = workloads.owner(workload)
+    # What the daemon's settings declare is not known here.
+    rows = (one for one in AVAILABLE if found is not None and one.resource.gvk == found.gvk)
+    kind, behind = next(rows, None), job or {}
+    refusal = kind.not_delegated(behind, CONTROLLER_NAME) if kind is not None and behind else None
+    if refusal is not None:
+        why = f"the job does not say that MultiKueue runs it: {refusal}"
+        remedy = (
+            "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
+            "(webhook.enabled: true)"
+        )
+        return Finding("not-delegated", where, why, told, remedy)
+    if kind is not None and (acting := kind.acted_on(behind)):
+        remedy = "then create the job again; or remove that controller from the manager, if its definitions are enough"
+        return Finding("acted-on-here", where, acting, told, remedy)
+    if found is None:
+        remedy = filled("act on what the check says; then multikueue retry {job} -n {namespace}", context)
+        why = "its check was rejected: it can never run through MultiKueue"
+        return Finding("rejected", where, why, told, f"{remedy}, or create it again if it has to change")
+    why = f'its check was rejected; as a rule because the daemon\'s settings do not name kind "{found.gvk}"'
+    begin = "{setting} in the daemon's settings if it is not there, restart it, and then "
+    remedy = filled(begin + "multikueue retry {job} -n {namespace}", {**context, "setting": setting_for(found.gvk)})
+    return Finding("kind-not-enabled", where, why, told, remedy)
+
+
+def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObjects) -> Iterator[Finding]:
+    """What a Workload with quota waits for.
+
+    Args:
+        workload: the manager's.
+        where: what it is about.
+        told: what the check says.
+        objects: of the manager.
+    """
+    check = objects.check_of(workload)
+    if check is None:
+        return
+    if not workloads.other_checks_ready(workload, check):
+        why = "another AdmissionCheck of its ClusterQueue is not Ready: copies are made after that"
+        remedy = "look at status.admissionChecks of the Workload: it names that check and what it says"
+        yield Finding("other-checks", where, why, told, remedy)
+    config, listed = objects.config_of(check), objects.workers_of(check)
+    if MULTIKUEUE_CLUSTER in objects.unread:
+        return
+    known = [objects.clusters_by_name[one] for one in listed if one in objects.clusters_by_name]
+    if config is not None and not known:
+        why = "the MultiKueueConfig lists no worker that exists"
+        yield Finding("no-worker-known", where, why, told, "list MultiKueueClusters that exist in spec.clusters")
+    elif _is_unrecorded(workload, check) and len(known) > 1 and all(is_true(one, "Active") for one in known):
+        # While a worker is away it may be the one that has it.
+        why, remedy = "several workers have the job", "delete its copies on all but one of them: the check names them"
+        yield Finding("recorded-twice", where, why, told, remedy)
+
+
+def _is_unrecorded(workload: Json, check: str) -> bool:
+    return workloads.check_state(workload, check) is CheckState.READY and workloads.cluster_name(workload) is None

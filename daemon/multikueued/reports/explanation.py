@@ -11,21 +11,21 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import CONTROLLER_NAME, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueue.core.model.workloads import reserved_at
+from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
+from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.check_remedies import CHECK_RULES, MANAGER_RULES
+from multikueued.reports.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.clocks import clock_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
-from multikueued.reports.next_steps import Step, next_steps
+from multikueued.reports.next_steps import NextStep, next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
-from multikueued.reports.rejections import why_rejected
 from multikueued.reports.remedies import Finding, filled, found_by
-from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.remedy_table import UNKNOWN, about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -63,7 +63,7 @@ class Explanation:
     """Job, LocalQueue, ClusterQueue, Workload, AdmissionCheck, MultiKueueConfig: what each says."""
     workers: tuple[WorkerAnswer, ...]
     """What each worker of the config says."""
-    next: tuple[Step, ...]
+    next: tuple[NextStep, ...]
     """What happens next, and when."""
     findings: tuple[Finding, ...]
     """What is wrong and what to do, what needs somebody first."""
@@ -110,7 +110,6 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
-    context = context_of(seen, job)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
@@ -122,7 +121,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
     yield from narrowed_out(job, answers)
-    yield from _about_workers(job, answers, context)
+    yield from _about_workers(seen, job, answers)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 
 
@@ -148,30 +147,30 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     told = check_message(seen.workload, seen.objects)
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        if (found := found_by(CHECK_RULES, where, Message.read(told).head, context, own=True)) is not None:
-            yield found
+        yield from waiting_findings(seen.workload, where, Message.read(told).head, seen.objects)
         return
-    told = job.reason if job.state is JobState.INACTIVE else told
-    known = why_rejected(seen.workload, seen.job, told, seen.events, context)
-    if known is not None:
-        yield known
-    elif job.state is JobState.INACTIVE:
+    over = list(time_is_over(seen.workload, where, job.reason))
+    yield from over
+    if job.state is JobState.REJECTED or was_rejected(seen.workload):
+        yield why_rejected(seen.workload, seen.job, where, job.reason, context)
+    elif not over:
         begin = "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
         remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
-    else:
-        retry = f"multikueue retry {job.job} -n {job.namespace}"
-        remedy = f"act on what the check says; then {retry}, or create it again if it has to change"
-        yield Finding("rejected", where, "its check was rejected: it can never run through MultiKueue", told, remedy)
 
 
-def _about_workers(job: JobReport, answers: Sequence[WorkerAnswer], context: dict[str, str]) -> Iterator[Finding]:
+def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    found = {
-        one.worker: about_worker(one.worker, one.told, context, connected=one.is_connected, own=one.is_ours)
+
+    def named(worker: str) -> dict[str, str]:
+        return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(worker))}
+
+    told = (
+        (one, about_worker(one.worker, one.told, named(one.worker), connected=one.is_connected, cause=one.cause))
         for one in answers
         if one.is_trouble
-    }
+    )
+    found = {one.worker: finding for one, finding in told if finding.id != UNKNOWN or not one.is_word}
     known = [one.worker for one in answers if one.state != "Missing"]
     may_take = any(worker not in found or not found[worker].blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)

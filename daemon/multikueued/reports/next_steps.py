@@ -24,7 +24,7 @@ _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 
 
 @attrs.frozen
-class Step:
+class NextStep:
     """One thing that will happen."""
 
     text: str
@@ -38,62 +38,64 @@ def next_steps(
     answers: Sequence[WorkerAnswer],
     findings: Sequence[Finding],
     objects: ManagerObjects,
-) -> tuple[Step, ...]:
+) -> tuple[NextStep, ...]:
     """The steps in the order in which they are to be expected."""
     return (*_of_job(workload, job, findings, objects), *_of_workers(job, answers))
 
 
-def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects: ManagerObjects) -> Iterator[Step]:
+def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects: ManagerObjects) -> Iterator[NextStep]:
     stuck = any(one.blocking for one in findings)
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
             again = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
             if again is not None:
-                yield Step("Kueue puts it into the queue again", again)
+                yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
-                yield Step("once this cluster has room, Kueue gives it quota, and then workers are asked")
+                yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
         case JobState.WAITING if not stuck:
-            yield Step("it is offered to workers as soon as one of them can take it")
+            yield NextStep("it is offered to workers as soon as one of them can take it")
         case JobState.OFFERED if not stuck:
-            yield Step(f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed")
+            yield NextStep(
+                f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
+            )
         case JobState.STARTING:
-            yield Step("its job is created on the worker, and then the check becomes Ready")
+            yield NextStep("its job is created on the worker, and then the check becomes Ready")
         case JobState.RUNNING:
-            yield Step("its status is copied here until it ends")
+            yield NextStep("its status is copied here until it ends")
         case JobState.LOST:
             yield _move(workload, job, objects)
         case JobState.REJECTED:
-            yield Step("Kueue deactivates it")
+            yield NextStep("Kueue deactivates it")
         case JobState.INACTIVE:
-            yield Step(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
+            yield NextStep(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
         case JobState.STOPPING:
-            yield Step("its copies are stopped and removed; Kueue has the quota back after that")
+            yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
 
 
 def _how(workload: Json, job: JobReport) -> str:
     return f": multikueue retry {job.job} -n {job.namespace}, once the reason is gone" if was_rejected(workload) else ""
 
 
-def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> Step:
+def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
     said = cluster_state(objects.clusters_by_name.get(job.worker, {}))
     told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
     if told is not None:
-        return Step(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
+        return NextStep(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
     since = said.since
     text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
-    return Step(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
+    return NextStep(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
 
 
-def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Step]:
+def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
     if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
         return
     at_once = f"; at once with multikueue retry {job.job} -n {job.namespace}"
     for answer in answers:
         if answer.next_attempt is not None:
             how = at_once if answer.state == "Refused" else ""
-            yield Step(f"{answer.worker} is asked again{how}", answer.next_attempt)
+            yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
     refusing = [one.worker for one in answers if one.state == "Refused" and one.next_attempt is None]
     if refusing:
         again = timedelta(minutes=5)
         first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
-        yield Step(f"{first}{at_once}")
+        yield NextStep(f"{first}{at_once}")

@@ -11,9 +11,6 @@ from typing import Final
 
 import attrs
 
-from multikueue.adapters.available import setting_for
-from multikueue.core.model.names import GVK
-
 
 @attrs.frozen
 class Finding:
@@ -34,23 +31,31 @@ class Finding:
 
 
 @attrs.frozen
-class RemedyRule:
-    """A row of the table."""
+class Remedy:
+    """What to do about one kind of finding."""
 
     id: str
-    pattern: re.Pattern[str]
     why: str
     remedy: str
     blocking: bool = True
-    own: bool = False
-    """Whether it is about our own configuration: it is looked for in what we say ourselves, and nowhere else."""
 
-    def applied(self, match: re.Match[str], where: str, told: str, context: Mapping[str, str]) -> Finding:
+    def about(self, where: str, told: str, context: Mapping[str, str]) -> Finding:
         """The finding, with everything filled in."""
-        words = defaultdict(str, {**context, **{name: text or "" for name, text in match.groupdict().items()}})
-        if "gvk" in words and (gvk := GVK.parse(words["gvk"])) is not None:
-            words["setting"] = setting_for(gvk)
+        words = defaultdict(str, {**context, "told": told})
         return Finding(self.id, where, self.why.format_map(words), told, filled(self.remedy, words), self.blocking)
+
+
+@attrs.frozen
+class RemedyRule:
+    """A row of a table about words of others, where nothing else tells what is wrong."""
+
+    pattern: re.Pattern[str]
+    found: Remedy
+
+    @property
+    def id(self) -> str:
+        """Of the finding."""
+        return self.found.id
 
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -86,24 +91,22 @@ RETRY: Final = (
 """How a remedy goes on where a worker has refused the job."""
 
 
-def found_by(
-    rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapping[str, str], *, own: bool = False
-) -> Finding | None:
+def found_by(rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapping[str, str]) -> Finding | None:
     """The finding of the first rule that knows these words; None if none does.
 
     Args:
         rules: the table.
         where: what it is about.
-        told: the words.
+        told: the words, of a worker or of Kueue.
         context: what remedies fill in.
-        own: whether the words are ours: those of a worker, or of an event that anybody may write, are not.
     """
-    for rule in rules if own else (one for one in rules if not one.own):
+    for rule in rules:
         if (match := rule.pattern.search(told)) is not None:
-            return rule.applied(match, where, told, {**context, "told": told})
+            words = {name: text or "" for name, text in match.groupdict().items()}
+            return rule.found.about(where, told, {**context, **words})
     return None
 
 
-def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True, own: bool = False) -> RemedyRule:
+def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True) -> RemedyRule:
     """A row: patterns ignore case, and `.` is any character."""
-    return RemedyRule(id, re.compile(pattern, re.IGNORECASE | re.DOTALL), why, remedy, blocking, own)
+    return RemedyRule(re.compile(pattern, re.IGNORECASE | re.DOTALL), Remedy(id, why, remedy, blocking))

@@ -1,4 +1,6 @@
-"""The table of remedies about workers: the words of Kueue, API servers and the daemon, what they mean, what to do.
+"""The table of remedies about workers: the words of Kueue, API servers and of systems, what they mean, what to do.
+
+Words are matched where nothing else tells: what is wrong with how a worker is reached has a cause (`cause_remedies`).
 
 The first row whose pattern is found decides, so the special ones come before the general ones. `{worker}`,
 `{namespace}`, `{queue}`, `{cluster_queue}`, `{job}`, `{secrets}` (the daemon's namespace) and `{told}` (the words) are
@@ -10,52 +12,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from multikueued.reports.cause_remedies import BY_CAUSE
 from multikueued.reports.dependency_remedies import DEPENDENCY_RULES
-from multikueued.reports.profile_remedies import PROFILE_RULES
 from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row
 
+UNKNOWN: Final = "unknown"
+"""The id of words that no row knows."""
 WORKER_RULES: Final = (
     row(
-        "kubeconfig-key",
-        r'key "(?P<key>[^"]+)" not found in secret "(?P<secret>[^"]+)"',
-        'Secret "{secret}" has no key "{key}"',
-        "write the kubeconfig under that key: kubectl -n {secrets} create secret generic {secret} "
-        "--from-file={key}=FILE --dry-run=client -o yaml | kubectl apply -f -",
-        own=True,
+        "credential-plugin",
+        r"\Agetting credentials: ",  # a worker's words stand behind its name, the verb and the resource
+        "the credential plugin for {worker} gives none: {told}",
+        "run its command as the settings name it, where the daemon runs, with KUBERNETES_EXEC_INFO set; the "
+        "daemon's log has the beginning of what it writes to standard error",
     ),
-    row(
-        "kubeconfig-secret",
-        r'Secret "(?P<secret>[^"]+)" not found',
-        'there is no Secret "{secret}" in the daemon\'s namespace',
-        "create it there with the kubeconfig under the key kubeconfig: kubectl -n {secrets} create secret generic "
-        "{secret} --from-file=kubeconfig=FILE; or correct spec.clusterSource of MultiKueueCluster {worker}",
-        own=True,
-    ),
-    *PROFILE_RULES,
     *DEPENDENCY_RULES,
-    row(
-        "worker-names",
-        r"its annotation multikueue\.dev/(namespaces|queues) cannot be used",
-        "nobody knows how {worker} calls namespaces or queues",
-        "correct the annotation on MultiKueueCluster {worker}; what runs there goes on meanwhile",
-        own=True,
-    ),
-    row(
-        "worker-is-manager",
-        r"it is the manager itself",
-        "{worker} is this cluster itself, and copies would have the names of what they are made of",
-        "give its namespaces other names: annotate MultiKueueCluster {worker} with multikueue.dev/namespaces, with "
-        "namespaces that only hold copies; docs/manager-as-worker.md",
-        own=True,
-    ),
-    row(
-        "kubeconfig-refused",
-        r"load client config failed: ",
-        "the daemon does not take the kubeconfig of {worker}, or what its ClusterProfile says",
-        "correct what it names; certificates and the token must be in the file itself, without paths, plugins, basic "
-        "auth or insecure-skip-tls-verify, and the server an https:// address",
-        own=True,
-    ),
     row(
         "bad-token",
         r"\bUnauthorized\b|\b401\b",
@@ -174,7 +145,7 @@ WORKER_RULES: Final = (
     row(
         "worker-down",
         r"cannot connect|connect call failed|connection re(?:fused|set)|connection broke|disconnected|unreachable"
-        r"|cannot be reached|No route to host|has no MultiKueueCluster any more",
+        r"|cannot be reached|No route to host",
         "{worker} cannot be reached",
         "look whether its API server runs, and whether the daemon may connect to it (address, firewall, "
         "NetworkPolicy); it is asked again by itself, at least every minute",
@@ -186,47 +157,36 @@ WORKER_RULES: Final = (
         "remove leftovers there, or raise workerLimits in the daemon's settings",
     ),
     row(
-        "connecting",
-        r"^connecting$|its jobs are being read|nobody has tried",
-        "the daemon has not heard of {worker} yet",
-        "nothing, if the daemon has just started; else look whether it runs",
-        blocking=False,
-    ),
-    row(
         "namespace-unnamed",
         r"multikueue\.dev/namespaces gives ",
         "{worker} has no namespace for it",
         "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if its jobs may run there",
         blocking=False,
     ),
-    row(
-        "cordoned",
-        r"cordoned",
-        "{worker} is cordoned: it is offered nothing new",
-        "multikueue worker uncordon {worker}, if that is over",
-        own=True,
-    ),
 )
 """About one worker."""
 
 
 def about_worker(
-    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, own: bool = False
+    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Finding:
-    """What a worker says, as a finding: also words that no rule knows.
+    """What is wrong with a worker, as a finding: also words that no rule knows.
 
     Args:
         worker: its name.
         told: its words, or those about it.
         context: what remedies fill in.
         connected: whether it is.
-        own: whether the words are ours, not the worker's.
+        cause: a key of `BY_CAUSE`; empty: the words alone tell.
     """
-    known = found_by(WORKER_RULES, worker, told, {**context, "worker": worker}, own=own)
+    filled_in = {**context, "worker": worker}
+    if cause in BY_CAUSE:
+        return BY_CAUSE[cause].about(worker, told, filled_in)
+    known = found_by(WORKER_RULES, worker, told, filled_in)
     if known is not None:
         return known
     if not connected:
         remedy = "look at its API server and its kubeconfig; it is asked again by itself, at least every minute"
         return Finding("worker-not-connected", worker, f"{worker} is not connected", told, remedy)
     remedy = f"act on what it says; {filled(RETRY, context)}"
-    return Finding("unknown", worker, f"{worker} says: {told}", told, remedy)
+    return Finding(UNKNOWN, worker, f"{worker} says: {told}", told, remedy)

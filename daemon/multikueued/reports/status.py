@@ -12,6 +12,7 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -66,7 +67,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     totals = Counter(str(job.state) for job in jobs)
     daemon = daemon_report(objects.lease, now)
     findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
-    findings += [found for one in workers for found in about(one, daemon_namespace)]
+    findings += [found for one in workers for found in about(one, objects, daemon_namespace)]
     findings += _without_queue(objects)
     queues = queue_reports(objects, jobs)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
@@ -82,12 +83,13 @@ def _without_queue(objects: ManagerObjects) -> Iterator[Finding]:
             yield attrs.evolve(finding, where=f"LocalQueue {namespace}/{name}", blocking=False)
 
 
-def about(worker: WorkerReport, daemon_namespace: str) -> tuple[Finding, ...]:
+def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
     if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
         return ()
-    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
-    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded", own=worker.is_ours)
+    names = source_names(objects.clusters_by_name.get(worker.name))
+    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
+    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded", cause=worker.cause)
     return (attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded"),)
 
 

@@ -15,10 +15,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
+from multikueued.reports.cause_remedies import CORDONED
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.remedy_table import WORKER_RULES
 from multikueued.workers.move_targets import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
@@ -30,7 +30,8 @@ class WorkerAnswer:
 
     worker: str
     state: str
-    """`Running`, `Finished`, `Offered`, `Waiting` (its Kueue says why it does not admit it), `Refused`, `NotOffered`,
+    """`Running`, `Finished`, `Offered`, `Waiting` (asked, and something is said of why it has not admitted it yet),
+    `Refused`, `NotOffered`,
     `Elsewhere` (another worker has it, or had it at its end), `Left` (it was here before, and is not asked), `Lost`,
     `NotConnected`, `Unusable` (it does not serve the kind), `Cordoned`, `Missing` (listed, and there is no such
     MultiKueueCluster)."""
@@ -40,8 +41,8 @@ class WorkerAnswer:
     """Where they stand: `check`, `event`, `condition`, `annotation`, `findings` (of the daemon); empty: nowhere."""
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again; None: that is not known."""
-    is_ours: bool = False
-    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
+    cause: str = ""
+    """What of its configuration is wrong, as `SecretMissing`; empty: nothing, or a worker's answer tells."""
     reason: str = ""
     """Why the scored dispatcher does not offer the job there, as `NoRoom`; empty: it does, or that is not known."""
 
@@ -53,7 +54,12 @@ class WorkerAnswer:
     @property
     def is_trouble(self) -> bool:
         """Whether it says why it does not take the job."""
-        return self.state in _TROUBLE
+        return self.state in _TROUBLE or self.is_word
+
+    @property
+    def is_word(self) -> bool:
+        """Whether all that is known are words in the check: no fact says that anything is wrong."""
+        return self.source == "check" and self.state != "Refused"
 
 
 def ask_workers(
@@ -97,20 +103,20 @@ def _answer(
         return WorkerAnswer(name, "Finished" if name == job.worker else "Elsewhere", "", "")
     if not said.connected:
         state = "Lost" if said.reason == "ClientConnectionFailed" else "NotConnected"
-        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.is_ours)
+        return WorkerAnswer(name, state, said.error, "condition", said.next_attempt, said.cause)
     if name == job.worker:
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
     owner = workloads.owner(workload)
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
     if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
+    if (cordon := cordon_of(annotations_of(cluster))) and name not in (*job.offered_to, *refused):
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
     if job.state in WAITING_STATES and name in parts:
-        state = "Refused" if name in refused else _state_of_part(parts[name], name, job)
+        state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
         return WorkerAnswer(name, "Refused", refused[name], "event")
-    if (cordon := cordon_of(annotations_of(cluster))) and name not in job.offered_to:
-        return WorkerAnswer(name, "Cordoned", cordon, "annotation", is_ours=True)
     asked = name in job.offered_to or job.state is JobState.WAITING
     if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
@@ -140,10 +146,3 @@ def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
     missing = bool(there.namespace) and there not in queues.local
     why = f"LocalQueue {there.name} doesn't exist" if missing else quota_mismatch(workload, queues, names)
     return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
-
-
-def _state_of_part(told: str, name: str, job: JobReport) -> str:
-    """A part that a rule knows says why the worker does not admit it; any other is only a word."""
-    if any(rule.pattern.search(told) is not None for rule in WORKER_RULES if not rule.own):
-        return "Waiting"
-    return "Offered" if name in job.offered_to else "NotOffered"

@@ -40,8 +40,8 @@ class WorkerReport:
     """What the worker has for jobs from here, as the daemon saw it."""
     error: str
     """Why it is not connected, or not usable for some kind."""
-    is_ours: bool
-    """Whether that is in words of ours, about its configuration; else a worker's answer may be in it."""
+    cause: str
+    """What of its configuration is wrong, as `SecretMissing`; empty: nothing, or a worker's answer tells."""
     attempts: int
     next_attempt: datetime | None
     checks: tuple[str, ...]
@@ -90,7 +90,7 @@ def _report(
     running, waiting = counts
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, True, 0, None, checks)
+        return WorkerReport(name, "Missing", False, None, running, waiting, used, quota, error, "", 0, None, checks)
     said, cordon = cluster_state(cluster), cordon_of(annotations_of(cluster))
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
@@ -103,7 +103,7 @@ def _report(
         used=used,
         quota=quota,
         error=said.error or flaws,
-        is_ours=said.is_ours,
+        cause=said.cause,
         attempts=said.attempts,
         next_attempt=said.next_attempt,
         checks=checks,

@@ -36,7 +36,7 @@ from multikueued.workers.addresses import check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import FIELD_MANAGER, Manager, change_list, decoded, make_namespace
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, token_in
 from multikueued.yaml_output import to_yaml
 
@@ -109,7 +109,7 @@ class Joining:
         return objects.check_kubeconfig(objects.kubeconfig(self.name, self.address, known, token, server_name))
 
 
-async def add(manager: Manager, worker: ClusterClient, joining: Joining) -> None:
+async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -> None:
     """Add a worker; return once the daemon has connected to it and a MultiKueueConfig lists it.
 
     Raises:
@@ -131,7 +131,7 @@ async def add(manager: Manager, worker: ClusterClient, joining: Joining) -> None
     await _tell_unused(manager, config)
 
 
-async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[str, Json | None]:
+async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> tuple[str, Json | None]:
     """Look before anything is written; return the config to list it in, and the object if there is one.
 
     Raises:
@@ -155,7 +155,7 @@ async def check(manager: Manager, worker: ApiClient, joining: Joining) -> tuple[
     return config, found
 
 
-async def check_manager(manager: Manager, joining: Joining) -> tuple[str, Json | None]:
+async def check_manager(manager: ManagerAccess, joining: Joining) -> tuple[str, Json | None]:
     """What `check` looks at on the manager."""
     try:
         configs = (await manager.client.list(MULTIKUEUE_CONFIG)).items
@@ -174,7 +174,7 @@ async def check_manager(manager: Manager, joining: Joining) -> tuple[str, Json |
     return config, found
 
 
-async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
+async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> None:
     """Make the account on the worker, with what it may do."""
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
@@ -191,7 +191,7 @@ async def grant(manager: Manager, worker: ApiClient, joining: Joining) -> None:
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
 
-async def credentials(manager: Manager, worker: ClusterClient, joining: Joining) -> tuple[bytes, Bound | None]:
+async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -> tuple[bytes, Bound | None]:
     """The kubeconfig with the token in use, if there is one, else with a new one; and what is known of a bound one.
 
     Raises:
@@ -211,7 +211,7 @@ async def credentials(manager: Manager, worker: ClusterClient, joining: Joining)
 
 
 async def _bound(
-    manager: Manager, worker: ClusterClient, joining: Joining, stored: Json | None
+    manager: ManagerAccess, worker: ClusterClient, joining: Joining, stored: Json | None
 ) -> tuple[bytes, Bound | None]:
     used, bound = token_in(stored) if stored is not None else "", await still_good(worker, stored, joining.side)
     if stored is not None and used and bound_in(stored) is None:
@@ -228,7 +228,7 @@ async def _bound(
 
 
 async def introduce(
-    manager: Manager, worker: str, kubeconfig: bytes, bound: Bound | None = None, namespaces: str = ""
+    manager: ManagerAccess, worker: str, kubeconfig: bytes, bound: Bound | None = None, namespaces: str = ""
 ) -> None:
     """Write the Secret and the MultiKueueCluster on the manager; without namespaces it keeps those it names."""
     secret = objects.manager_secret(worker, manager.namespace, kubeconfig, bound)
@@ -239,7 +239,7 @@ async def introduce(
     manager.say(f"manager: Secret {manager.namespace}/{name_of(secret)} and MultiKueueCluster {worker}")
 
 
-async def enlist(manager: Manager, config: str, found: Json | None, worker: str) -> None:
+async def enlist(manager: ManagerAccess, config: str, found: Json | None, worker: str) -> None:
     """List the worker in the MultiKueueConfig, which is made if there is none."""
     if found is None:
         await manager.client.create(MULTIKUEUE_CONFIG, objects.multikueue_config(config, [worker]))
@@ -248,7 +248,7 @@ async def enlist(manager: Manager, config: str, found: Json | None, worker: str)
         await change_list(manager.client, MULTIKUEUE_CONFIG, key, lambda now: objects.with_entry(now, worker))
 
 
-async def _tell_unused(manager: Manager, config: str) -> None:
+async def _tell_unused(manager: ManagerAccess, config: str) -> None:
     checks = (await manager.client.list(ADMISSION_CHECK)).items
     if not any(dig(check, "spec", "parameters", "name") == config for check in checks):
         controller = manager.settings.controller_name
@@ -257,7 +257,7 @@ async def _tell_unused(manager: Manager, config: str) -> None:
         )
 
 
-async def printed(manager: Manager, worker: ApiClient | None, joining: Joining) -> str:
+async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joining) -> str:
     """The YAML of everything, for GitOps; nothing is written.
 
     Args:

@@ -15,7 +15,7 @@ from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
 from multikueued.tokens.request import issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
-from multikueued.workers.places import FIELD_MANAGER, Manager
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess
 
 AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")
 """The ConfigMap that every namespace has, and its key: who signed the API server's certificate."""
@@ -46,7 +46,7 @@ async def hold(worker: ClusterClient, side: WorkerSide, name: str, settings: Set
 
 
 async def issued(
-    manager: Manager, worker: ClusterClient, side: WorkerSide, name: str, life: float | None
+    manager: ManagerAccess, worker: ClusterClient, side: WorkerSide, name: str, life: float | None
 ) -> tuple[str, Bound]:
     """A token bound to the Secret of that name, which is made if there is none.
 

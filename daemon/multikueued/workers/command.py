@@ -18,7 +18,7 @@ from multikueued.commands.renamed_option import WORKER_CONTEXT, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import Manager, connection, manager_cluster
+from multikueued.workers.places import ManagerAccess, connection, manager_cluster
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -31,20 +31,20 @@ class Clusters:
     worker: ClusterConfig | None
     settings: Settings
 
-    def run(self, work: Callable[[Manager], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]]) -> None:
+    def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]]) -> None:
         """Do something on the manager and, if one is named, on the worker."""
         self.run(partial(self._on_both, work))
 
-    async def _on_manager(self, work: Callable[[Manager], Awaitable[None]]) -> None:
+    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
     async def _on_both(
-        self, work: Callable[[Manager, ClusterClient | None], Awaitable[None]], manager: Manager
+        self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]], manager: ManagerAccess
     ) -> None:
         if self.worker is None:
             await work(manager, None)
@@ -172,7 +172,7 @@ def add(
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: Manager, client: ClusterClient | None) -> None:
+    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
         assert client is not None, "--worker-context is required"
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
@@ -198,7 +198,7 @@ def remove(
 
     del context
 
-    async def work(manager: Manager, client: ClusterClient | None) -> None:
+    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
         await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
 
     clusters.run_on_both(work)
@@ -220,7 +220,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 
     del context
 
-    async def work(manager: Manager, client: ClusterClient | None) -> None:
+    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
         assert client is not None, "--worker-context is required"
         await renew(manager, client, name, side, **wanted)
 
@@ -238,7 +238,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
     from multikueued.workers.cordon import cordon as close
 
-    async def work(manager: Manager) -> None:
+    async def work(manager: ManagerAccess) -> None:
         await close(manager, name, reason)
 
     clusters.run(work)
@@ -268,7 +268,7 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
     def confirmed(question: str) -> bool:
         return yes or click.confirm(question, err=True)
 
-    async def work(manager: Manager) -> None:
+    async def work(manager: ManagerAccess) -> None:
         await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
 
     clusters.run(work)

@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
+from multikueue.core.machinery.connection import CREDENTIALS, FROM_KUBECONFIG
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
@@ -14,7 +14,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueued.clusters import read
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 0.5
 """Seconds between two looks."""
@@ -27,8 +27,8 @@ def digest_of(kubeconfig: bytes) -> str:
 
 def digest_in_use(cluster: Json) -> str:
     """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
-    told = str((condition(cluster, CREDENTIALS) or {}).get("message") or "")
-    return told.removeprefix(CREDENTIALS_TOLD) if told.startswith(CREDENTIALS_TOLD) else ""
+    told = condition(cluster, CREDENTIALS) or {}
+    return str(told.get("message") or "") if told.get("reason") == FROM_KUBECONFIG else ""
 
 
 def is_connected(cluster: Json, digest: str, *, must_tell: bool) -> bool:
@@ -61,7 +61,9 @@ def why_not_connected(cluster: Json | None, namespace: str) -> str:
     return "it is Active, but its controller does not say which credentials it uses"
 
 
-async def until_connected(manager: Manager, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool) -> None:
+async def until_connected(
+    manager: ManagerAccess, worker: str, kubeconfig: bytes, timeout: float, *, must_tell: bool
+) -> None:
     """Wait until the daemon is connected with this kubeconfig.
 
     Raises:

@@ -9,13 +9,13 @@ from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
 from multikueued.workers.jobs import running_on
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 IGNORED: Final = "Kueue's built-in MultiKueue controller ignores a cordon: it takes multikueue's daemon."
 """Told with every cordon."""
 
 
-async def cordon(manager: Manager, worker: str, reason: str = "") -> list[Json]:
+async def cordon(manager: ManagerAccess, worker: str, reason: str = "") -> list[Json]:
     """Offer nothing new to a worker; return the Workloads that stay there.
 
     Raises:
@@ -27,7 +27,7 @@ async def cordon(manager: Manager, worker: str, reason: str = "") -> list[Json]:
     return running
 
 
-async def uncordon(manager: Manager, worker: str) -> None:
+async def uncordon(manager: ManagerAccess, worker: str) -> None:
     """Offer to a worker again; jobs that were asked to leave it and have not left stay.
 
     Raises:
@@ -45,13 +45,13 @@ async def uncordon(manager: Manager, worker: str) -> None:
     manager.say(f"{worker} is offered jobs again{back}")
 
 
-async def ask_to_leave(manager: Manager, workload: Json, worker: str | None) -> None:
+async def ask_to_leave(manager: ManagerAccess, workload: Json, worker: str | None) -> None:
     """Ask the daemon to move a Workload away from a worker, or not any more."""
     metadata: Json = {"uid": uid(workload), "annotations": {MOVE_FROM_ANNOTATION: worker}}
     await manager.client.merge_patch(WORKLOAD, ObjectKey.of(workload), {"metadata": metadata})
 
 
-async def _annotate(manager: Manager, worker: str, value: str | None) -> None:
+async def _annotate(manager: ManagerAccess, worker: str, value: str | None) -> None:
     cluster = await manager.cluster(worker)
     metadata: Json = {"uid": uid(cluster), "annotations": {CORDON_ANNOTATION: value}}
     await manager.client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", worker), {"metadata": metadata})

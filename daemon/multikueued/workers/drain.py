@@ -19,7 +19,7 @@ from multikueued.workers.cordon import ask_to_leave, cordon
 from multikueued.workers.jobs import Ours, known_kinds, never_ends, pods_of, running_on, title, why_not_moved
 from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 1.0
 """Seconds between two looks."""
@@ -47,7 +47,7 @@ class Sorted:
 
 
 async def drain(
-    manager: Manager, worker: str, timeout: float | None, *, reason: str, move: Callable[[str], bool] | None
+    manager: ManagerAccess, worker: str, timeout: float | None, *, reason: str, move: Callable[[str], bool] | None
 ) -> None:
     """Cordon a worker and return once it has no job of ours.
 
@@ -73,7 +73,7 @@ async def drain(
     manager.say(f"{worker} is drained: it has no job of ours.")
 
 
-async def sort(manager: Manager, worker: str, *, can_move: bool) -> Sorted:
+async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted:
     """Tell what of a worker can be moved, and why the rest cannot."""
     kinds, ours = known_kinds(manager.settings), await Ours.read(manager)
     movable: list[Json] = []
@@ -103,7 +103,7 @@ def _nowhere(asked: list[tuple[str, str]]) -> str:
 
 
 async def _move_all(
-    manager: Manager, worker: str, movable: tuple[Json, ...], move: Callable[[str], bool], deadline: float | None
+    manager: ManagerAccess, worker: str, movable: tuple[Json, ...], move: Callable[[str], bool], deadline: float | None
 ) -> None:
     names = "\n".join(f"  {title(one)}" for one in movable)
     question = f"These jobs are evicted, one at a time, and begin anew on another worker:\n{names}\nMove them?"
@@ -120,7 +120,7 @@ async def _move_all(
             raise
 
 
-async def _move(manager: Manager, worker: str, workload: Json, deadline: float | None) -> None:
+async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: float | None) -> None:
     """Move one job, and wait until another worker has it, or it has ended."""
     key = ObjectKey.of(workload)
     await ask_to_leave(manager, workload, worker)
@@ -139,7 +139,7 @@ async def _move(manager: Manager, worker: str, workload: Json, deadline: float |
         await anyio.sleep(INTERVAL)
 
 
-async def _unmoved(manager: Manager, worker: str, workload: Json) -> str:
+async def _unmoved(manager: ManagerAccess, worker: str, workload: Json) -> str:
     """What to tell of a job that no other worker has in time. One that is still here is not moved any more."""
     if workloads.cluster_name(workload) == worker:
         await ask_to_leave(manager, workload, None)
@@ -148,7 +148,7 @@ async def _unmoved(manager: Manager, worker: str, workload: Json) -> str:
     return f"{title(workload)} has left {worker} and waits for another worker; the rest was not moved; {undo}"
 
 
-async def _until_empty(manager: Manager, worker: str, deadline: float | None) -> None:
+async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | None) -> None:
     """Wait for what ends by itself.
 
     Raises:

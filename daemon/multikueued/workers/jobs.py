@@ -20,7 +20,7 @@ from multikueue.core.workload.moves import is_serving_pod
 from multikueued.clusters import read
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 _MAKERS: Final = ("ReplicaSet", "Deployment", "StatefulSet", "LeaderWorkerSet")
 """Kinds that make a pod anew when it ends."""
@@ -40,7 +40,7 @@ def title(workload: Json) -> str:
     return f"{namespace}/{named}"
 
 
-async def running_on(manager: Manager, worker: str) -> list[Json]:
+async def running_on(manager: ManagerAccess, worker: str) -> list[Json]:
     """The Workloads that are recorded for a worker and have not ended."""
     listed = (await manager.client.list(WORKLOAD)).items
     found = [one for one in listed if workloads.cluster_name(one) == worker and not workloads.is_finished(one)]
@@ -55,7 +55,7 @@ class Ours:
     """By the name of a check."""
 
     @classmethod
-    async def read(cls, manager: Manager) -> Ours:
+    async def read(cls, manager: ManagerAccess) -> Ours:
         """Read them from the manager."""
         configs = {name_of(one): one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items}
         checks = (await manager.client.list(ADMISSION_CHECK)).items
@@ -71,7 +71,7 @@ class Ours:
         return self.workers.get(self.check_of(workload) or "", [])
 
 
-async def pods_of(manager: Manager, workload: Json) -> list[Json]:
+async def pods_of(manager: ManagerAccess, workload: Json) -> list[Json]:
     """The manager's pods behind a Workload of pods; empty for other kinds."""
     references: Iterable[Json] = dig(workload, "metadata", "ownerReferences") or ()
     names = [one["name"] for one in references if (one.get("apiVersion"), one.get("kind")) == ("v1", "Pod")]

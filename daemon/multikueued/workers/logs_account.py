@@ -18,7 +18,7 @@ from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import FIELD_MANAGER, Manager, decoded, make_namespace
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, decoded, make_namespace
 from multikueued.workers.tokens import filled
 
 PREFIX: Final = "multikueue-logs"
@@ -40,7 +40,7 @@ class Granting:
     """Of the server on the manager."""
 
 
-async def grant_logs(manager: Manager, worker: ApiClient, granting: Granting) -> None:
+async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granting) -> None:
     """Make the account and its token there, and the Secret on the manager. The same again changes nothing.
 
     Raises:

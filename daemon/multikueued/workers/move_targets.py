@@ -20,7 +20,7 @@ from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
 from multikueued.clusters import NoAccess, access_to, read
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 
 UNLIMITED: Final = float("inf")
 
@@ -82,7 +82,7 @@ def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
 class MoveTargets:
     """The other workers, as this command can see them: with the credentials that the manager holds."""
 
-    manager: Manager
+    manager: ManagerAccess
     stack: AsyncExitStack
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""

@@ -38,7 +38,7 @@ def tell(text: str) -> None:
 
 
 @attrs.frozen
-class Manager:
+class ManagerAccess:
     """The manager cluster and what a command was told about the daemon there."""
 
     client: ApiClient
@@ -82,10 +82,10 @@ def connection(kubeconfig: str | None, context: str | None) -> ClusterConfig:
 
 
 @asynccontextmanager
-async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = tell) -> AsyncIterator[Manager]:
+async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = tell) -> AsyncIterator[ManagerAccess]:
     """The manager cluster, while the command works."""
     async with KubeClient(config, name="manager") as client:
-        yield Manager(client, settings, say)
+        yield ManagerAccess(client, settings, say)
 
 
 async def make_namespace(client: ApiClient, name: str) -> bool:

@@ -17,7 +17,7 @@ from multikueued.workers.cordon import cordon
 from multikueued.workers.drain import drain
 from multikueued.workers.jobs import running_on, title
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import Manager, change_list, remove
+from multikueued.workers.places import ManagerAccess, change_list, remove
 from multikueued.workers.tokens import account_secrets
 
 _REASON: Final = "it is being removed"
@@ -26,7 +26,7 @@ CLEARING: Final = 60.0
 
 
 async def remove_worker(
-    manager: Manager, name: str, *, timeout: float, force: bool, worker: ApiClient | None, side: WorkerSide
+    manager: ManagerAccess, name: str, *, timeout: float, force: bool, worker: ApiClient | None, side: WorkerSide
 ) -> None:
     """Remove a worker. What is gone already is passed over, so the same command again goes on.
 
@@ -64,7 +64,7 @@ async def remove_worker(
         manager.say(f"{name} still has the account {account}: --worker-context removes it, and its token with it")
 
 
-async def _empty(manager: Manager, name: str, timeout: float, *, force: bool) -> None:
+async def _empty(manager: ManagerAccess, name: str, timeout: float, *, force: bool) -> None:
     if force:
         return
     running = await running_on(manager, name)
@@ -80,7 +80,7 @@ def _has_jobs(name: str, running: list[Json]) -> str:
     return f"{name} has jobs: {advice}:\n{listed}"
 
 
-async def _forget(manager: Manager, name: str, cluster: Json | None) -> None:
+async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> None:
     """Delete the MultiKueueCluster, and the Secret if it is ours."""
     if cluster is not None and await remove(manager.client, MULTIKUEUE_CLUSTER, ObjectKey.of(cluster)):
         manager.say(f"manager: MultiKueueCluster {name} is deleted")
@@ -93,7 +93,7 @@ async def _forget(manager: Manager, name: str, cluster: Json | None) -> None:
         manager.say(f"manager: Secret {key} is deleted")
 
 
-async def _clear(manager: Manager, name: str, worker: ApiClient, side: WorkerSide) -> None:
+async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: WorkerSide) -> None:
     """Delete the account, its role and its tokens on the worker, once the daemon has removed its copies.
 
     Raises:

@@ -23,12 +23,12 @@ from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import Manager, decoded, remove
+from multikueued.workers.places import ManagerAccess, decoded, remove
 from multikueued.workers.tokens import account_secrets, filled, token_in
 
 
 async def rotate(
-    manager: Manager,
+    manager: ManagerAccess,
     worker: ClusterClient,
     name: str,
     side: WorkerSide,
@@ -96,7 +96,7 @@ async def _void(manager: Manager, worker: ClusterClient, name: str, replaced: Js
         )
 
 
-async def _tell_others(manager: Manager, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
+async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:
     others = [name_of(one) for one in await account_secrets(worker, side) if name_of(one) != fresh]
     if others:
         manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")
@@ -116,14 +116,14 @@ def _life(asked: float | None, was: Bound | None) -> float | None:
 
 
 async def _new(
-    manager: Manager, worker: ClusterClient, side: WorkerSide, name: str, *, ends: bool, life: float | None
+    manager: ManagerAccess, worker: ClusterClient, side: WorkerSide, name: str, *, ends: bool, life: float | None
 ) -> tuple[str, Bound | None]:
     if ends:
         return await issued(manager, worker, side, name, life)
     return decoded(await filled(worker, side, name), "token"), None
 
 
-def _undo(manager: Manager, name: str, new: ObjectKey, replaced: Json | None, given: bool) -> str:
+def _undo(manager: ManagerAccess, name: str, new: ObjectKey, replaced: Json | None, given: bool) -> str:
     if not given:
         undo = f"kubectl delete secret -n {new.namespace} {new.name} --ignore-not-found"
         return f"Not done: nothing has changed for the daemon. On {name}: {undo}"
@@ -134,7 +134,7 @@ def _undo(manager: Manager, name: str, new: ObjectKey, replaced: Json | None, gi
     )
 
 
-async def _stored(manager: Manager, name: str) -> Json:
+async def _stored(manager: ManagerAccess, name: str) -> Json:
     """The Secret on the manager with the worker's kubeconfig.
 
     Raises:

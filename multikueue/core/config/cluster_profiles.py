@@ -15,7 +15,7 @@ from multikueue.core.config.access_providers import AccessProvider, ProfileSetti
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.errors import ClusterProfileError
+from multikueue.errors import Cause, ClusterProfileError
 
 FEATURE_DISABLED: Final = "MultiKueueClusterProfileFeatureDisabled"
 """Kueue's reason while nothing is set for ClusterProfiles."""
@@ -54,12 +54,13 @@ class ProfileAccess:
             ClusterProfileError: it does not say, in the words of the reference plugins.
         """
         if self.config is None:
-            refuse("getting credentials: missing ExecCredential.Spec.Cluster.Config")
+            refuse("getting credentials: missing ExecCredential.Spec.Cluster.Config", Cause.UNNAMED)
         name = dig(self.config, "clusterName")
         if not isinstance(name, str) or not name:
-            refuse("getting credentials: missing clusterName in ExecCredential.Spec.Cluster.Config")
+            refuse("getting credentials: missing clusterName in ExecCredential.Spec.Cluster.Config", Cause.UNNAMED)
         if len(name) > LONGEST_NAME or _OBJECT_NAME.fullmatch(name) is None:
-            refuse("getting credentials: clusterName in ExecCredential.Spec.Cluster.Config is not an object's name")
+            told = "clusterName in ExecCredential.Spec.Cluster.Config is not an object's name"
+            refuse(f"getting credentials: {told}", Cause.UNNAMED)
         return name
 
 
@@ -76,7 +77,7 @@ def enabled(settings: ProfileSettings | None) -> ProfileSettings:
         ClusterProfileError: they are not; in the words of a Kueue whose gate is off.
     """
     if settings is None:
-        refuse("MultiKueueClusterProfile feature gate is disabled", FEATURE_DISABLED)
+        refuse("MultiKueueClusterProfile feature gate is disabled", Cause.PROFILES_OFF, FEATURE_DISABLED)
     return settings
 
 
@@ -92,15 +93,15 @@ def chosen_access(profile: Json | None, name: str, settings: ProfileSettings) ->
         ClusterProfileError: by nothing that is allowed; with Kueue's reason and message.
     """
     if profile is None:
-        refuse(f'{CLUSTER_PROFILE.gvk.kind}.{CLUSTER_PROFILE.gvk.group} "{name}" not found')
+        refuse(f'{CLUSTER_PROFILE.gvk.kind}.{CLUSTER_PROFILE.gvk.group} "{name}" not found', Cause.PROFILE_MISSING)
     if settings.providers is None:
-        refuse("no access provider configured")
+        refuse("no access provider configured", Cause.NO_PROVIDER)
     offered = offered_clusters(profile)
     provider = next((one for one in settings.providers if one.name in offered), None)
     if provider is None:
-        refuse(f'no matching cluster accessor found for cluster profile "{name}"')
+        refuse(f'no matching cluster accessor found for cluster profile "{name}"', Cause.OTHER_PROVIDER)
     if provider.plugin is None and provider.builtin is None:
-        refuse(f'no exec config found for provider "{provider.name}"')
+        refuse(f'no exec config found for provider "{provider.name}"', Cause.NO_PROVIDER)
     cluster = offered[provider.name]
     extensions = list(_extensions(cluster))
     config = next((content for named, content in extensions if named == EXEC_EXTENSION), None)
@@ -144,13 +145,14 @@ def _more_args(content: Any) -> list[str]:
     """A list of texts. A ClusterProfile's definition takes nothing but objects, so it is the member `args` of one."""
     listed = content.get("args") if isinstance(content, dict) else content
     if not isinstance(listed, list) or not all(_is_word(one) for one in listed):
-        refuse('failed to unmarshal additional CLI args extension: write it as {"args": ["--flag=value"]}')
+        told = 'failed to unmarshal additional CLI args extension: write it as {"args": ["--flag=value"]}'
+        refuse(told, Cause.ADDITIONS)
     return listed
 
 
 def _more_env(content: Any) -> dict[str, str]:
     if not isinstance(content, dict) or not all(_is_word(one) for pair in content.items() for one in pair):
-        refuse("failed to unmarshal additional env vars extension: write it as names and texts")
+        refuse("failed to unmarshal additional env vars extension: write it as names and texts", Cause.ADDITIONS)
     return content
 
 
@@ -158,9 +160,9 @@ def _is_word(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value
 
 
-def refuse(message: str, reason: str = BAD_PROFILE) -> NoReturn:
+def refuse(message: str, cause: Cause, reason: str = BAD_PROFILE) -> NoReturn:
     """
     Raises:
         ClusterProfileError: always.
     """
-    raise ClusterProfileError(reason, message)
+    raise ClusterProfileError(reason, message, cause)

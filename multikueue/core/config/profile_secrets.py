@@ -15,6 +15,7 @@ from multikueue.core.config.cluster_profiles import ProfileAccess, refuse
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import controller_of, dig, labels_of, name_of, uid
+from multikueue.errors import Cause
 
 PROFILE_LABEL: Final = "multikueue.dev/cluster-profile"
 """On a Secret: the name of the ClusterProfile that it is for."""
@@ -68,16 +69,16 @@ def token_in(secret: Json | None, name: str, profile: Json, provider: AccessProv
     """
     if secret is None or not is_for(secret, profile, provider):
         told = f'none is owned by ClusterProfile "{name_of(profile)}" or labelled {PROFILE_LABEL}={name_of(profile)}'
-        refuse(f"getting credentials: failed to get secret {name}: {told}")
+        refuse(f"getting credentials: failed to get secret {name}: {told}", Cause.NO_TOKEN)
     encoded = dig(secret, "data", TOKEN)
     if not isinstance(encoded, str) or not encoded:
-        refuse(f'getting credentials: secret {name} missing "{TOKEN}" key')
+        refuse(f'getting credentials: secret {name} missing "{TOKEN}" key', Cause.NO_TOKEN)
     try:
         token = base64.b64decode(encoded, validate=True).decode("ascii").strip()
     except (binascii.Error, ValueError):
-        refuse(f'getting credentials: secret {name}: its key "{TOKEN}" holds no token')
+        refuse(f'getting credentials: secret {name}: its key "{TOKEN}" holds no token', Cause.NO_TOKEN)
     if not token or not token.isprintable() or " " in token:
-        refuse(f'getting credentials: secret {name}: its key "{TOKEN}" holds no token')
+        refuse(f'getting credentials: secret {name}: its key "{TOKEN}" holds no token', Cause.NO_TOKEN)
     return token
 
 

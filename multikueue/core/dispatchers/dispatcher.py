@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import attrs
 
@@ -115,7 +115,7 @@ class Nomination:
     """Seconds until time alone would change the answer; None: only a change can."""
     message: str | None = None
     """What our check on the Workload should say; None: what it says already. It is written together with the names, so
-    a dispatcher can keep here what it must remember: Kueue replaces it when it evicts the Workload."""
+    a dispatcher can keep here what it must remember, see `Remembering`. Kueue replaces it with an eviction."""
     binding: bool = False
     """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""
@@ -138,6 +138,14 @@ class Dispatcher(Protocol):
         changes, and after `look_again`. What it raises, and an answer that cannot be used, is told as a warning on
         the Workload, which then stays offered to those it is offered to; see `guarded.py`.
         """
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A dispatcher that keeps in `Nomination.message` what it must remember."""
+
+    def remembers(self, message: str) -> bool:
+        """Whether a message is one of its own. Another one may be replaced by what the Workload waits for."""
 
 
 @attrs.frozen

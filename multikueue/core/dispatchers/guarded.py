@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination, Remembering
 from multikueue.core.model.names import Json
 
 RETRY: Final = 60.0
@@ -37,6 +37,15 @@ class Guarded:
         cls = type(self.dispatcher)
         told = f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: nobody new is nominated"
         return Nomination(candidates.nominated, look_again=RETRY, problem=told)
+
+    def remembers(self, message: str) -> bool:
+        """See `Remembering`. What raises keeps its message."""
+        if not isinstance(self.dispatcher, Remembering):
+            return False
+        try:
+            return bool(self.dispatcher.remembers(message))
+        except Exception:  # another package's code may raise anything
+            return True
 
 
 def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:

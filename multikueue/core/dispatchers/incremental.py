@@ -97,6 +97,10 @@ class Incremental:
             message=current.describe(names),
         )
 
+    def remembers(self, message: str) -> bool:
+        """See `Remembering`."""
+        return Round.parse(message) is not None
+
     def _waiting(self, candidates: Candidates) -> list[str]:
         """The workers that have not been asked and are available, or have not answered yet; the next one first."""
         present = {*candidates.available, *candidates.awaited}.difference(candidates.kept)

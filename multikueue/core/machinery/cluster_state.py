@@ -180,7 +180,7 @@ class ClusterState(Generic[C]):
     opened: int = 0
     """How many connections there have been."""
 
-    def step(self, event: Event[C], now: datetime) -> Step[C]:
+    def step(self, event: Event[C], now: datetime) -> Transition[C]:
         """The state after an event, and what to do, in this order.
 
         Args:
@@ -229,7 +229,7 @@ class ClusterState(Generic[C]):
     def _numbers(self) -> list[int]:
         return [link.number for link in self.links]
 
-    def _assigned(self, config: C) -> Step[C]:
+    def _assigned(self, config: C) -> Transition[C]:
         stops = [*map(Stop, self._numbers)]
         match self.phase:
             case Serving(current) if config == current.config:  # a trial was going on
@@ -246,7 +246,7 @@ class ClusterState(Generic[C]):
                 state, commands = self._open(config)
                 return state, [*stops, *commands]
 
-    def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Step[C]:
+    def _tried(self, current: Link[C], trial: Link[C], health: Health, now: datetime) -> Transition[C]:
         limit = TRIAL_FAILURES if self.connection.connected else 1
         if not health.complete and not (isinstance(health.watch, Failing) and health.watch.failures >= limit):
             seen = attrs.evolve(self, connection=self.connection.sighted())
@@ -254,7 +254,7 @@ class ClusterState(Generic[C]):
         state, commands = attrs.evolve(self, phase=Serving(trial), heard=OpeningWatch())._heard(trial, health, now)
         return state, [Retire(current.number), *commands]
 
-    def _heard(self, current: Link[C], health: Health, now: datetime) -> Step[C]:
+    def _heard(self, current: Link[C], health: Health, now: datetime) -> Transition[C]:
         known = current if health.complete or self.known is None else self.known
         connection = self.connection
         match health.watch:
@@ -266,12 +266,12 @@ class ClusterState(Generic[C]):
         state = attrs.evolve(self, connection=connection, known=known, heard=health.watch)
         return state, [*adopted, Notify()]
 
-    def _failed(self, phase: Phase[C], lost: Connection) -> Step[C]:
+    def _failed(self, phase: Phase[C], lost: Connection) -> Transition[C]:
         """Without another configuration, or for a while, nothing can be done. What is known stays."""
         state = attrs.evolve(self, phase=phase, connection=lost)
         return state, [] if state == self else [*map(Stop, self._numbers), Notify()]
 
-    def _open(self, config: C) -> Step[C]:
+    def _open(self, config: C) -> Transition[C]:
         link = Link(self.opened + 1, config)
         return attrs.evolve(self, phase=Serving(link), heard=OpeningWatch(), opened=link.number), [Open(link)]
 
@@ -283,4 +283,4 @@ def _after_failure(connection: Connection, failing: Failing, now: datetime) -> C
     return connection.failed(failing.error, now, failures=failures, retry_in=retry_in, silent_for=failing.silent_for)
 
 
-Step: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]
+Transition: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]

@@ -27,11 +27,12 @@ UNREADABLE: Final = "AnswersUnreadable"
 BAD_NAMES: Final = "UnusableNames"
 """Our reason for a worker that is connected, and nobody knows how namespaces and queues may be called there."""
 CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
-"""Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with."""
+"""Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with. The reason
+says where they are from, the message is their digest."""
 KUEUE: Final = "multikueue.dev/KueueComplete"
 """Another one: whether the worker's Kueue has what copies may need."""
-CREDENTIALS_TOLD: Final = "The connection uses the kubeconfig with the digest "
-PROFILE_TOLD: Final = "The connection uses what its ClusterProfile says, with the digest "
+FROM_KUBECONFIG: Final = "Kubeconfig"
+FROM_PROFILE: Final = "ClusterProfile"
 
 
 @attrs.frozen
@@ -239,10 +240,8 @@ def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None
         now: the manager's wall clock.
     """
     by_profile = dig(cluster, "spec", "clusterSource", "clusterProfileRef")
-    message = f"{PROFILE_TOLD if by_profile else CREDENTIALS_TOLD}{digest}"
-    wanted = new_condition(
-        CREDENTIALS, True, "Connected", message, now=now, generation=dig(cluster, "metadata", "generation")
-    )
+    reason, generation = FROM_PROFILE if by_profile else FROM_KUBECONFIG, dig(cluster, "metadata", "generation")
+    wanted = new_condition(CREDENTIALS, True, reason, digest, now=now, generation=generation)
     return None if says_the_same(condition(cluster, CREDENTIALS), wanted) else wanted
 
 

@@ -42,6 +42,8 @@ class ConnectionFacts:
     """When its jobs go to other workers, unless it is back before; None while no time runs."""
     is_manager: bool | None = None
     """Whether it is the manager itself; None: that is not known."""
+    cause: str = ""
+    """Why no connection may be tried, as a `Cause`; empty: that is not known, or one may."""
 
 
 def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
@@ -62,6 +64,7 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
         "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]},
         "active": _digest(active),
         "manager": facts.is_manager,
+        "cause": facts.cause,
     }
     kept = {name: value for name, value in written.items() if value or (name == "manager" and value is not None)}
     text = orjson.dumps(kept).decode()
@@ -87,6 +90,7 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
         _time(found.get("movesAt")),
         found.get("manager") if isinstance(found.get("manager"), bool) else None,
+        str(found.get("cause") or ""),
     )
 
 

@@ -65,7 +65,7 @@ class LeaseSettings:
             raise SettingsError("retryPeriod must be longer than 0s")
 
 
-class Step(enum.Enum):
+class LeaseAction(enum.Enum):
     """What a candidate may do next."""
 
     ACQUIRE = "acquire"
@@ -115,13 +115,13 @@ class LeaseCandidate:
         if self.holder != self.identity:
             self._written_at = -math.inf
 
-    def decide(self, now: float) -> Step:
+    def decide(self, now: float) -> LeaseAction:
         """What the candidate may do, given what it has observed."""
         if not self.holder:
-            return Step.ACQUIRE
+            return LeaseAction.ACQUIRE
         if self.holder == self.identity:
-            return Step.RENEW if self._lease is not None else Step.ACQUIRE
-        return Step.ACQUIRE if now >= self._changed_at + self._holders_duration() else Step.WAIT
+            return LeaseAction.RENEW if self._lease is not None else LeaseAction.ACQUIRE
+        return LeaseAction.ACQUIRE if now >= self._changed_at + self._holders_duration() else LeaseAction.WAIT
 
     def wrote(self, lease: Json, began: float) -> None:
         """Note a successful write of `next_lease`.

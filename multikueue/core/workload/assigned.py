@@ -22,7 +22,8 @@ from multikueue.core.workload.leftovers import send_back, withdraw
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, assumed_for
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Created, Creating, JobCopy, NothingSent, Unusable, Worker
+from multikueue.core.workload.snapshot import JobCopy, Worker
+from multikueue.core.workload.worker_states import Created, Creating, NothingSent, Unusable
 
 
 def follow_assigned(situation: Situation) -> Plan:

@@ -26,8 +26,6 @@ NOBODY_TAKES_IT: Final = "No worker cluster takes it"
 """The head while all workers refuse."""
 OTHER_CHECKS: Final = "Waiting for the other admission checks"
 GROUP: Final = "Waiting for the other parts of its group"
-_WAITS: Final = ("Waiting for ", "Offered to ", "It cannot be told who runs the job: ", NOBODY_TAKES_IT)
-"""How the heads begin that are made here while it waits."""
 
 
 @attrs.frozen
@@ -52,11 +50,6 @@ class Message:
         """What the workers of these names say."""
         found = (one.partition(": ") for one in self.parts)
         return {name: why for name, _, why in found if name in names}
-
-
-def is_replaceable(head: str) -> bool:
-    """Whether nothing is lost with a head: it is empty, or made here. A dispatcher may remember nothing but its own."""
-    return not head or head.startswith(_WAITS)
 
 
 def part(worker: str, why: str) -> str:

@@ -30,7 +30,8 @@ from multikueue.core.model.workloads import CheckState, cluster_name, component_
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Snapshot, Unusable, Worker
+from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.worker_states import Unusable
 
 
 def with_carried_jobs(snapshot: Snapshot) -> Snapshot:

@@ -20,21 +20,19 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.plan import plan
-from multikueue.core.workload.snapshot import (
+from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.worker_states import (
     Connected,
     Creation,
     Kind,
     Lost,
     NothingSent,
     Opaque,
-    PlanSettings,
     Reach,
     Served,
-    Snapshot,
     Unserved,
     Untracked,
     Unusable,
-    Worker,
 )
 
 

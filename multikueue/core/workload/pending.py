@@ -14,7 +14,7 @@ from multikueue.core.model.copies import drift_patch, is_spent
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message, is_replaceable
+from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
@@ -37,9 +37,10 @@ from multikueue.core.workload.possible_runs import (
     left_of_short_loss,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
-from multikueue.core.workload.reasons import offered, reasons
+from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Removing, Served, Worker, WritingStatus
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Removing, Served, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -239,7 +240,7 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
     waits, before = offered(situation, nomination.names), situation.facts.nominated
     nobody = waits == NOBODY_TAKES_IT and not nomination.binding and bool(nomination.names)
     head = situation.head if nomination.message is None else nomination.message
-    if nobody or (nomination.message is None and (not before or is_replaceable(head))):
+    if nobody or (nomination.message is None and (not before or not is_head_remembered(situation))):
         head = waits
     if nomination.names != before or head != situation.head:
         message = Message(head, tuple(reasons(situation, nomination.names)))

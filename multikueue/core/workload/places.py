@@ -20,7 +20,8 @@ from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
-from multikueue.core.workload.snapshot import Idle, PlanSettings, Snapshot, Unanswered, Worker
+from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.worker_states import Idle, Unanswered
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 

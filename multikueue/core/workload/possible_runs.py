@@ -27,7 +27,8 @@ from multikueue.core.model.workloads import (
     noted_worker,
     reserved_at,
 )
-from multikueue.core.workload.snapshot import (
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import (
     Connected,
     Connecting,
     Creating,
@@ -36,7 +37,6 @@ from multikueue.core.workload.snapshot import (
     Syncing,
     Unanswered,
     Unserved,
-    Worker,
 )
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workloads import is_finished, reserved_at
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker, WritingStatus
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import WritingStatus
 
 GATE: Final = "kueue.x-k8s.io/multikueue"
 BLOCKED: Final = "BlockedOnPreemptionGates"

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.copies import is_spent
@@ -23,7 +24,6 @@ from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
     Message,
     condensed,
-    is_replaceable,
     means_the_same,
     offered_to,
     part,
@@ -33,7 +33,8 @@ from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplySta
 from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Syncing, Unserved, Unusable, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Syncing, Unserved, Unusable
 
 
 @attrs.frozen
@@ -80,9 +81,14 @@ def with_words(
 
 
 def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
-    if waits_for is None or situation.state is not CheckState.PENDING or not is_replaceable(situation.head):
+    if waits_for is None or situation.state is not CheckState.PENDING or is_head_remembered(situation):
         return situation.head
     return waits_for(situation)
+
+
+def is_head_remembered(situation: Situation) -> bool:
+    """Whether the dispatcher keeps in the head what it must remember; else nothing is lost with it."""
+    return Guarded(situation.dispatcher).remembers(situation.head)
 
 
 def _earlier(seconds: float | None, again: timedelta) -> float:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import TypeAlias
+from datetime import timedelta
 
 import attrs
 
@@ -15,6 +14,23 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.workload.worker_states import (
+    Connected,
+    Connecting,
+    Creation,
+    Idle,
+    InFlight,
+    Kind,
+    Lost,
+    Opaque,
+    Reach,
+    Refusal,
+    Served,
+    Syncing,
+    Unserved,
+    Untracked,
+    Unusable,
+)
 
 
 @attrs.frozen
@@ -53,132 +69,6 @@ class JobCopy:
 
 
 @attrs.frozen
-class Connecting:
-    """This process has just begun to connect: no answer and no failure yet."""
-
-
-@attrs.frozen
-class Connected:
-    """Its Workloads are being watched: only then is absence a fact."""
-
-
-@attrs.frozen
-class Lost:
-    """It cannot be reached."""
-
-    since: datetime | None = None
-    """By the manager's clock; None if that is not known."""
-    seen: bool = True
-    """Whether this process has read its Workloads and jobs before it was lost: then it shows what was there."""
-
-
-@attrs.frozen
-class Opaque:
-    """It answers, but with more than may be read of it: what is there is unknown, neither absent nor lost. Whoever may
-    create objects there can bring this about, so no time runs out: it keeps what it runs, and gets no more."""
-
-    seen: bool = True
-    """Whether this process has read it before that."""
-
-
-Reach: TypeAlias = Connecting | Connected | Lost | Opaque
-"""Whether a worker can be reached."""
-
-
-@attrs.frozen
-class Syncing:
-    """The first list of the kind is not complete yet."""
-
-
-@attrs.frozen
-class Served:
-    """Jobs of the kind are being watched, or need not be."""
-
-
-@attrs.frozen
-class Unserved:
-    """Watching the kind fails."""
-
-    failing_for: timedelta = timedelta(0)
-    seen: bool = True
-    """Whether this process has read its jobs before that."""
-
-
-@attrs.frozen
-class Unusable:
-    """The kind is watched, but no job of it may be created there: its definition lacks a field that copies need."""
-
-    why: str = ""
-
-
-Kind: TypeAlias = Syncing | Served | Unserved | Unusable | Opaque
-"""What a worker makes of the job's kind."""
-
-
-@attrs.frozen
-class Idle:
-    """Nothing is in flight."""
-
-
-@attrs.frozen
-class Creating:
-    """The job is being created."""
-
-
-@attrs.frozen
-class Removing:
-    """The Workload copy is being removed: it will be gone before that shows."""
-
-
-@attrs.frozen
-class WritingStatus:
-    """Its copy's status is being written, or the copy is being created."""
-
-    may_preempt: bool = True
-    """Whether it may do so before that shows: not if a gated copy is being created."""
-
-
-InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
-"""What this process is doing there at this moment."""
-
-
-@attrs.frozen
-class Untracked:
-    """An earlier process may have sent a creation."""
-
-
-@attrs.frozen
-class NothingSent:
-    """Nobody has sent one: this process saw the attempt before a worker was recorded, and has sent none."""
-
-
-@attrs.frozen
-class Created:
-    """The worker answered that the job was created."""
-
-
-@attrs.frozen
-class Unanswered:
-    """A creation was sent, and there was no answer: the job may exist."""
-
-    ago: timedelta
-
-
-Creation: TypeAlias = Untracked | NothingSent | Created | Unanswered
-"""What this process knows of creating this attempt's job on a worker."""
-
-
-@attrs.frozen
-class Refusal:
-    """The worker refuses an object of this Workload, or somebody else's object has its name."""
-
-    why: str
-    """In the worker's words."""
-    left: timedelta
-    """How long it is not asked again."""
-
-
-@attrs.frozen
 class Placement:
     """A worker that had a Workload."""
 
@@ -195,25 +85,38 @@ class Worker:
     """
 
     name: ClusterName
-    configured: bool = True  # whether the check's MultiKueueConfig lists it: only then is it offered new work
+    configured: bool = True
+    """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
     labels: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster."""
     annotations: Mapping[str, str] = attrs.field(factory=dict)
-    reach: Reach = Connected()
-    kind: Kind = Served()
-    in_flight: InFlight = Idle()
-    creation: Creation = Untracked()
-    refusal: Refusal | None = None  # its back-off, while it has one
-    namespace: str = ""  # where its copies are looked for; empty: in that of the same name
+    """Of its MultiKueueCluster."""
+    reach: Reach = attrs.field(default=Connected())
+    kind: Kind = attrs.field(default=Served())
+    in_flight: InFlight = attrs.field(default=Idle())
+    creation: Creation = attrs.field(default=Untracked())
+    refusal: Refusal | None = None
+    """Its back-off, while it has one."""
+    namespace: str = ""
+    """Where its copies are looked for; empty: in that of the same name."""
     workload: Json | None = None
-    supplied: tuple[str, ...] = ()  # the UIDs of copies there that own what the job needs, as far as is known
-    jobs: tuple[JobCopy, ...] = ()  # those there that name it
+    """The Workload copy there."""
+    supplied: tuple[str, ...] = ()
+    """The UIDs of copies there that own what the job needs, as far as is known."""
+    jobs: tuple[JobCopy, ...] = ()
+    """Those there that name it."""
     shared: tuple[JobCopy, ...] = ()
-    """The owner's job there, where it names another Workload of the same owner or none: see `siblings`."""
-    unreadable: str = ""  # which object of it there cannot be read, and why; see `unreadable.hidden`
-    removed: bool = False  # whether its MultiKueueCluster is gone, or going
-    is_manager: bool = False  # the cluster on which its original is
+    """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    unreadable: str = ""
+    """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
+    removed: bool = False
+    """Whether its MultiKueueCluster is gone, or going."""
+    is_manager: bool = False
+    """Whether it is the cluster on which its original is."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
+    """What is known of its Kueue."""
     room: Room = attrs.field(default=Room())
+    """What its queue has room for."""
 
     @property
     def cordon(self) -> str:
@@ -268,17 +171,21 @@ class Snapshot:
     key: ObjectKey
     workload: Json | None
     """The manager's object; None when it is gone."""
-    check: str | None = None  # which of its admission checks is ours; None if none is
-    config: str = ""  # the MultiKueueConfig of that check
+    check: str | None = None
+    """Which of its admission checks is ours; None if none is."""
+    config: str = ""
+    """The MultiKueueConfig of that check."""
     check_unknown: bool = False
     """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
-    adapter: JobAdapter | None = None  # of the owner's kind; None if that is not registered
+    adapter: JobAdapter | None = None
+    """Of the owner's kind; None if that is not registered."""
     unreadable: str = ""
     """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
     the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
     unreadable_job: str = ""
     """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
-    missing_setting: str = ""  # what to do so that jobs of the kind are dispatched; empty if they are
+    missing_setting: str = ""
+    """What to do so that jobs of the kind are dispatched; empty if they are."""
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)
@@ -286,12 +193,16 @@ class Snapshot:
     drops what its definition of the kind does not know, and fills in what it does."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
-    placement: Placement | None = None  # its last one, as far as this process has seen, or the one that lasts
-    running_for: timedelta = timedelta.max  # how long this process has been connecting to workers
-    quiet_for: timedelta = timedelta(0)  # how long nothing of it has changed, here or on a worker
+    placement: Placement | None = None
+    """Its last one, as far as this process has seen, or the one that lasts."""
+    running_for: timedelta = timedelta.max
+    """How long this process has been connecting to workers."""
+    quiet_for: timedelta = timedelta(0)
+    """How long nothing of it has changed, here or on a worker."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
     job_facts: JobFacts = attrs.field(factory=JobFacts)
+    """What the dispatcher knows of the job beside the Workload."""
     workers: tuple[Worker, ...] = ()
     """All known workers, those of the config first and in its order."""
 

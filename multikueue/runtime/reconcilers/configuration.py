@@ -30,7 +30,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import cluster_name, is_finished
-from multikueue.errors import KubeconfigError
+from multikueue.errors import Cause, KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
@@ -64,10 +64,12 @@ def kubeconfig_in(secret: Json | None, name: str) -> bytes:
         KubeconfigError: it is not there.
     """
     if secret is None:
-        raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found')
+        raise KubeconfigError("BadKubeConfig", f'Secret "{name}" not found', Cause.SECRET_MISSING)
     encoded = dig(secret, "data", KUBECONFIG_KEY)
     if encoded is None:
-        raise KubeconfigError("BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"')
+        raise KubeconfigError(
+            "BadKubeConfig", f'key "{KUBECONFIG_KEY}" not found in secret "{name}"', Cause.KEY_MISSING
+        )
     try:
         return base64.b64decode(encoded, validate=True)
     except binascii.Error:
@@ -126,6 +128,8 @@ class ClusterReconciler:
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
     _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
+    _causes: dict[str, Cause] = attrs.field(factory=dict, init=False, repr=False)
+    """By cluster, why it may not be connected to: `KubeconfigError.cause`."""
     _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
     """Workers that are kept although their MultiKueueClusters are gone."""
 
@@ -154,6 +158,7 @@ class ClusterReconciler:
         self._draining.discard(name)
         self.workers.clusters.forget(name)
         self._parsed.pop(name, None)
+        self._causes.pop(name, None)
         return Action.done()
 
     async def _connect(self, name: ClusterName, cluster: Json) -> None:
@@ -163,8 +168,10 @@ class ClusterReconciler:
                 return
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
+            self._causes[name] = error.cause
             self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
         else:
+            self._causes.pop(name, None)
             self.workers.clusters.assign(name, config, self._lost_since(cluster))
 
     def _lost_since(self, cluster: Json) -> datetime | None:
@@ -223,7 +230,8 @@ class ClusterReconciler:
         unusable = worker.usable.unusable if worker.usable is not None else {}
         facts = connection.facts(unusable, lost_after=self.lost_after)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
-        facts, names = attrs.evolve(facts, is_manager=is_manager), names_on(worker, cluster)
+        cause = "" if connection.connected else self._causes.get(str(worker.name), "")
+        facts, names = attrs.evolve(facts, is_manager=is_manager, cause=cause), names_on(worker, cluster)
         wanted = active_status(cluster, connection, now, unusable, names.flaw)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)

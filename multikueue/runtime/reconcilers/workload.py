@@ -28,17 +28,8 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Idle,
-    Lost,
-    PlanSettings,
-    Served,
-    Snapshot,
-    Syncing,
-    Unanswered,
-    Worker,
-)
+from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
@@ -102,6 +93,16 @@ class SnapshotReader:
         )
         return seen if self.rooms is None else self.rooms.shown(seen, config)
 
+    def want(self, snapshot: Snapshot) -> None:
+        """Have the job's kind watched on the workers where something of the Workload is, or may be."""
+        workload, key = snapshot.workload, snapshot.key
+        owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
+        there = {one.name for one in snapshot.workers if one.name in named or one.unreadable or not one.is_empty}
+        for informers in (worker.known for worker in self.workers if worker.name in there):
+            if informers is not None and owned_by is not None:
+                informers.want(owned_by.gvk)
+
     def _in_vain(self, owned_by: Owner | None, jobs: dict[str, Json]) -> dict[str, Json]:
         cache = self.manager.cache_of(owned_by.gvk) if owned_by is not None else None
         found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
@@ -146,14 +147,12 @@ class SnapshotReader:
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
-                if (informers := cluster.known) is not None and (name in named or not worker.is_empty):
-                    informers.want(gvk)
+                informers = cluster.known
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
-                watched = informers is None or informers.watches_now(gvk)
-                yield self._all_shown(worker, key, of_attempt, watched=watched)
+                yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
         for name in sorted(named):
@@ -182,10 +181,10 @@ class SnapshotReader:
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         return own if last and here is None and proofs.get(own) is Proof.OTHER else said
 
-    def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str, *, watched: bool) -> Worker:
-        """Forget creations without an answer that would show by now. Before the kind is `watched`, none does: what is
+    def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
+        """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is
         known of it is from before they were sent."""
-        if isinstance(worker.creation, Unanswered) and isinstance(worker.kind, Served) and not watched:
+        if isinstance(worker.creation, Unanswered) and isinstance(worker.kind, Unwatched):
             return attrs.evolve(worker, kind=Syncing())
         settled = isinstance(worker.in_flight, Idle) and worker.in_sight  # its informer would show a created job by now
         if settled and isinstance(worker.creation, Unanswered) and worker.creation.ago > LATE_CREATION:
@@ -217,6 +216,7 @@ class WorkloadReconciler:
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         try:
             snapshot = self.reader.read(key)
+            self.reader.want(snapshot)
             behind_since = self.reader.memory.looked_at(key)
             guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off

@@ -15,6 +15,7 @@ from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
+from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig, Informer
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.profile_config import profile_config
@@ -97,9 +98,9 @@ class ClusterProfiles:
         """
         status = self.informer.status
         if status.refused and not status.synced:
-            refuse(f"{CLUSTER_PROFILE.qualified} cannot be read: {status.last_error}")
+            refuse(f"{CLUSTER_PROFILE.qualified} cannot be read: {status.last_error}", Cause.PROFILES_UNREAD)
         if unreadable := self.informer.unreadable.why(key):
-            refuse(f'{CLUSTER_PROFILE.gvk.kind} "{key.name}" cannot be read: {unreadable}')
+            refuse(f'{CLUSTER_PROFILE.gvk.kind} "{key.name}" cannot be read: {unreadable}', Cause.PROFILE_UNREADABLE)
         return status.synced
 
     def changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:

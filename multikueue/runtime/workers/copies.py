@@ -8,10 +8,11 @@ import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import controller_of, is_terminating
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.worker_names import origin_key, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
-from multikueue.core.workload.snapshot import JobCopy, Refusal
+from multikueue.core.workload.snapshot import JobCopy
+from multikueue.core.workload.worker_states import Refusal
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.children import adopter, is_child
 from multikueue.runtime.workload_indexes import ORIGIN
@@ -86,7 +87,5 @@ class WorkerCopies(Target):
             yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
 
     def _is_child(self, job: Json) -> bool:
-        """See `is_child`. What controls a job has to be watched: only then it shows whether it is ours."""
-        if (found := controller_of(job)) is not None:
-            self.want(GVK.of(found.get("apiVersion", ""), found.get("kind", "")))
+        """See `is_child`."""
         return is_child(job, self.jobs)

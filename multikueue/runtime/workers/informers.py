@@ -21,7 +21,7 @@ from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.snapshot import Kind, Opaque, Served, Syncing, Unserved, Unusable
+from multikueue.core.workload.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
@@ -33,7 +33,7 @@ from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.workers.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
-from multikueue.runtime.workers.kind_watch import UNUSED_AFTER, KindWatch, KindWatches
+from multikueue.runtime.workers.kind_watch import CONTROLLER, UNUSED_AFTER, KindWatch, KindWatches, controller_kinds
 from multikueue.runtime.workers.kueue_check import KueueCheck
 from multikueue.runtime.workers.probe import ProbeRounds, WorkerProbe
 from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
@@ -161,11 +161,6 @@ class WorkerInformers(WorkerCopies):
         """See `Target`."""
         self.watches.want(gvk)
 
-    def watches_now(self, gvk: GVK | None) -> bool:
-        """Whether the jobs of a kind are not those that were there when its watch ended; see `KindWatch`."""
-        watch = self.watches.by_kind.get(gvk) if gvk is not None else None
-        return watch is None or not watch.is_unwatched
-
     def follow_queues(self) -> None:
         """Keep the queues, too, from now on."""
         self._queues_wanted.set()
@@ -195,8 +190,10 @@ class WorkerInformers(WorkerCopies):
             return Unserved(timedelta(seconds=loop_time() - status.failing_since), status.synced)
         if not status.synced:
             return Syncing()
-        checked = self.crd_checks.get(cache.informer.resource.gvk)
-        return Unusable(checked.flaw) if checked is not None and checked.flaw else Served()
+        followed = cache.informer.resource.gvk
+        if (checked := self.crd_checks.get(followed)) is not None and checked.flaw:
+            return Unusable(checked.flaw)
+        return Unwatched() if self.watches.by_kind[followed].is_unwatched else Served()
 
     @property
     def health(self) -> Health:
@@ -251,7 +248,7 @@ def _jobs(
     followed = informer(
         kind.resource,
         flaw=kind.flaw,
-        indexes={"workload": partial(kind.copy_entries, noted=True)},
+        indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
         on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
         predecessor=before.informer if before is not None else None,

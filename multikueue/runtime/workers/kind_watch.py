@@ -2,7 +2,8 @@
 
 A watch is a connection, and most workers have no job of most kinds. A kind of which nothing is there and nothing was
 sent for `UNUSED_AFTER` is *unwatched*: its store is empty, as the worker was when it was read last. It is watched again
-before something of it is sent, and once a look finds something that others have left.
+before something of it is sent, and once a look finds something that others have left. What controls a job that is
+there is watched, too: only then it shows whose job that is (`children.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, Final
 import anyio
 import attrs
 
-from multikueue.core.model.names import GVK
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import controller_of
 from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_status import InformerStatus
@@ -35,6 +37,20 @@ PATIENCE: Final = 5.0
 """Seconds for which others wait for the first list of a kind."""
 UNSETTLED: Final = 60.0
 """Seconds until a kind is looked at again whose watch fails, or which may be needed."""
+
+CONTROLLER: Final = "controller"
+"""The index of jobs by the kind of what controls them."""
+
+
+def controller_kinds(job: Json) -> list[str]:
+    """The entries of that index."""
+    found = _controller_kind(job)
+    return [] if found is None else [str(found)]
+
+
+def _controller_kind(job: Json) -> GVK | None:
+    found = controller_of(job)
+    return None if found is None else GVK.of(found.get("apiVersion", ""), found.get("kind", ""))
 
 
 @attrs.define(eq=False)
@@ -123,8 +139,20 @@ class KindWatches:
     def build(
         cls, client: ApiClient, informers: Iterable[Informer], is_used: Callable[[GVK], bool], unused_after: float
     ) -> KindWatches:
-        """One for each informer; see `KindWatch`."""
-        return cls(client, {one.resource.gvk: KindWatch(one, is_used, unused_after) for one in informers})
+        """One for each informer, which have the index `CONTROLLER`; see `KindWatch`."""
+        jobs = tuple(informers)
+
+        def is_needed(gvk: GVK) -> bool:
+            return is_used(gvk) or any(one.keys_by(CONTROLLER, str(gvk)) for one in jobs)
+
+        watches = cls(client, {one.resource.gvk: KindWatch(one, is_needed, unused_after) for one in jobs})
+        for one in jobs:
+            one.subscribe(watches._shown)
+        return watches
+
+    def _shown(self, _key: ObjectKey, _old: Json | None, new: Json | None) -> None:
+        if new is not None and (gvk := _controller_kind(new)) is not None:
+            self.want(gvk)
 
     def want(self, gvk: GVK | None) -> None:
         """See `KindWatch.want`; a kind that is not followed is none of ours."""

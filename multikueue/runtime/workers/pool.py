@@ -14,14 +14,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.snapshot import (
-    Connected,
-    Connecting,
-    Lost,
-    Opaque,
-    Reach,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Connected, Connecting, Lost, Opaque, Reach
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time

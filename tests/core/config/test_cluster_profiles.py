@@ -30,7 +30,7 @@ from multikueue.core.config.profile_secrets import (
     token_in,
 )
 from multikueue.core.model.names import Json
-from multikueue.errors import ClusterProfileError
+from multikueue.errors import Cause, ClusterProfileError
 
 V1 = "client.authentication.k8s.io/v1"
 PLUGIN = AccessProvider("aws", PluginCommand(V1, "/bin/login", ("--own",), (("A", "own"), ("B", "own"))))
@@ -106,6 +106,21 @@ def test_what_is_wrong_is_told_in_kueues_words(
     found: Json | None, settings: ProfileSettings | None, reason: str, message: str
 ) -> None:
     assert refusal(found, settings) == (reason, message)
+
+
+@pytest.mark.parametrize(
+    ("found", "settings", "cause"),
+    [
+        (profile(), None, Cause.PROFILES_OFF),
+        (None, ProfileSettings(()), Cause.PROFILE_MISSING),
+        (profile(provider("aws")), ProfileSettings(None), Cause.NO_PROVIDER),
+        (profile(provider("aws")), ProfileSettings(()), Cause.OTHER_PROVIDER),
+    ],
+)
+def test_programs_are_told_a_cause(found: Json | None, settings: ProfileSettings | None, cause: Cause) -> None:
+    with pytest.raises(ClusterProfileError) as caught:
+        chosen_access(found, "c1", enabled(settings))
+    assert caught.value.cause is cause
 
 
 def test_the_order_of_the_settings_decides_and_other_providers_are_ignored() -> None:

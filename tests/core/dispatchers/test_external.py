@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from multikueue.core.dispatchers.dispatcher import External
 from multikueue.core.model.workloads import nominated
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
-from multikueue.core.workload.snapshot import Lost, Snapshot
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.worker_states import Lost
 from tests.core.building import copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words

@@ -156,3 +156,29 @@ def test_labels_and_annotations_are_there_to_choose_by() -> None:
         )
     )
     assert Guarded(north).nominate(workload(), Candidates((far, near)), NOW).names == ("oslo",)
+
+
+class Rememberer(Policy):
+    """Knows its own messages by their beginning."""
+
+    def remembers(self, message: str) -> bool:
+        if message == "odd":
+            raise ZeroDivisionError
+        return message.startswith("round ")
+
+
+@pytest.mark.parametrize(("message", "kept"), [("round 2", True), ("Waiting for quota", False), ("odd", True)])
+def test_a_dispatcher_says_which_messages_are_its_own(message: str, kept: bool) -> None:
+    """Where that fails nothing is lost."""
+    assert Guarded(Rememberer(None)).remembers(message) is kept
+    assert not Guarded(Policy(None)).remembers(message), "one that remembers nothing"
+
+
+@pytest.mark.parametrize("said", ["Waiting for quota", "Reset to Pending after eviction", "anything"])
+def test_what_no_dispatcher_remembers_gives_way_to_what_is_waited_for(said: str) -> None:
+    """Its words decide nothing."""
+    seen = snapshot(workload(said=said), worker("w1"), job={})
+    assert in_words(seen, decide(seen)) == ["say Waiting for its job to be seen"]
+    assert decide(seen, Rememberer(Nomination(()))).effects == decide(seen).effects
+    kept = snapshot(workload(said="round 2"), worker("w1"), job={})
+    assert decide(kept, Rememberer(Nomination(()))).effects == ()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.lease import JITTER, LeaseCandidate, LeaseSettings, Step, micro_time
+from multikueue.core.machinery.lease import JITTER, LeaseAction, LeaseCandidate, LeaseSettings, micro_time
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import SettingsError
 
@@ -34,7 +34,7 @@ def test_without_a_lease_anybody_may_make_one() -> None:
     candidate = LeaseCandidate(KEY, "a")
     candidate.observe(None, 0.0)
 
-    assert candidate.decide(0.0) is Step.ACQUIRE
+    assert candidate.decide(0.0) is LeaseAction.ACQUIRE
     assert candidate.next_lease(WALL) == {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -60,8 +60,8 @@ def test_a_lease_of_another_is_waited_for_until_it_was_seen_unchanged_for_its_du
     candidate.observe(lease, 100.0)
     candidate.observe(lease, 114.9)
 
-    assert candidate.decide(114.9) is Step.WAIT
-    assert candidate.decide(115.0) is Step.ACQUIRE
+    assert candidate.decide(114.9) is LeaseAction.WAIT
+    assert candidate.decide(115.0) is LeaseAction.ACQUIRE
 
 
 def test_a_renewal_seen_starts_the_wait_again() -> None:
@@ -70,8 +70,8 @@ def test_a_renewal_seen_starts_the_wait_again() -> None:
     candidate.observe(stored(holder.next_lease(WALL)), 100.0)
     candidate.observe(stored(holder.next_lease(WALL + timedelta(seconds=2)), 2), 110.0)
 
-    assert candidate.decide(124.9) is Step.WAIT
-    assert candidate.decide(125.0) is Step.ACQUIRE
+    assert candidate.decide(124.9) is LeaseAction.WAIT
+    assert candidate.decide(125.0) is LeaseAction.ACQUIRE
 
 
 def test_an_edited_label_is_not_a_renewal() -> None:
@@ -80,7 +80,7 @@ def test_an_edited_label_is_not_a_renewal() -> None:
     candidate.observe(lease, 100.0)
     candidate.observe({**lease, "metadata": {**lease["metadata"], "labels": {"x": "y"}, "resourceVersion": "2"}}, 110.0)
 
-    assert candidate.decide(115.0) is Step.ACQUIRE
+    assert candidate.decide(115.0) is LeaseAction.ACQUIRE
     assert candidate.next_lease(WALL)["metadata"]["resourceVersion"] == "2"
     assert candidate.next_lease(WALL)["metadata"]["labels"] == {"x": "y"}
 
@@ -92,8 +92,8 @@ def test_the_holders_own_duration_counts() -> None:
     candidate = LeaseCandidate(KEY, "b")
     candidate.observe(lease, 0.0)
 
-    assert candidate.decide(59.0) is Step.WAIT
-    assert candidate.decide(60.0) is Step.ACQUIRE
+    assert candidate.decide(59.0) is LeaseAction.WAIT
+    assert candidate.decide(60.0) is LeaseAction.ACQUIRE
 
 
 def test_times_written_in_the_lease_decide_nothing() -> None:
@@ -103,7 +103,7 @@ def test_times_written_in_the_lease_decide_nothing() -> None:
         candidate = LeaseCandidate(KEY, "b")
         candidate.observe(lease, 0.0)
 
-        assert candidate.decide(14.0) is Step.WAIT
+        assert candidate.decide(14.0) is LeaseAction.WAIT
 
 
 def test_it_knows_when_the_lease_was_renewed_last() -> None:
@@ -155,7 +155,7 @@ def test_a_released_lease_is_free_at_once_and_counts_a_transition() -> None:
     lease = candidate.next_lease(WALL)
 
     assert released["spec"]["holderIdentity"] == ""
-    assert candidate.decide(0.0) is Step.ACQUIRE
+    assert candidate.decide(0.0) is LeaseAction.ACQUIRE
     assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("b", 1)
 
 
@@ -166,7 +166,7 @@ def test_a_renewal_keeps_acquire_time_transitions_and_unknown_fields() -> None:
     holder.observe(seen, 2.0)
     lease = holder.next_lease(WALL + timedelta(seconds=2))
 
-    assert holder.decide(2.0) is Step.RENEW
+    assert holder.decide(2.0) is LeaseAction.RENEW
     assert lease["spec"] == {**seen["spec"], "renewTime": "2026-01-02T03:04:07.000060Z"}
     assert lease["metadata"]["resourceVersion"] == "5"
 
@@ -179,7 +179,7 @@ def test_a_leader_that_sees_another_holder_leads_no_longer() -> None:
     holder.observe(other, 51.0)
 
     assert holder.leads_until < 51.0
-    assert holder.decide(51.0) is Step.WAIT
+    assert holder.decide(51.0) is LeaseAction.WAIT
 
 
 def test_a_deleted_lease_stays_taken_until_its_last_sight_expires() -> None:
@@ -187,8 +187,8 @@ def test_a_deleted_lease_stays_taken_until_its_last_sight_expires() -> None:
     candidate.observe(stored(leading("a").next_lease(WALL)), 0.0)
     candidate.observe(None, 5.0)
 
-    assert candidate.decide(14.0) is Step.WAIT
-    assert candidate.decide(15.0) is Step.ACQUIRE
+    assert candidate.decide(14.0) is LeaseAction.WAIT
+    assert candidate.decide(15.0) is LeaseAction.ACQUIRE
     assert "resourceVersion" not in candidate.next_lease(WALL)["metadata"]
 
 
@@ -196,7 +196,7 @@ def test_the_leader_of_a_deleted_lease_makes_it_again() -> None:
     holder = leading("a")
     holder.observe(None, 2.0)
 
-    assert holder.decide(2.0) is Step.ACQUIRE
+    assert holder.decide(2.0) is LeaseAction.ACQUIRE
     assert holder.next_lease(WALL)["spec"]["leaseTransitions"] == 0
 
 
@@ -250,7 +250,7 @@ class World:
         candidate = self.candidates[index]
         candidate.observe(self.lease, self.clock(index))
         began = self.clock(index)
-        if candidate.decide(began) is Step.WAIT:
+        if candidate.decide(began) is LeaseAction.WAIT:
             return
         written = candidate.next_lease(WALL + timedelta(seconds=self.now, microseconds=index))
         self.now += latency

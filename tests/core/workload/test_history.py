@@ -29,7 +29,8 @@ from multikueue.core.workload.history import (
     placements,
 )
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Lost, Placement, Snapshot
+from multikueue.core.workload.snapshot import Placement, Snapshot
+from multikueue.core.workload.worker_states import Lost
 from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))

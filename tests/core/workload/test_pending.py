@@ -20,7 +20,8 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.workload.snapshot import Lost, Refusal, Removing, Unserved, Worker
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Lost, Refusal, Removing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,
@@ -144,6 +145,9 @@ class TestOffering:
         class OneByOne(AllAtOnce):
             def nominate(self, workload: Json, candidates: object, now: object) -> Nomination:
                 return Nomination(("w1",))
+
+            def remembers(self, message: str) -> bool:
+                return message.startswith("asking ")
 
         local = workload(nominated=("w1",), said="asking w1 since 1795600000")
         seen = snapshot(local, worker("w1", copy_of(local)), **facts)

@@ -20,7 +20,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import clone
 from multikueue.core.workload.effects import MANAGER, CreateWorkload, PatchWorkload
 from multikueue.core.workload.places import namespace_for, without_foreign
-from multikueue.core.workload.snapshot import Creating, Snapshot, Unanswered
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.worker_states import Creating, Unanswered
 from tests.core.building import EARLIER, UNMARKED, copy_of, decide, snapshot, worker, workload
 
 MAPPED = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'}

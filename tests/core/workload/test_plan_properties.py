@@ -42,7 +42,8 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import Connected, Created, JobCopy, Served, Snapshot, Worker
+from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.worker_states import Connected, Created, Served
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import snapshots

@@ -12,16 +12,8 @@ from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import PatchWorkload, Plan
-from multikueue.core.workload.snapshot import (
-    Connecting,
-    Creating,
-    Lost,
-    Snapshot,
-    Syncing,
-    Unanswered,
-    Unserved,
-    Worker,
-)
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
 from tests.core.building import ADAPTER, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words
 

@@ -15,7 +15,8 @@ from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
 from multikueue.core.workload.preemption_gates import GATE, is_open
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Lost, Snapshot, Worker, WritingStatus
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.worker_states import Lost, WritingStatus
 from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words
 

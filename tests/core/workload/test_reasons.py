@@ -16,7 +16,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.reasons import reasons
 from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Connecting, Lost, Opaque, Refusal, Served, Snapshot, Unserved, Worker
+from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Refusal, Served, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     CHECK,
@@ -157,10 +158,10 @@ class TestWaiting:
         local = saying("Offered to w1 — w1: no room", nominated=("w1",))
         assert told(snapshot(local, worker("w1", copy_of(local)))) == "Offered to w1"
 
-    def test_a_message_of_somebody_else_stays_in_front(self) -> None:
-        """As Kueue's, after an eviction."""
+    def test_a_message_of_somebody_else_gives_way(self) -> None:
+        """As Kueue's, after an eviction: a wait is not without a word."""
         seen = offered(worker("w1", waiting("no room")), head="Reset to Pending after eviction. Previously: Retry")
-        assert told(seen) == "Reset to Pending after eviction. Previously: Retry — w1: no room"
+        assert [message_of(one) for one in decide(seen).effects] == ["Offered to w1 — w1: no room"]
 
     def test_control_characters_and_length_are_the_workers_and_not_ours(self) -> None:
         said = told(offered(worker("w1", waiting("a\x1b[31m\nb" + "x" * 1_000))))

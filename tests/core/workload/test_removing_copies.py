@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload
-from multikueue.core.workload.snapshot import Unserved
+from multikueue.core.workload.worker_states import Unserved
 from tests.core.building import (
     copy_of,
     decide,

@@ -183,7 +183,7 @@ class TestConnected:
         source = {"clusterSource": {"clusterProfileRef": {"name": "oslo"}}}
         told = credentials_status({**self.cluster("same"), "spec": source}, "same", NOW)
         assert told is not None
-        assert told["message"] == "The connection uses what its ClusterProfile says, with the digest same"
+        assert (told["reason"], told["message"]) == ("ClusterProfile", "same")
         assert digest_in_use({"status": {"conditions": [told]}}) == ""
 
     def test_what_the_daemon_says_instead_is_the_error(self) -> None:

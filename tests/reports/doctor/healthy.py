@@ -10,7 +10,7 @@ import attrs
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.admission.registration import Registration
-from multikueue.core.machinery.connection import CREDENTIALS, CREDENTIALS_TOLD
+from multikueue.core.machinery.connection import CREDENTIALS, FROM_KUBECONFIG
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import WorkerKueue
@@ -90,7 +90,7 @@ def lease(seconds_ago: float = 3.0) -> Json:
 def saying_digest(name: str, digest: str) -> Json:
     """A MultiKueueCluster whose connection uses the kubeconfig with that digest."""
     made = worker(name)
-    told = new_condition(CREDENTIALS, True, "Connected", CREDENTIALS_TOLD + digest, now=NOW)
+    told = new_condition(CREDENTIALS, True, FROM_KUBECONFIG, digest, now=NOW)
     return {**made, "status": {"conditions": [*made["status"]["conditions"], told]}}
 
 

@@ -17,6 +17,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
+from multikueue.errors import Cause
 from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
@@ -207,11 +208,11 @@ def credential_cases() -> Iterator[Case]:
         ("bad-token", "Unauthorized"),
         ("worker-hung", "no answer to anything for 20 s"),
         ("worker-down", "cannot connect to host"),
-        ("kubeconfig-key", 'key "kubeconfig" not found in secret "worker1-secret"'),
     ):
-        reason = "BadKubeConfig" if name == "kubeconfig-key" else "ClientConnectionFailed"
-        lost = worker("worker1", told, reason=reason)
+        lost = worker("worker1", told, reason="ClientConnectionFailed")
         yield name, with_objects(clusters=(lost, worker("worker2"))), "worker1", ""
+    refused = worker("worker1", "words", reason="BadKubeConfig", facts=ConnectionFacts(cause=Cause.KEY_MISSING))
+    yield "kubeconfig-key", with_objects(clusters=(refused, worker("worker2"))), "worker1", "worker1-secret"
     gone = {"Job.v1.batch": "the server could not find the requested resource"}
     lacking = worker("worker1", facts=ConnectionFacts(unusable=gone))
     yield "crd-missing", with_objects(clusters=(lacking, worker("worker2"))), "worker1", ""
@@ -373,10 +374,10 @@ def pool_cases() -> Iterator[Case]:
 def job_cases() -> Iterator[Case]:
     """What waiting jobs tell."""
     rejected = workload(job(), checks={CHECK: "Rejected"})
-    told = 'No multikueue adapter found for owner kind "batch/v1, Kind=Job"'
-    yield "kind-not-enabled", healthy(saying(rejected, told)), "jobs", "it concerns default/job/train"
-    told = 'The owner is not managed by Kueue: Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not ""'
-    yield "not-delegated", healthy(saying(rejected, told)), "jobs", "does not say that MultiKueue runs it"
+    yield "kind-not-enabled", healthy(rejected), "jobs", "it concerns default/job/train"
+    behind = {ObjectKey.of(rejected): job("train", delegated=False)}
+    undelegated = attrs.evolve(healthy(rejected), jobs=behind)
+    yield "not-delegated", undelegated, "jobs", "does not say that MultiKueue runs it"
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"

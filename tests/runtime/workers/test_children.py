@@ -11,6 +11,7 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
 from multikueue.core.model.kinds import EVENT, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
 from multikueue.kube import Informer
@@ -18,6 +19,7 @@ from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workers.children import is_child
+from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait
@@ -103,6 +105,26 @@ async def test_the_cluster_of_a_ray_job_is_left_to_the_ray_job() -> None:
         found = (await bench.client("worker1").list(RAY_CLUSTER.resource)).items
         assert [one["metadata"]["name"] for one in found] == ["ray-p9q4s", "ray-x7k2p"]
         assert await bench.get(RAY_JOB.resource, "ray", "worker1") is not None
+
+
+async def test_the_kind_of_what_controls_a_job_is_watched_while_the_job_is_there() -> None:
+    """Only then it shows whose the job is; nothing has to be planned for that."""
+    bench, manager = await bench_of(RAY_JOB, RAY_CLUSTER)
+    metadata = {"name": "gone", "uid": "u", "labels": {ORIGIN_LABEL: "multikueue"}, "annotations": {}}
+    parent = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata}
+    async with bench.fleet.running(manager):
+        await until(is_active(bench.fleet))
+        [informers] = [worker.known for worker in manager.workers]
+        assert informers is not None
+        watch = informers.watches.by_kind[RAY_JOB.resource.gvk]
+        await until(lambda: watch.is_unwatched)
+        await make_child(bench, RAY_CLUSTER.resource, parent, "gone-x7k2p")
+        await until(lambda: not watch.is_unwatched, LATE_LOOK + LOOK_INTERVAL)
+        await anyio.sleep(3 * UNUSED_AFTER)
+        assert not watch.is_unwatched
+        await bench.client("worker1").delete(RAY_CLUSTER.resource, ObjectKey("default", "gone-x7k2p"))
+        await anyio.sleep(UNUSED_AFTER + 120)
+        assert watch.is_unwatched
 
 
 async def test_a_child_is_no_copy_of_a_workload_that_is_gone() -> None:

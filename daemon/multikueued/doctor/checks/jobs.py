@@ -9,7 +9,7 @@ from typing import Final
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
@@ -68,7 +68,7 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
         behind = facts.jobs.get(ObjectKey.of(one))
         for finding in explain(Seen(one, behind, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
             if finding.id not in _PASSING:
-                where = "jobs" if finding.where.startswith("Workload ") else finding.where
+                where = "jobs" if finding.where == f"Workload {name_of(one)}" else finding.where
                 found[finding.id, where, finding.why].append((name, finding))
     for (_, where, _), jobs in found.items():
         name, finding = max(jobs, key=lambda job: job[1].blocking)

@@ -47,6 +47,10 @@ class Scored:
     preemption_timeout: timedelta = timedelta(minutes=5)
     """An offer to a worker that preempts for it, or could, is not taken back before."""
 
+    def remembers(self, message: str) -> bool:
+        """See `Remembering`."""
+        return State.parse(message) is not None
+
     def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
         """See `Dispatcher.nominate`."""
         profile = self.profiles.get(candidates.job.profile)

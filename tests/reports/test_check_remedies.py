@@ -1,0 +1,89 @@
+"""What is wrong with a job itself follows from its objects: whatever the check says, and whoever wrote that."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import Finding
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
+
+TRAIN = stored(job("train"))
+UNDELEGATED = stored(job("train", delegated=False))
+ACTED_ON = {
+    **TRAIN,
+    "metadata": {**TRAIN["metadata"], "managedFields": [{"manager": "manager", "subresource": "status"}]},
+}
+WAITS = workload(TRAIN)
+
+
+def rejected(*, owned: bool = True) -> Json:
+    made = workload(TRAIN, checks={CHECK: "Rejected"})
+    return made if owned else {**made, "metadata": {**made["metadata"], "ownerReferences": []}}
+
+
+def over() -> Json:
+    made = workload(TRAIN, quota=False, evicted="DeactivatedDueToMaximumExecutionTimeExceeded")
+    return {**made, "spec": {**made["spec"], "active": False}}
+
+
+def listing(*names: str) -> ManagerObjects:
+    return fleet(WAITS, listed=names)
+
+
+@attrs.frozen
+class Case:
+    """A Workload, and what `explain` finds wrong."""
+
+    id: str
+    seen: str
+    workload: Json
+    job: Json = TRAIN
+    objects: ManagerObjects | None = None
+
+    def finding(self, told: str = "words") -> Finding:
+        made = saying(self.workload, told) if "admissionChecks" in self.workload["status"] else self.workload
+        found = explain(Seen(made, self.job, self.objects or fleet(made), (), NOW, "kueue-system")).findings
+        return next(one for one in found if one.id == self.id)
+
+
+CASES = (
+    Case("kind-not-enabled", "the check is Rejected, and the job is as it should be", rejected()),
+    Case("not-delegated", "the check is Rejected, and `managedBy` of the job is another", rejected(), UNDELEGATED),
+    Case("acted-on-here", "the check is Rejected, and a controller has written the job's status", rejected(), ACTED_ON),
+    Case("rejected", "the check is Rejected, and no job owns the Workload", rejected(owned=False)),
+    Case("time-is-over", "the Workload is Evicted: `DeactivatedDueToMaximumExecutionTimeExceeded`", over()),
+    Case(
+        "other-checks",
+        "another check of the Workload is Pending",
+        workload(TRAIN, checks={CHECK: "Pending", "budget": "Pending"}),
+    ),
+    Case("no-worker-known", "the MultiKueueConfig lists no MultiKueueCluster", WAITS, objects=listing("x")),
+    Case("recorded-twice", "the check is Ready, and no worker is recorded", workload(TRAIN, checks={CHECK: "Ready"})),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+@pytest.mark.parametrize("told", ["", "words of anybody", 'No multikueue adapter found for owner kind "$(id), Kind=X"'])
+def test_objects_tell_what_is_wrong_whatever_the_message_says(case: Case, told: str) -> None:
+    found = case.finding(told)
+
+    assert found.blocking
+    assert "$(id)" not in found.why + found.remedy
+    assert "{" not in found.why + found.remedy
+
+
+def test_no_message_makes_a_finding() -> None:
+    """Whoever may write the status of a Workload writes what he wants."""
+    for told in (
+        "Waiting for the other admission checks",
+        "It cannot be told who runs the job: rule x failed",
+        "The job cannot be copied: rule x failed",
+        'worker clusters "a" and "b" have it: remove it from all but one',
+        "exceeding the maximum execution time",
+    ):
+        made = saying(WAITS, told)
+        assert explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings == ()
