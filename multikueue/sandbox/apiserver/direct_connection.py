@@ -24,7 +24,6 @@ from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver.encoding import decode
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError
-from multikueue.sandbox.apiserver.storage.cluster import view
 from multikueue.sandbox.apiserver.storage.watching import Emission
 
 _ERRORS: dict[int, type[ApiError]] = {
@@ -76,7 +75,7 @@ class CallbackSink:
         """Hand events over."""
         self._connection.answered()
         for emission in emissions:
-            self._on_event(WatchEvent(emission.type, view(self._row, decode(emission.entry.raw))))
+            self._on_event(WatchEvent(emission.type, self._row.viewed(decode(emission.entry.raw))))
 
     async def bookmark(self, revision: int, *, initial_end: bool) -> None:
         """Hand a bookmark over."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 import anyio
@@ -17,6 +17,7 @@ from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
 from multikueue.sandbox.jobs.podding import JobPods
 from multikueue.sandbox.jobs.replicating import SetRunner
@@ -26,10 +27,6 @@ from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @attrs.define(eq=False)
@@ -44,7 +41,7 @@ class JobRunner:
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
     """Of what is drawn: the same seed lets the same jobs run for the same times."""
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     """The wall clock that goes into statuses."""
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.ocm.accounts import AccountReconciler
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
@@ -50,10 +51,6 @@ _WATCHED: Final = (
 )
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @attrs.define(eq=False)
 class OcmHub:
     """Open Cluster Management for the sandbox: an ordinary client of the hub's API server, and agents on the spokes.
@@ -66,7 +63,7 @@ class OcmHub:
     """Its server has to serve the kinds: see `crds.install_ocm`."""
     spokes: Mapping[str, Spoke]
     """By the name of their ManagedCluster. May change while it runs: call `changed` then."""
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     pause: float = attrs.field(default=0.0, kw_only=True)
     """Seconds between two writes of a decision."""
     _caches: dict[Resource, Informer] = attrs.field(init=False)
