@@ -22,12 +22,10 @@ pytestmark = pytest.mark.looptime
 
 async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody_retries_it() -> None:
     """Kueue has deactivated it, and correct settings alone do not revive it."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.kueues():
         without = attrs.evolve(fleet.build(), adapters=AdapterRegistry(()))
-        async with fleet.running(without):
-            await until(is_active(fleet))
+        async with fleet.dispatching(without):
             await fleet.submit()
             await anyio.sleep(20)
         events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
@@ -54,8 +52,7 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
 
 async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
     """Whoever did it has the last word."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.kueues(), fleet.running():
         await until(is_active(fleet))
         await fleet.submit()

@@ -67,8 +67,7 @@ class Inventory:
     @classmethod
     async def of(cls, *workers: str, installed: bool = True) -> Inventory:
         """With these workers, and nothing in the inventory yet."""
-        fleet = Fleet.of(*workers)
-        await fleet.connect()
+        fleet = await Fleet.connected(*workers)
         for name in workers:
             source = {"clusterSource": {"clusterProfileRef": {"name": name}, "kubeConfig": None}}
             await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", name), {"spec": source})

@@ -148,8 +148,7 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
 async def test_what_a_workload_costs_with_the_scored_dispatcher_on_twenty_workers() -> None:
     """One worker is asked, however many there are. Jobs come apart, so the first offer of each is admitted."""
     jobs, names = 40, [f"worker{number}" for number in range(20)]
-    fleet = Fleet.of(*names)
-    await fleet.connect(cpu=JOBS)
+    fleet = await Fleet.connected(*names, cpu=JOBS)
     for server in (fleet.manager, *fleet.workers.values()):
         server.faults.add(Delay(ANSWER), on=Match(user="multikueue"))
     client = Refused(fleet.manager, user="multikueue")

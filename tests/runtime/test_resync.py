@@ -31,8 +31,7 @@ async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(mo
 
     read = reconciling.SnapshotReader.read
     monkeypatch.setattr(reconciling.SnapshotReader, "read", counted)
-    fleet = Fleet.of("worker1")
-    await fleet.connect(cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
+    fleet = await Fleet.connected("worker1", cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
     async with fleet.kueues(), fleet.running():
         await until(is_active(fleet, "worker1"))
         for number in range(RUNNING + WAITING):

@@ -145,8 +145,7 @@ async def _keys(fleet: Fleet) -> dict[str, ObjectKey]:
 @asynccontextmanager
 async def settled() -> AsyncIterator[Fleet]:
     """A fleet with the three jobs, whose manager resyncs nothing."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await cluster("worker2", {"metadata": {"annotations": {CORDON_ANNOTATION: "closed"}}})(fleet)
     async with fleet.kueues(), fleet.running(fleet.build(gc_interval=timedelta(0))):
         await until(is_active(fleet, "worker1"))
