@@ -20,14 +20,7 @@ from multikueue.kube.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
-from multikueue.sandbox.apiserver.faults import (
-    Call,
-    ConnectionLostError,
-    CutWatch,
-    ExpireWatch,
-    Faults,
-    SilenceWatch,
-)
+from multikueue.sandbox.apiserver.faults import Call, ConnectionLostError, Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.identity.users import user_named
@@ -217,12 +210,11 @@ class DirectClient:
             cursor = self.registry.watch(row, namespace or None, options)
             if on_open is not None:
                 on_open()
-            effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
             stream = WatchStream(
                 cursor,
                 CallbackSink(row, shown, connection),
                 self.faults,
-                effects,
+                hit,
                 timeout=self.registry.watch_timeout(),
                 bookmark_interval=self.registry.bookmark_interval,
             )

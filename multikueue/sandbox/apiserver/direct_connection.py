@@ -63,13 +63,13 @@ class Connection:
         self.scope.deadline = anyio.current_time() + self.silence
 
 
+@attrs.define(eq=False)
 class CallbackSink:
     """Hands watch lines to a callback."""
 
-    def __init__(self, row: ResourceType, on_event: Callable[[WatchEvent], None], connection: Connection) -> None:
-        self._row = row
-        self._on_event = on_event
-        self._connection = connection
+    _row: ResourceType
+    _on_event: Callable[[WatchEvent], None]
+    _connection: Connection
 
     async def events(self, emissions: Sequence[Emission]) -> None:
         """Hand events over."""

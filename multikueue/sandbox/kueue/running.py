@@ -75,7 +75,7 @@ class SmallKueue:
         self._jobs = {
             kind.resource: Controller(
                 f"kueue-{kind.resource}",
-                JobReconciler(kind, stores, performer, self.clock),
+                JobReconciler(stores, performer, self.clock, kind),
                 concurrency=self.concurrency,
             )
             for kind in self.kinds
