@@ -146,8 +146,7 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
         for profile in profiles.values():
             await add_token(real, planes, profile)
         await real.daemon.connected()
-        await real.submit("first")
-        worker = await real.running("first")
+        worker = await real.run("first")
 
         await planes.workers[worker].service_account(WORKER_USER, WORKER_RULES)  # with a token of its own
         key = ObjectKey(KUEUE_NAMESPACE, f"{worker}-multikueue")

@@ -59,8 +59,7 @@ async def test_a_job_of_the_built_in_controller_is_taken_over_without_a_restart(
 
 async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: Planes) -> None:
     async with fleet(planes) as real:
-        await real.submit("left")
-        worker = await real.running("left")
+        worker = await real.run("left")
         await real.daemon.stop()
         workload = real.manager.workload_of("left") or {}
         copy = await real.workers[worker].client.get(WORKLOAD, ObjectKey.of(workload))
@@ -77,8 +76,7 @@ async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: 
 async def test_a_job_whose_kind_left_the_settings_runs_on_to_its_end(planes: Planes) -> None:
     without = attrs.evolve(SETTINGS, integrations=IntegrationSettings(frameworks=("jobset.x-k8s.io/jobset",)))
     async with fleet(planes) as real:
-        await real.submit("kept")
-        worker = await real.running("kept")
+        worker = await real.run("kept")
         await real.daemon.stop()
         real.daemon.settings = without
         (pod,) = real.pods(worker, "kept")
