@@ -19,7 +19,7 @@ from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
-from multikueue.sandbox.ocm.accounts import AccountReconciler
+from multikueue.sandbox.ocm.accounts import AccountReconciler, SyncReconciler
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
     DECISION,
@@ -36,7 +36,6 @@ from multikueue.sandbox.ocm.placing import PlacementReconciler
 from multikueue.sandbox.ocm.profiling import ProfileReconciler
 from multikueue.sandbox.ocm.registering import BindingReconciler, ClusterReconciler
 from multikueue.sandbox.ocm.spokes import Spoke
-from multikueue.sandbox.ocm.syncing import SyncReconciler
 
 _WATCHED: Final = (
     MANAGED_CLUSTER,
