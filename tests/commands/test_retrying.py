@@ -15,7 +15,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueued.commands.exits import CommandError
 from multikueued.commands.retry import ask_again
 from tests.commands.breaking import Person, explained
-from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
 
@@ -53,8 +53,7 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
 async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
     """Whoever did it has the last word."""
     fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit()
         await anyio.sleep(5)
         key = ObjectKey.of(await fleet.workload())

@@ -82,6 +82,11 @@ class Fleet:
         await self.submit(name)
         return await self.running(name)
 
+    async def finish(self, name: str) -> Json:
+        """Let a Job's pod succeed, and wait until the Job has ended; see `ended`."""
+        self.kubelet.end(name, "Succeeded")
+        return await self.ended(name)
+
     async def ended(self, name: str, how: str = "Complete") -> Json:
         """Wait until a Job has that condition on the manager and its Workload is Finished; return the Job."""
 

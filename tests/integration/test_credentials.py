@@ -41,8 +41,7 @@ async def test_a_revoked_token_disconnects_its_worker_and_a_new_secret_brings_it
         await real.rotate(worker, cluster.kubeconfig(WORKER_USER))
         await real.active(worker)
         for name in ("trusted", "other"):
-            real.kubelet.end(name, "Succeeded")
-            await real.ended(name)
+            await real.finish(name)
         await real.cleaned()
 
         assert other != worker

@@ -74,8 +74,7 @@ async def test_a_job_both_workers_admit_while_the_daemon_is_down_runs_on_one(pla
         )
         real.daemon.start()
         used = await real.running("both")
-        real.kubelet.end("both", "Succeeded")
-        await real.ended("both")
+        await real.finish("both")
         await real.cleaned()
 
         assert real.ran_on("both") == [used]
@@ -101,8 +100,7 @@ async def test_a_daemon_broken_off_at_any_step_of_a_dispatch_leaves_one_run(plan
         await real.daemon.stop()
         real.daemon.start()
         worker = await real.running(name)
-        real.kubelet.end(name, "Succeeded")
-        await real.ended(name)
+        await real.finish(name)
         await real.cleaned()
 
         assert real.ran_on(name) == [worker]
@@ -178,8 +176,7 @@ async def test_a_worker_that_hangs_holds_up_nobody(planes: Planes) -> None:
                 assert await real.running("around") == "worker2"
         finally:
             await planes.workers["worker1"].resume_apiserver()
-        real.kubelet.end("around", "Succeeded")
-        await real.ended("around")
+        await real.finish("around")
         await real.cleaned()
         assert real.ran_on("around") == ["worker2"]
 
@@ -218,8 +215,7 @@ async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Plane
         await real.submit("newer")
         await real.running("newer")
         for name in ("lasting", "newer"):
-            real.kubelet.end(name, "Succeeded")
-            await real.ended(name)
+            await real.finish(name)
         await real.cleaned()
 
         assert real.daemon.manager.cluster.workloads.informer is follows, (

@@ -17,8 +17,7 @@ async def test_a_job_runs_once_on_one_worker_and_its_status_comes_home(planes: P
     """Users look at the manager only: there the Job runs, ends, and shows what the worker's showed."""
     async with fleet(planes) as real:
         worker = await real.run("succeeds")
-        real.kubelet.end("succeeds", "Succeeded")
-        done = await real.ended("succeeds")
+        done = await real.finish("succeeds")
         await real.cleaned()
 
         assert done["status"] == real.status_on(worker, "succeeds")

@@ -34,8 +34,7 @@ async def unmark(real: Fleet, worker: str, name: str, *, form: str) -> None:
 async def end(real: Fleet, *names: str) -> None:
     """Let the jobs end, and see that each ran once."""
     for name in names:
-        real.kubelet.end(name, "Succeeded")
-        await real.ended(name)
+        await real.finish(name)
     await real.cleaned()
     assert [len(real.ran_on(name)) for name in names] == [1] * len(names)
 

@@ -175,10 +175,6 @@ def test_words_that_nobody_knows() -> None:
     assert "retry" not in away.remedy
 
 
-def worded(text: str, own: bool) -> str:
-    return about_worker("w1", text, CONTEXT, own=own).remedy
-
-
 def test_a_worker_cannot_say_that_our_plugin_failed() -> None:
     """Its words stand behind its name, the verb and the resource."""
     told = "w1: list workloads.kueue.x-k8s.io: getting credentials: exec: executable /bin/login failed"

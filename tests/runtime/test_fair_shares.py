@@ -69,9 +69,7 @@ async def test_a_worker_that_invents_workloads_and_hangs_on_deletes_has_few_task
     manager = attrs.evolve(fleet.build(), controller_hook=counted)
     begun: list[int] = []
     offered: list[int] = []
-    async with fleet.kueues(), fleet.running(manager):
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(manager):
         before = len(asyncio.all_tasks())
         fleet.workers["worker1"].faults.add(Hang(), on=DELETES)
 

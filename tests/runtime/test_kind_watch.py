@@ -35,8 +35,7 @@ def watches(fleet: Fleet) -> int:
 
 async def test_a_kind_without_jobs_is_listed_once_and_not_watched_until_one_comes() -> None:
     fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    async with fleet.kueues(), fleet.dispatching():
         await anyio.sleep(60)
         assert (watches(fleet), fleet.requests("worker1", "list", JOB)) == (0, 1)
 
@@ -47,8 +46,7 @@ async def test_a_kind_without_jobs_is_listed_once_and_not_watched_until_one_come
 
 async def test_the_watch_ends_half_an_hour_after_the_last_job() -> None:
     fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.running() as manager:
-        await until(is_active(fleet))
+    async with fleet.kueues(), fleet.dispatching() as manager:
         await fleet.submit("job")
         await until(lambda: _runs(fleet))
         [informers] = [worker.known for worker in manager.workers]

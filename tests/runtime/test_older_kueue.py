@@ -71,9 +71,7 @@ async def test_no_job_preempts_on_an_older_worker_while_another_has_room() -> No
     """Without a gate the copy would evict somebody there at once."""
     fleet = await Fleet.connected("worker1", "worker2")
     await serve(fleet, "worker1", (0, 15))
-    async with fleet.kueues(), fleet.running(orchestrating(fleet)):
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(orchestrating(fleet)):
         await anyio.sleep(5.0)
         await fleet.submit()
         await anyio.sleep(20.0)
@@ -85,9 +83,7 @@ async def test_an_older_worker_is_asked_when_no_other_has_room() -> None:
     """The first two jobs fill worker2."""
     fleet = await Fleet.connected("worker1", "worker2", cpu=1, on_manager=4)
     await serve(fleet, "worker1", (0, 15))
-    async with fleet.kueues(), fleet.running(orchestrating(fleet)):
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(orchestrating(fleet)):
         await anyio.sleep(5.0)
         for number in range(3):
             await fleet.submit(f"job-{number}")
@@ -117,9 +113,7 @@ async def test_a_name_that_a_label_cannot_hold_goes_where_it_is_read(version: Ve
     for server, its in (("worker1", version), ("worker2", (0, 18))):
         fleet.workers[server].registry.create_object(namespace(CONTROLLER.namespace))
         await DirectClient(fleet.workers[server]).create(DEPLOYMENT, deployment_of(its))
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching():
         await anyio.sleep(5.0)
         await fleet.submit("a-job-with-a-name-of-many-letters-and-hyphens-that-is-long-63")
         await anyio.sleep(20.0)

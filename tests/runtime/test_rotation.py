@@ -27,8 +27,7 @@ pytestmark = pytest.mark.looptime
 async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]]:
     """One worker with a job on it, and so many writes before that."""
     fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.running() as manager:
-        await until(is_active(fleet))
+    async with fleet.kueues(), fleet.dispatching() as manager:
         for number in range(history):
             patch = {"metadata": {"labels": {"example.com/number": str(number)}}}
             await DirectClient(fleet.workers["worker1"]).merge_patch(NAMESPACE, ObjectKey("", "default"), patch)

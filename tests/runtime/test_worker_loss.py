@@ -225,8 +225,7 @@ async def test_a_watch_opened_anew_costs_one_request_and_nothing_else() -> None:
 async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
     """A stream of one kind that a proxy resets a few times: the status is not written and no event is sent for it."""
     fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit("job")  # a kind of which nothing is there is not watched
         await anyio.sleep(10)  # until its stream is steady
         version = (await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER))["metadata"]["resourceVersion"]
@@ -448,9 +447,7 @@ async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
     await fleet.connect()
     for worker in fleet.workers.values():
         worker.faults.add(SilenceWatch(), on=Match(verbs=("watch",), resource="jobs", user="multikueue"))
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit()
         await until(fleet.running_on)
         await anyio.sleep(600)

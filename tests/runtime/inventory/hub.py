@@ -204,6 +204,18 @@ class Hub:
             },
         )
 
+    async def connect_to(self, name: str) -> None:
+        """Have a cluster selected and listed, and wait until its worker is connected."""
+        self.select(name)
+        await self.list_clusters(name)
+        await until(lambda: self.is_active(name))
+
+    async def run_on(self, name: str) -> None:
+        """The same, and a job that runs there."""
+        await self.connect_to(name)
+        await self.submit()
+        await until(self.runs)
+
     async def runs(self) -> dict[str, str]:
         """The UIDs of the jobs that run, by worker."""
         return {
