@@ -7,7 +7,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
@@ -22,6 +22,7 @@ from multikueue.errors import SandboxError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.client_configuration import configuration
 from multikueue.protocols import ApiClient
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
 from multikueue.sandbox.crds import install_ocm, load_crds
@@ -79,10 +80,6 @@ class SandboxCluster:
         return DirectClient(self.server, user=user)
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 class Sandbox:
     """A fleet in this process::
 
@@ -110,7 +107,7 @@ class Sandbox:
         options: SandboxOptions | None = None,
         kinds: Iterable[SandboxKind] = KINDS,
         crds: Iterable[Json] = (),
-        clock: Callable[[], datetime] = _utc_now,
+        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         if workers < 1:
             raise SandboxError("a sandbox needs at least one worker cluster")

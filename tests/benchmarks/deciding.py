@@ -52,8 +52,7 @@ async def _decisions(workers: int, *, cpu: int, until: str) -> Json:
         cpu: of each worker: with none, nothing is admitted there.
         until: a field of each Workload's status that is waited for.
     """
-    fleet = Fleet.of(*(f"worker{number}" for number in range(1, workers + 1)))
-    await fleet.connect(cpu=cpu, on_manager=JOBS)
+    fleet = await Fleet.connected(*(f"worker{number}" for number in range(1, workers + 1)), cpu=cpu, on_manager=JOBS)
     async with fleet.kueues(), fleet.running() as manager:
         for number in range(JOBS):
             await fleet.submit(f"job-{number}")

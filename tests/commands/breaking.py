@@ -123,8 +123,7 @@ async def seen_after(
         kinds: of the daemon's settings.
         seconds: to wait at the end.
     """
-    fleet = Fleet.of(*(f"worker{number}" for number in range(1, workers + 1)))
-    await fleet.connect()
+    fleet = await Fleet.connected(*(f"worker{number}" for number in range(1, workers + 1)))
     if before is not None:
         await before(fleet)
     daemon = Manager(

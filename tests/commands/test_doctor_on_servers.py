@@ -71,8 +71,7 @@ async def install(here: Ground, *, gate: bool = False) -> None:
 
 
 async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await install(here)
         text = await here.done("doctor")
         wide = await here.done("doctor", "-o", "wide")
@@ -90,8 +89,7 @@ async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
 
 
 async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await install(here, gate=True)
         key = ObjectKey("", WorkerSide().role)
         role = await here.worker("worker2").get(CLUSTER_ROLE, key)
@@ -123,8 +121,7 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
 
 
 async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)
         await here.worker("worker1").delete(NAMESPACE, ObjectKey("", "default"))
         mirror = ("queues", "mirror", LOCAL_QUEUE_NAME, "-n", "default", "--worker-context", "worker1")
@@ -146,8 +143,7 @@ async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
 
 async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> None:
     """As the doctor says; then a job runs there, and its Workload says where."""
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         said = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}', QUEUES_ANNOTATION: f'{{"{LOCAL_QUEUE_NAME}": "theirs"}}'}
         key = ObjectKey("", "worker1")
         await here.manager.merge_patch(MULTIKUEUE_CLUSTER, key, {"metadata": {"annotations": said}})
@@ -184,8 +180,7 @@ async def test_a_cluster_queue_is_never_made(tmp_path: Path) -> None:
 
 
 async def test_fix_shows_asks_and_does(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("train")
         (workload,) = await until(lambda: _workloads(here))
         key = ObjectKey.of(workload)

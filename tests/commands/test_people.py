@@ -101,8 +101,7 @@ def flaw_of(done: Result, code: int) -> str:
 
 async def with_a_job(here: People) -> None:
     """A job on worker1 that has ended, and that the API knows."""
-    _, copy = await here.stage.fleet.run_job()
-    await here.stage.fleet.pod("train-a", copy)
+    await here.stage.fleet.run_with_pod()
 
     async def known() -> bool:
         return "job/train" in (await here.run("admin", "get", "jobs")).stdout

@@ -15,19 +15,17 @@ from multikueue.core.model.objects import annotations_of
 from multikueued.commands.exits import CommandError
 from multikueued.commands.retry import ask_again
 from tests.commands.breaking import Person, explained
-from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
 
 
 async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody_retries_it() -> None:
     """Kueue has deactivated it, and correct settings alone do not revive it."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.kueues():
         without = attrs.evolve(fleet.build(), adapters=AdapterRegistry(()))
-        async with fleet.running(without):
-            await until(is_active(fleet))
+        async with fleet.dispatching(without):
             await fleet.submit()
             await anyio.sleep(20)
         events = [one for one in (await fleet.admin.list(EVENT)).items if one["regarding"]["kind"] == "Job"]
@@ -54,10 +52,8 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
 
 async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
     """Whoever did it has the last word."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit()
         await anyio.sleep(5)
         key = ObjectKey.of(await fleet.workload())

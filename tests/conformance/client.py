@@ -234,3 +234,5 @@ async def connected(plane: ControlPlane) -> AsyncIterator[ConformanceClient]:
 
 Open: TypeAlias = Callable[[], AbstractAsyncContextManager[ConformanceClient]]
 """The type of the fixture `control_plane`."""
+OpenNamespace: TypeAlias = Callable[[], AbstractAsyncContextManager[tuple[ConformanceClient, str]]]
+"""The type of the fixture `namespaced`: with a namespace that was never used."""

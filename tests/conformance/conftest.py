@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.conformance.client import ConformanceClient, ControlPlane, Open, connected
+from tests.conformance.client import ConformanceClient, ControlPlane, Open, OpenNamespace, connected
 from tests.conformance.planes import REAL_MARKS, real, sandbox
 from tests.controlplane.fixtures import clusters
 from tests.controlplane.interface import ClusterFactory
@@ -47,5 +47,17 @@ def control_plane(request: pytest.FixtureRequest) -> Open:
             return
         async with sandbox() as plane, connected(plane) as client:
             yield client
+
+    return opened
+
+
+@pytest.fixture
+def namespaced(control_plane: Open) -> OpenNamespace:
+    """The same, and a new namespace."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[tuple[ConformanceClient, str]]:
+        async with control_plane() as cluster:
+            yield cluster, await cluster.namespace()
 
     return opened

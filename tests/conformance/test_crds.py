@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.conformance.client import Open, eventually
+from tests.conformance.client import Open, OpenNamespace, eventually
 from tests.conformance.objects import GROUP, definition, widget
 
 
@@ -34,10 +34,9 @@ async def test_b1_definition_lifecycle(control_plane: Open) -> None:
         await eventually(lambda: answers(404))
 
 
-async def test_b2_schema_validation(control_plane: Open) -> None:
+async def test_b2_schema_validation(namespaced: OpenNamespace) -> None:
     """Schema validation: wrong type / enum / range is answered with 422 Invalid with causes."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         for spec in ({"size": "x"}, {"mode": "zzz"}, {"size": 99}):
             code, body = await cluster.post(cluster.widgets(ns), widget("bad", spec))
             assert code == 422, str(spec)
@@ -45,47 +44,42 @@ async def test_b2_schema_validation(control_plane: Open) -> None:
             assert body["details"]["causes"]
 
 
-async def test_b3_schema_defaults(control_plane: Open) -> None:
+async def test_b3_schema_defaults(namespaced: OpenNamespace) -> None:
     """Defaults applied."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a", {"mode": "a"})
         assert body["spec"].get("size") == 3
 
 
-async def test_b4_schema_pruning(control_plane: Open) -> None:
+async def test_b4_schema_pruning(namespaced: OpenNamespace) -> None:
     """Unknown fields pruned; preserve-unknown kept."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a", {"junk": 1, "free": {"x": {"y": 1}}})
         assert "junk" not in body["spec"], "not pruned"
         assert body["spec"]["free"] == {"x": {"y": 1}}
 
 
-async def test_b5_transition_rules(control_plane: Open) -> None:
+async def test_b5_transition_rules(namespaced: OpenNamespace) -> None:
     """CEL x-kubernetes-validations (transition rule) is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", {"cluster": "c1"})
         code, body = await cluster.merge_patch(cluster.widgets(ns, "a"), {"spec": {"cluster": "c2"}})
         assert code == 422
         assert "immutable" in body["message"]
 
 
-async def test_b6_two_versions_one_object(control_plane: Open) -> None:
+async def test_b6_two_versions_one_object(namespaced: OpenNamespace) -> None:
     """Two served versions, same object (conversion None)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", version="v1alpha1")
         code, body = await cluster.get(cluster.widgets(ns, "a"))
         assert code == 200
         assert body["apiVersion"] == f"{GROUP}/v1"
 
 
-async def test_b7_scale(control_plane: Open) -> None:
+async def test_b7_scale(namespaced: OpenNamespace) -> None:
     """Scale subresource GET/PATCH."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", {"replicas": 2})
         code, body = await cluster.get(cluster.widgets(ns, "a", "scale"))
         assert code == 200
@@ -97,20 +91,18 @@ async def test_b7_scale(control_plane: Open) -> None:
         assert body["spec"]["replicas"] == 5
 
 
-async def test_b8_strict_field_validation(control_plane: Open) -> None:
+async def test_b8_strict_field_validation(namespaced: OpenNamespace) -> None:
     """FieldValidation=Strict unknown field is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(
             cluster.widgets(ns), widget("s", {"junk": 1}), params={"fieldValidation": "Strict"}
         )
         assert code == 400
 
 
-async def test_b9_printer_columns(control_plane: Open) -> None:
+async def test_b9_printer_columns(namespaced: OpenNamespace) -> None:
     """AdditionalPrinterColumns via Table Accept header (kubectl get)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", {"mode": "a"})
         _, body = await cluster.get(
             cluster.widgets(ns), headers={"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"}

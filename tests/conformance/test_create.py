@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tests.conformance.client import Open
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, config_map, widget
 
 
-async def test_c1_created_metadata(control_plane: Open) -> None:
+async def test_c1_created_metadata(namespaced: OpenNamespace) -> None:
     """Create: 201, uid, resourceVersion, creationTimestamp, generation=1, namespace filled from URL."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.post(cluster.widgets(ns), widget("a"))
         assert code == 201
         m = body["metadata"]
@@ -22,10 +21,9 @@ async def test_c1_created_metadata(control_plane: Open) -> None:
         assert m.get("generation") == 1
 
 
-async def test_c2_duplicate(control_plane: Open) -> None:
+async def test_c2_duplicate(namespaced: OpenNamespace) -> None:
     """Duplicate create is answered with 409 AlreadyExists with details.name."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, body = await cluster.post(cluster.widgets(ns), widget("w"))
         assert code == 409
@@ -33,10 +31,9 @@ async def test_c2_duplicate(control_plane: Open) -> None:
         assert body["details"].get("name") == "w"
 
 
-async def test_c3_generated_names(control_plane: Open) -> None:
+async def test_c3_generated_names(namespaced: OpenNamespace) -> None:
     """GenerateName, several objects."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         names = set()
         for _ in range(3):
             code, body = await cluster.post(cluster.widgets(ns), widget(None, meta={"generateName": "g-"}))
@@ -47,35 +44,31 @@ async def test_c3_generated_names(control_plane: Open) -> None:
         assert len(names) == 3
 
 
-async def test_c4_namespace_mismatch(control_plane: Open) -> None:
+async def test_c4_namespace_mismatch(namespaced: OpenNamespace) -> None:
     """Namespace mismatch body/URL is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.post(cluster.widgets(ns), widget("a", meta={"namespace": "other"}))
         assert code == 400
         assert body["reason"] == "BadRequest"
 
 
-async def test_c5_missing_name(control_plane: Open) -> None:
+async def test_c5_missing_name(namespaced: OpenNamespace) -> None:
     """No name and no generateName is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget(None))
         assert code == 422
 
 
-async def test_c6_invalid_name(control_plane: Open) -> None:
+async def test_c6_invalid_name(namespaced: OpenNamespace) -> None:
     """Invalid DNS-1123 name is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget("Bad_Name"))
         assert code == 422
 
 
-async def test_c7_status_is_ignored(control_plane: Open) -> None:
+async def test_c7_status_is_ignored(namespaced: OpenNamespace) -> None:
     """Create ignores .status when status subresource on."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a", status={"phase": "X"})
         assert "status" not in body, "status kept"
 
@@ -87,20 +80,18 @@ async def test_c8_missing_namespace(control_plane: Open) -> None:
         assert code == 404
 
 
-async def test_c9_dry_run(control_plane: Open) -> None:
+async def test_c9_dry_run(namespaced: OpenNamespace) -> None:
     """DryRun=All does not persist."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget("a"), params={"dryRun": "All"})
         assert code == 201
         code, _ = await cluster.get(cluster.widgets(ns, "a"))
         assert code == 404
 
 
-async def test_c10_wrong_kind_or_version(control_plane: Open) -> None:
+async def test_c10_wrong_kind_or_version(namespaced: OpenNamespace) -> None:
     """Wrong kind is answered with 422 (CR) / 400 (core), wrong or missing apiVersion/kind is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         o = widget("a")
         o["kind"] = "Other"
         code, _ = await cluster.post(cluster.widgets(ns), o)
@@ -119,10 +110,9 @@ async def test_c10_wrong_kind_or_version(control_plane: Open) -> None:
         assert code == 400, "no kind"
 
 
-async def test_c11_secrets_and_namespaces_are_defaulted(control_plane: Open) -> None:
+async def test_c11_secrets_and_namespaces_are_defaulted(namespaced: OpenNamespace) -> None:
     """Secret stringData: then data(base64); namespace auto default labels."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.post(
             f"/api/v1/namespaces/{ns}/secrets",
             {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"k": "v"}},
@@ -136,26 +126,23 @@ async def test_c11_secrets_and_namespaces_are_defaulted(control_plane: Open) -> 
         assert body["metadata"]["labels"]["kubernetes.io/metadata.name"] == ns
 
 
-async def test_c12_resource_version_is_refused(control_plane: Open) -> None:
+async def test_c12_resource_version_is_refused(namespaced: OpenNamespace) -> None:
     """Create with resourceVersion set is rejected."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget("a", meta={"resourceVersion": "5"}))
         assert code >= 400, code
 
 
-async def test_c13_malformed_json(control_plane: Open) -> None:
+async def test_c13_malformed_json(namespaced: OpenNamespace) -> None:
     """Malformed JSON is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.request("POST", cluster.widgets(ns), raw="{bad")
         assert code == 400
         assert body.get("kind") == "Status"
 
 
-async def test_c14_invalid_label(control_plane: Open) -> None:
+async def test_c14_invalid_label(namespaced: OpenNamespace) -> None:
     """Invalid label value is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget("a", meta={"labels": {"x": "bad value!"}}))
         assert code == 422

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
-from tests.conformance.client import Open, eventually
+from tests.conformance.client import Open, OpenNamespace, eventually
 from tests.conformance.objects import owned_by, widget
 
 
-async def test_g1_delete(control_plane: Open) -> None:
+async def test_g1_delete(namespaced: OpenNamespace) -> None:
     """DELETE is answered with 200, then 404; second DELETE 404."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, _ = await cluster.delete(cluster.widgets(ns, "w"))
         assert code == 200
@@ -21,10 +20,9 @@ async def test_g1_delete(control_plane: Open) -> None:
         assert code == 404
 
 
-async def test_g2_finalizers_hold_the_object(control_plane: Open) -> None:
+async def test_g2_finalizers_hold_the_object(namespaced: OpenNamespace) -> None:
     """Finalizers: DELETE sets deletionTimestamp (RFC3339 Z), object stays; clearing removes + DELETED event."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, meta={"finalizers": ["ex.com/f"]})
         async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
             code, body = await cluster.delete(cluster.widgets(ns, "w"))
@@ -42,10 +40,9 @@ async def test_g2_finalizers_hold_the_object(control_plane: Open) -> None:
             assert [e["type"] for e in ev] == ["MODIFIED", "DELETED"]
 
 
-async def test_g3_no_new_finalizers_while_deleting(control_plane: Open) -> None:
+async def test_g3_no_new_finalizers_while_deleting(namespaced: OpenNamespace) -> None:
     """Adding finalizer while terminating is answered with 422; removing one of two keeps object."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, meta={"finalizers": ["ex.com/f", "ex.com/g"]})
         await cluster.delete(cluster.widgets(ns, "w"))
         code, _ = await cluster.merge_patch(
@@ -58,10 +55,9 @@ async def test_g3_no_new_finalizers_while_deleting(control_plane: Open) -> None:
         assert code == 200
 
 
-async def test_g4_preconditions(control_plane: Open) -> None:
+async def test_g4_preconditions(namespaced: OpenNamespace) -> None:
     """Delete preconditions uid / resourceVersion mismatch is answered with 409."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         code, _ = await cluster.delete(cluster.widgets(ns, "w"), {"preconditions": {"uid": "nope"}})
         assert code == 409
@@ -84,10 +80,9 @@ async def test_g5_delete_collection(control_plane: Open) -> None:
         assert [i["metadata"]["name"] for i in body["items"]] == ["c"]
 
 
-async def test_g6_foreground_deletion_waits(control_plane: Open) -> None:
+async def test_g6_foreground_deletion_waits(namespaced: OpenNamespace) -> None:
     """Foreground deletion holds the owner until the dependent that blocks it is gone."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         owner = await cluster.make_widget(ns, "a")
         meta = {"finalizers": ["ex.com/f"], **owned_by(owner, blockOwnerDeletion=True)}
         await cluster.make_widget(ns, "dep", meta=meta)
@@ -109,10 +104,9 @@ async def test_g6_foreground_deletion_waits(control_plane: Open) -> None:
         await eventually(gone)
 
 
-async def test_g7_dependents_are_collected(control_plane: Open) -> None:
+async def test_g7_dependents_are_collected(namespaced: OpenNamespace) -> None:
     """Objects whose owner is deleted go too."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         owner = await cluster.make_widget(ns, "own")
         await cluster.make_widget(ns, "dep", meta=owned_by(owner))
 
@@ -123,10 +117,9 @@ async def test_g7_dependents_are_collected(control_plane: Open) -> None:
         await eventually(gone)
 
 
-async def test_g8_namespace_contents_are_deleted(control_plane: Open) -> None:
+async def test_g8_namespace_contents_are_deleted(namespaced: OpenNamespace) -> None:
     """Deleting a namespace deletes what is in it."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
 
         async def gone() -> bool:
@@ -137,10 +130,9 @@ async def test_g8_namespace_contents_are_deleted(control_plane: Open) -> None:
         await eventually(gone)
 
 
-async def test_g9_no_creation_in_a_terminating_namespace(control_plane: Open) -> None:
+async def test_g9_no_creation_in_a_terminating_namespace(namespaced: OpenNamespace) -> None:
     """While a namespace is being deleted nothing can be created in it."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", meta={"finalizers": ["ex.com/f"]})
         await cluster.delete(f"/api/v1/namespaces/{ns}")
 
@@ -151,10 +143,9 @@ async def test_g9_no_creation_in_a_terminating_namespace(control_plane: Open) ->
         await cluster.merge_patch(cluster.widgets(ns, "a"), {"metadata": {"finalizers": None}})
 
 
-async def test_g10_recreated_object_is_another(control_plane: Open) -> None:
+async def test_g10_recreated_object_is_another(namespaced: OpenNamespace) -> None:
     """Delete then re-create same name: new uid, ADDED event."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
             await cluster.delete(cluster.widgets(ns, "w"))
@@ -163,10 +154,9 @@ async def test_g10_recreated_object_is_another(control_plane: Open) -> None:
             assert [e["type"] for e in await w.take(2)] == ["DELETED", "ADDED"]
 
 
-async def test_g11_delete_dry_run(control_plane: Open) -> None:
+async def test_g11_delete_dry_run(namespaced: OpenNamespace) -> None:
     """DELETE dryRun=All keeps object; DeleteOptions gracePeriod on Pod."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, _ = await cluster.delete(cluster.widgets(ns, "w"), params={"dryRun": "All"})
         assert code == 200

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.client import Open
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import config_map, job
 
 
-async def test_i1_status_body(control_plane: Open) -> None:
+async def test_i1_status_body(namespaced: OpenNamespace) -> None:
     """Status body {kind,apiVersion,status=Failure,reason,code,message}."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         _, body = await cluster.get(cluster.widgets(ns, "q"))
         assert (body.get("kind"), body.get("apiVersion"), body.get("status"), body.get("code"), body.get("reason")) == (
             "Status",
@@ -26,10 +25,9 @@ async def test_i1_status_body(control_plane: Open) -> None:
         assert '"q" not found' in body["message"]
 
 
-async def test_i2_method_not_allowed(control_plane: Open) -> None:
+async def test_i2_method_not_allowed(namespaced: OpenNamespace) -> None:
     """Method not allowed is answered with 405."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.request("PUT", f"/api/v1/namespaces/{ns}/configmaps", config_map("a"))
         assert code == 405
         assert body["reason"] == "MethodNotAllowed"
@@ -58,10 +56,9 @@ async def test_i4_access_review(control_plane: Open) -> None:
         assert body["status"]["allowed"] is True
 
 
-async def test_i5_lease_lock(control_plane: Open) -> None:
+async def test_i5_lease_lock(namespaced: OpenNamespace) -> None:
     """Lease CRUD with optimistic lock (leader election)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         p = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
         code, body = await cluster.post(
             p,
@@ -81,10 +78,9 @@ async def test_i5_lease_lock(control_plane: Open) -> None:
         assert code == 409
 
 
-async def test_i6_job_defaults(control_plane: Open) -> None:
+async def test_i6_job_defaults(namespaced: OpenNamespace) -> None:
     """Job: status subresource, defaulted fields present (parallelism=1, backoffLimit=6)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         p = f"/apis/batch/v1/namespaces/{ns}/jobs"
         code, body = await cluster.post(p, job("j"))
         assert code == 201
@@ -96,10 +92,9 @@ async def test_i6_job_defaults(control_plane: Open) -> None:
         assert code in (200, 422), code
 
 
-async def test_i7_job_template_is_fixed_while_it_runs(control_plane: Open) -> None:
+async def test_i7_job_template_is_fixed_while_it_runs(namespaced: OpenNamespace) -> None:
     """Job immutability: template change while unsuspended is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         p = f"/apis/batch/v1/namespaces/{ns}/jobs"
         j = job("j")
         j["spec"]["suspend"] = False
@@ -134,10 +129,9 @@ async def test_i8_typed_client(control_plane: Open) -> None:
                 await b.read_namespaced_job("j", ns)
 
 
-async def test_i9_event_creation(control_plane: Open) -> None:
+async def test_i9_event_creation(namespaced: OpenNamespace) -> None:
     """Event create, generateName + list."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(
             f"/api/v1/namespaces/{ns}/events",
             {

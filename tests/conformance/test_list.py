@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tests.conformance.client import Open
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod
 
 
-async def test_d1_get_missing(control_plane: Open) -> None:
+async def test_d1_get_missing(namespaced: OpenNamespace) -> None:
     """GET missing is answered with 404 Status{reason NotFound, details.name/kind}."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.get(cluster.widgets(ns, "zz"))
         assert code == 404
         assert body["kind"] == "Status"
@@ -18,10 +17,9 @@ async def test_d1_get_missing(control_plane: Open) -> None:
         assert body["details"].get("kind") == "widgets"
 
 
-async def test_d2_list_envelope(control_plane: Open) -> None:
+async def test_d2_list_envelope(namespaced: OpenNamespace) -> None:
     """List envelope: kind WidgetList, apiVersion, metadata.resourceVersion numeric."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         _, body = await cluster.get(cluster.widgets(ns))
         assert body.get("kind") == "WidgetList"
@@ -42,10 +40,9 @@ async def test_d3_one_or_all_namespaces(control_plane: Open) -> None:
         assert {(n1, "a"), (n2, "b")} <= s
 
 
-async def test_d4_pages_of_one_snapshot(control_plane: Open) -> None:
+async def test_d4_pages_of_one_snapshot(namespaced: OpenNamespace) -> None:
     """Limit/continue pagination, consistent snapshot."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         for i in range(5):
             await cluster.make_widget(ns, f"a{i}")
         code, body = await cluster.get(cluster.widgets(ns), params={"limit": "2"})
@@ -84,18 +81,16 @@ async def test_d5_label_selectors(control_plane: Open) -> None:
             assert "".join(sorted(i["metadata"]["name"] for i in body["items"])) == want, sel
 
 
-async def test_d6_invalid_label_selector(control_plane: Open) -> None:
+async def test_d6_invalid_label_selector(namespaced: OpenNamespace) -> None:
     """Invalid label selector is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.get(cluster.widgets(ns), params={"labelSelector": "x in (1"})
         assert code == 400
 
 
-async def test_d7_field_selectors(control_plane: Open) -> None:
+async def test_d7_field_selectors(namespaced: OpenNamespace) -> None:
     """Field selector metadata.name, != ; CRD selectableFields; unknown field is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a", {"mode": "a"})
         await cluster.make_widget(ns, "b", {"mode": "b"})
         code, body = await cluster.get(cluster.widgets(ns), params={"fieldSelector": "metadata.name=a"})
@@ -108,10 +103,9 @@ async def test_d7_field_selectors(control_plane: Open) -> None:
         assert code == 400
 
 
-async def test_d8_pod_field_selectors(control_plane: Open) -> None:
+async def test_d8_pod_field_selectors(namespaced: OpenNamespace) -> None:
     """Pods fieldSelector spec.nodeName / status.phase."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         p = pod("p1")
         p["spec"]["nodeName"] = "n1"
         code, body = await cluster.post(f"/api/v1/namespaces/{ns}/pods", p)
@@ -124,10 +118,9 @@ async def test_d8_pod_field_selectors(control_plane: Open) -> None:
         assert [i["metadata"]["name"] for i in body["items"]] == ["p1"]
 
 
-async def test_d9_list_resource_versions(control_plane: Open) -> None:
+async def test_d9_list_resource_versions(namespaced: OpenNamespace) -> None:
     """A list at resourceVersion 0 is answered; one at a resourceVersion that is none is a 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         code, _ = await cluster.get(cluster.widgets(ns), params={"resourceVersion": "0"})
         assert code == 200
@@ -135,10 +128,9 @@ async def test_d9_list_resource_versions(control_plane: Open) -> None:
         assert code == 400
 
 
-async def test_d10_exact_resource_version(control_plane: Open) -> None:
+async def test_d10_exact_resource_version(namespaced: OpenNamespace) -> None:
     """ResourceVersionMatch=Exact returns old snapshot."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         code, body = await cluster.get(cluster.widgets(ns))
         rv = body["metadata"]["resourceVersion"]
@@ -150,10 +142,9 @@ async def test_d10_exact_resource_version(control_plane: Open) -> None:
         assert [i["metadata"]["name"] for i in body["items"]] == ["a"]
 
 
-async def test_d11_partial_metadata(control_plane: Open) -> None:
+async def test_d11_partial_metadata(namespaced: OpenNamespace) -> None:
     """PartialObjectMetadataList Accept."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         _, body = await cluster.get(
             cluster.widgets(ns), headers={"Accept": "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conformance.client import Open
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod, widget
 
 
-async def test_f1_merge_patch(control_plane: Open) -> None:
+async def test_f1_merge_patch(namespaced: OpenNamespace) -> None:
     """Merge patch: nested merge, null deletes, list replaced."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, spec={"size": 1, "mode": "a", "plain": ["x"], "labels": {"a": "1", "b": "2"}})
         code, body = await cluster.merge_patch(
             cluster.widgets(ns, "w"), {"spec": {"mode": None, "plain": ["y", "z"], "labels": {"a": None, "c": "3"}}}
@@ -20,10 +19,9 @@ async def test_f1_merge_patch(control_plane: Open) -> None:
         assert body["spec"] == {"size": 1, "plain": ["y", "z"], "labels": {"b": "2", "c": "3"}}
 
 
-async def test_f2_json_patch(control_plane: Open) -> None:
+async def test_f2_json_patch(namespaced: OpenNamespace) -> None:
     """JSON patch add/replace/remove/test; failed test is answered with 422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, spec={"size": 1, "plain": ["x"]})
         code, body = await cluster.json_patch(
             cluster.widgets(ns, "w"),
@@ -42,10 +40,9 @@ async def test_f2_json_patch(control_plane: Open) -> None:
         assert code == 422
 
 
-async def test_f3_strategic_merge_on_builtin_kinds(control_plane: Open) -> None:
+async def test_f3_strategic_merge_on_builtin_kinds(namespaced: OpenNamespace) -> None:
     """Strategic merge on Pod: containers merged by name."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         p = f"/api/v1/namespaces/{ns}/pods"
         code, _ = await cluster.post(p, pod("p"))
         assert code == 201
@@ -54,19 +51,17 @@ async def test_f3_strategic_merge_on_builtin_kinds(control_plane: Open) -> None:
         assert {c["name"]: c["image"] for c in body["spec"]["containers"]} == {"a": "x", "b": "z"}
 
 
-async def test_f4_no_strategic_merge_on_custom_kinds(control_plane: Open) -> None:
+async def test_f4_no_strategic_merge_on_custom_kinds(namespaced: OpenNamespace) -> None:
     """Strategic merge on CR is answered with 415."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, _ = await cluster.strategic_patch(cluster.widgets(ns, "w"), {"spec": {"size": 2}})
         assert code == 415
 
 
-async def test_f5_patch_with_stale_resource_version(control_plane: Open) -> None:
+async def test_f5_patch_with_stale_resource_version(namespaced: OpenNamespace) -> None:
     """Patch carrying stale metadata.resourceVersion is answered with 409."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         await cluster.merge_patch(cluster.widgets(ns, "w"), {"spec": {"size": 2}})
         code, _ = await cluster.merge_patch(
@@ -76,10 +71,9 @@ async def test_f5_patch_with_stale_resource_version(control_plane: Open) -> None
         assert code == 409
 
 
-async def test_f6_patch_of_status(control_plane: Open) -> None:
+async def test_f6_patch_of_status(namespaced: OpenNamespace) -> None:
     """Merge patch /status changes only status; main patch cannot change status."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, body = await cluster.merge_patch(
             cluster.widgets(ns, "w", "status"), {"spec": {"size": 9}, "status": {"phase": "P"}}
@@ -91,10 +85,9 @@ async def test_f6_patch_of_status(control_plane: Open) -> None:
         assert body["status"]["phase"] == "P"
 
 
-async def test_f7_unsupported_patch_format(control_plane: Open) -> None:
+async def test_f7_unsupported_patch_format(namespaced: OpenNamespace) -> None:
     """Unsupported patch content type is answered with 415."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         code, _ = await cluster.request(
             "PATCH", cluster.widgets(ns, "w"), {"spec": {"size": 2}}, content_type="application/json"
@@ -102,19 +95,17 @@ async def test_f7_unsupported_patch_format(control_plane: Open) -> None:
         assert code == 415
 
 
-async def test_f8_patch_missing(control_plane: Open) -> None:
+async def test_f8_patch_missing(namespaced: OpenNamespace) -> None:
     """Patch missing object is answered with 404."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.merge_patch(cluster.widgets(ns, "zz"), {"spec": {"size": 2}})
         assert code == 404
         assert body["reason"] == "NotFound"
 
 
-async def test_f9_no_op_patch(control_plane: Open) -> None:
+async def test_f9_no_op_patch(namespaced: OpenNamespace) -> None:
     """A patch that changes nothing keeps the resourceVersion and emits no watch event."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         before = await cluster.make_widget(ns)
         revision = before["metadata"]["resourceVersion"]
         async with cluster.watch(cluster.widgets(ns), resourceVersion=revision) as stream:
@@ -125,20 +116,18 @@ async def test_f9_no_op_patch(control_plane: Open) -> None:
             assert (event["type"], event["object"]["metadata"]["name"]) == ("ADDED", "next")
 
 
-async def test_f10_apply_creates(control_plane: Open) -> None:
+async def test_f10_apply_creates(namespaced: OpenNamespace) -> None:
     """SSA: apply creates (201) and records managedFields Apply."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, body = await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2}))
         assert code == 201
         mf = body["metadata"]["managedFields"]
         assert any(m["manager"] == "m1" and m["operation"] == "Apply" and ("f:spec" in m["fieldsV1"]) for m in mf)
 
 
-async def test_f11_apply_conflict_and_force(control_plane: Open) -> None:
+async def test_f11_apply_conflict_and_force(namespaced: OpenNamespace) -> None:
     """SSA: conflict 409 with FieldManagerConflict causes; force takes over."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2}), "m1")
         code, body = await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 3}), "m2")
         assert code == 409
@@ -148,20 +137,18 @@ async def test_f11_apply_conflict_and_force(control_plane: Open) -> None:
         assert body["spec"]["size"] == 3
 
 
-async def test_f12_apply_removes_dropped_fields(control_plane: Open) -> None:
+async def test_f12_apply_removes_dropped_fields(namespaced: OpenNamespace) -> None:
     """SSA: field dropped from applied config is removed."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2, "mode": "a"}))
         code, body = await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2}))
         assert code == 200
         assert "mode" not in body["spec"]
 
 
-async def test_f13_apply_merges_lists_by_key(control_plane: Open) -> None:
+async def test_f13_apply_merges_lists_by_key(namespaced: OpenNamespace) -> None:
     """SSA: listType=map merged by key across managers (status.conditions)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         base = {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": {"name": "a"}}
         code, body = await cluster.apply(
@@ -185,30 +172,27 @@ async def test_f13_apply_merges_lists_by_key(control_plane: Open) -> None:
         assert sorted(c["type"] for c in body["status"].get("conditions", [])) == ["B"]
 
 
-async def test_f14_apply_needs_a_manager(control_plane: Open) -> None:
+async def test_f14_apply_needs_a_manager(namespaced: OpenNamespace) -> None:
     """SSA: without fieldManager is answered with 400/422."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, _ = await cluster.request(
             "PATCH", cluster.widgets(ns, "a"), widget("a"), content_type="application/apply-patch+yaml"
         )
         assert code in (400, 422), code
 
 
-async def test_f15_managers_of_plain_writes(control_plane: Open) -> None:
+async def test_f15_managers_of_plain_writes(namespaced: OpenNamespace) -> None:
     """ManagedFields recorded for POST/PUT/PATCH (operation Update)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, params={"fieldManager": "poster"})
         assert any(
             m["manager"] == "poster" and m["operation"] == "Update" for m in body["metadata"].get("managedFields", [])
         )
 
 
-async def test_f16_apply_merges_sets_and_reads_yaml(control_plane: Open) -> None:
+async def test_f16_apply_merges_sets_and_reads_yaml(namespaced: OpenNamespace) -> None:
     """SSA: listType=set union; YAML body accepted."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"tags": ["x"]}), "m1")
         raw = f"apiVersion: {GROUP}/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  tags: [yy]\n"
         code, body = await cluster.request(
@@ -222,10 +206,9 @@ async def test_f16_apply_merges_sets_and_reads_yaml(control_plane: Open) -> None
         assert sorted(body["spec"]["tags"]) == ["x", "yy"]
 
 
-async def test_f17_apply_no_op(control_plane: Open) -> None:
+async def test_f17_apply_no_op(namespaced: OpenNamespace) -> None:
     """SSA no-op re-apply keeps resourceVersion."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         code, a = await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2}))
         code, b = await cluster.apply(cluster.widgets(ns, "a"), widget("a", {"size": 2}))
         assert code == 200
@@ -259,10 +242,9 @@ async def test_f18_python_client_patches(control_plane: Open) -> None:
             assert body["status"]["phase"] == "Ok"
 
 
-async def test_f19_apply_with_stale_resource_version(control_plane: Open) -> None:
+async def test_f19_apply_with_stale_resource_version(namespaced: OpenNamespace) -> None:
     """SSA with stale resourceVersion in body is answered with 409."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a")
         await cluster.merge_patch(cluster.widgets(ns, "a"), {"spec": {"size": 2}})
         o = widget("a", {"mode": "a"}, meta={"resourceVersion": body["metadata"]["resourceVersion"]})

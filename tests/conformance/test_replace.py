@@ -7,14 +7,13 @@ import json
 
 import anyio
 
-from tests.conformance.client import Open
+from tests.conformance.client import OpenNamespace
 from tests.conformance.objects import config_map
 
 
-async def test_e1_replace(control_plane: Open) -> None:
+async def test_e1_replace(namespaced: OpenNamespace) -> None:
     """PUT with current resourceVersion is answered with 200 and new resourceVersion."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         rv = body["metadata"]["resourceVersion"]
         body["spec"]["size"] = 5
@@ -24,10 +23,9 @@ async def test_e1_replace(control_plane: Open) -> None:
         assert d2["spec"]["size"] == 5
 
 
-async def test_e2_stale_resource_version(control_plane: Open) -> None:
+async def test_e2_stale_resource_version(namespaced: OpenNamespace) -> None:
     """PUT with stale resourceVersion is answered with 409 Conflict."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         d1 = json.loads(json.dumps(body))
         d1["spec"]["size"] = 2
@@ -39,10 +37,9 @@ async def test_e2_stale_resource_version(control_plane: Open) -> None:
         assert e["reason"] == "Conflict"
 
 
-async def test_e3_missing_resource_version(control_plane: Open) -> None:
+async def test_e3_missing_resource_version(namespaced: OpenNamespace) -> None:
     """PUT without resourceVersion: CR is answered with 422; ConfigMap is answered with 200 (unconditional)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         body["metadata"].pop("resourceVersion")
         code, _ = await cluster.put(cluster.widgets(ns, "w"), body)
@@ -54,19 +51,17 @@ async def test_e3_missing_resource_version(control_plane: Open) -> None:
         assert code == 200
 
 
-async def test_e4_no_op(control_plane: Open) -> None:
+async def test_e4_no_op(namespaced: OpenNamespace) -> None:
     """No-op PUT keeps resourceVersion."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         _, d2 = await cluster.put(cluster.widgets(ns, "w"), body)
         assert d2["metadata"]["resourceVersion"] == body["metadata"]["resourceVersion"]
 
 
-async def test_e5_generation(control_plane: Open) -> None:
+async def test_e5_generation(namespaced: OpenNamespace) -> None:
     """Generation: +1 on spec change, unchanged on metadata/status change."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns)
         _, body = await cluster.merge_patch(cluster.widgets(ns, "w"), {"spec": {"size": 2}})
         assert body["metadata"].get("generation") == 2
@@ -76,10 +71,9 @@ async def test_e5_generation(control_plane: Open) -> None:
         assert body["metadata"]["generation"] == 2
 
 
-async def test_e6_status_needs_its_subresource(control_plane: Open) -> None:
+async def test_e6_status_needs_its_subresource(namespaced: OpenNamespace) -> None:
     """PUT to main resource cannot change .status."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         body["status"] = {"phase": "Z"}
         body["spec"]["size"] = 7
@@ -88,10 +82,9 @@ async def test_e6_status_needs_its_subresource(control_plane: Open) -> None:
         assert "status" not in d2
 
 
-async def test_e7_status_subresource_changes_only_status(control_plane: Open) -> None:
+async def test_e7_status_subresource_changes_only_status(namespaced: OpenNamespace) -> None:
     """PUT /status changes only status (spec, labels kept)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         body["status"] = {"phase": "Z"}
         body["spec"]["size"] = 7
@@ -103,10 +96,9 @@ async def test_e7_status_subresource_changes_only_status(control_plane: Open) ->
         assert "labels" not in d2["metadata"]
 
 
-async def test_e8_other_uid(control_plane: Open) -> None:
+async def test_e8_other_uid(namespaced: OpenNamespace) -> None:
     """PUT with other uid is answered with 409."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         body["metadata"]["uid"] = "aaaaaaaa-0000-0000-0000-000000000000"
         body["spec"]["size"] = 3
@@ -114,10 +106,9 @@ async def test_e8_other_uid(control_plane: Open) -> None:
         assert code == 409
 
 
-async def test_e9_missing_object_or_other_name(control_plane: Open) -> None:
+async def test_e9_missing_object_or_other_name(namespaced: OpenNamespace) -> None:
     """PUT missing object is answered with 404; name mismatch is answered with 400."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         code, _ = await cluster.put(
             cluster.widgets(ns, "other"), {**body, "metadata": {**body["metadata"], "name": "other"}}
@@ -127,10 +118,9 @@ async def test_e9_missing_object_or_other_name(control_plane: Open) -> None:
         assert code == 400
 
 
-async def test_e10_system_metadata_is_kept(control_plane: Open) -> None:
+async def test_e10_system_metadata_is_kept(namespaced: OpenNamespace) -> None:
     """Immutable metadata kept: creationTimestamp, uid, deletionTimestamp."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns)
         o = json.loads(json.dumps(body))
         o["metadata"]["creationTimestamp"] = "2001-01-01T00:00:00Z"
@@ -141,10 +131,9 @@ async def test_e10_system_metadata_is_kept(control_plane: Open) -> None:
         assert d3["metadata"]["creationTimestamp"] == body["metadata"]["creationTimestamp"]
 
 
-async def test_e11_one_of_many_writers_wins(control_plane: Open) -> None:
+async def test_e11_one_of_many_writers_wins(namespaced: OpenNamespace) -> None:
     """Of 20 concurrent PUTs from one resourceVersion exactly one wins."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         original = await cluster.make_widget(ns)
         codes = []
 

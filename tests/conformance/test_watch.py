@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
-from tests.conformance.client import Open, eventually
+from tests.conformance.client import Open, OpenNamespace, eventually
 from tests.conformance.objects import GROUP
 
 
-async def test_h1_only_later_events(control_plane: Open) -> None:
+async def test_h1_only_later_events(namespaced: OpenNamespace) -> None:
     """Watch from list resourceVersion: only later events, ADDED/MODIFIED/DELETED in order, resourceVersions rise."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "old")
         _, listed = await cluster.get(cluster.widgets(ns))
         async with cluster.watch(cluster.widgets(ns), resourceVersion=listed["metadata"]["resourceVersion"]) as w:
@@ -29,10 +28,9 @@ async def test_h1_only_later_events(control_plane: Open) -> None:
             assert len(set(rv)) == 3, rv
 
 
-async def test_h2_initial_events(control_plane: Open) -> None:
+async def test_h2_initial_events(namespaced: OpenNamespace) -> None:
     """Watch without resourceVersion: synthetic ADDED for existing, then live."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "old")
         async with cluster.watch(cluster.widgets(ns)) as w:
             e = await w.next()
@@ -42,10 +40,9 @@ async def test_h2_initial_events(control_plane: Open) -> None:
             assert e["object"]["metadata"]["name"] == "b"
 
 
-async def test_h3_label_selector_transitions(control_plane: Open) -> None:
+async def test_h3_label_selector_transitions(namespaced: OpenNamespace) -> None:
     """Watch label selector: leaving selector: then DELETED, entering: then ADDED."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a")
         async with cluster.watch(
             cluster.widgets(ns), labelSelector="x=1", resourceVersion=body["metadata"]["resourceVersion"]
@@ -57,10 +54,9 @@ async def test_h3_label_selector_transitions(control_plane: Open) -> None:
             assert [e["type"] for e in await w.take(3)] == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_h4_field_selector(control_plane: Open) -> None:
+async def test_h4_field_selector(namespaced: OpenNamespace) -> None:
     """Watch fieldSelector metadata.name."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "z")
         async with cluster.watch(
             cluster.widgets(ns), fieldSelector="metadata.name=b", resourceVersion=body["metadata"]["resourceVersion"]
@@ -88,10 +84,9 @@ async def test_h5_bookmarks(control_plane: Open) -> None:
             assert event["object"]["kind"] == "Widget"
 
 
-async def test_h6_expired_resource_version(control_plane: Open) -> None:
+async def test_h6_expired_resource_version(namespaced: OpenNamespace) -> None:
     """Expired resourceVersion is answered with 410 Expired (ERROR event or HTTP)."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         await cluster.plane.compact()
 
@@ -106,10 +101,9 @@ async def test_h6_expired_resource_version(control_plane: Open) -> None:
             assert s.get("reason") in ("Expired", "Gone"), s
 
 
-async def test_h7_timeout_ends_the_stream(control_plane: Open) -> None:
+async def test_h7_timeout_ends_the_stream(namespaced: OpenNamespace) -> None:
     """TimeoutSeconds ends stream cleanly."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a")
         async with cluster.watch(
             cluster.widgets(ns), timeoutSeconds=1, resourceVersion=body["metadata"]["resourceVersion"]
@@ -117,20 +111,18 @@ async def test_h7_timeout_ends_the_stream(control_plane: Open) -> None:
             assert await w.ends()
 
 
-async def test_h8_spellings_of_watch(control_plane: Open) -> None:
+async def test_h8_spellings_of_watch(namespaced: OpenNamespace) -> None:
     """Watch=1 and watch=True (kubernetes_asyncio spelling) accepted."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         for s in ("1", "True"):
             async with cluster.watch(cluster.widgets(ns), watch=s) as w:
                 assert (await w.next())["type"] == "ADDED", s
 
 
-async def test_h9_resume(control_plane: Open) -> None:
+async def test_h9_resume(namespaced: OpenNamespace) -> None:
     """Resume after drop from last resourceVersion: nothing lost, nothing duplicated."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a")
         async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
             await cluster.make_widget(ns, "b")
@@ -145,36 +137,33 @@ async def test_h9_resume(control_plane: Open) -> None:
             ]
 
 
-async def test_h10_python_client_watch(control_plane: Open) -> None:
+async def test_h10_python_client_watch(namespaced: OpenNamespace) -> None:
     """kubernetes_asyncio lists, and then follows the changes."""
     from kubernetes_asyncio import client, watch
 
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
-        async with cluster.python_client() as api, watch.Watch() as watcher:
-            objects = client.CustomObjectsApi(api)
-            start = await objects.list_namespaced_custom_object(GROUP, "v1", ns, "widgets")
-            await cluster.make_widget(ns, "a")
-            await cluster.merge_patch(cluster.widgets(ns, "a"), {"spec": {"size": 2}})
-            await cluster.delete(cluster.widgets(ns, "a"))
-            stream = watcher.stream(
-                objects.list_namespaced_custom_object,
-                *(GROUP, "v1", ns, "widgets"),
-                resource_version=start["metadata"]["resourceVersion"],
-                timeout_seconds=5,
-            )
-            types = []
-            async for event in stream:
-                types.append(event["type"])
-                if event["type"] == "DELETED":
-                    break
-            assert types == ["ADDED", "MODIFIED", "DELETED"]
+    async with namespaced() as (cluster, ns), cluster.python_client() as api, watch.Watch() as watcher:
+        objects = client.CustomObjectsApi(api)
+        start = await objects.list_namespaced_custom_object(GROUP, "v1", ns, "widgets")
+        await cluster.make_widget(ns, "a")
+        await cluster.merge_patch(cluster.widgets(ns, "a"), {"spec": {"size": 2}})
+        await cluster.delete(cluster.widgets(ns, "a"))
+        stream = watcher.stream(
+            objects.list_namespaced_custom_object,
+            *(GROUP, "v1", ns, "widgets"),
+            resource_version=start["metadata"]["resourceVersion"],
+            timeout_seconds=5,
+        )
+        types = []
+        async for event in stream:
+            types.append(event["type"])
+            if event["type"] == "DELETED":
+                break
+        assert types == ["ADDED", "MODIFIED", "DELETED"]
 
 
-async def test_h11_watch_list(control_plane: Open) -> None:
+async def test_h11_watch_list(namespaced: OpenNamespace) -> None:
     """WatchList: sendInitialEvents + resourceVersionMatch=NotOlderThan, initial-events-end bookmark."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         await cluster.make_widget(ns, "a")
         async with cluster.watch(
             cluster.widgets(ns),
@@ -219,10 +208,9 @@ async def test_h13_many_watchers(control_plane: Open) -> None:
             assert event["object"]["metadata"]["name"] == "y"
 
 
-async def test_h14_deleted_event_has_the_last_state(control_plane: Open) -> None:
+async def test_h14_deleted_event_has_the_last_state(namespaced: OpenNamespace) -> None:
     """DELETED event carries last state with new resourceVersion."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
+    async with namespaced() as (cluster, ns):
         body = await cluster.make_widget(ns, "a")
         async with cluster.watch(cluster.widgets(ns), resourceVersion=body["metadata"]["resourceVersion"]) as w:
             await cluster.delete(cluster.widgets(ns, "a"))
@@ -232,9 +220,7 @@ async def test_h14_deleted_event_has_the_last_state(control_plane: Open) -> None
             assert e["object"]["spec"]["size"] == 1
 
 
-async def test_h15_invalid_resource_version(control_plane: Open) -> None:
+async def test_h15_invalid_resource_version(namespaced: OpenNamespace) -> None:
     """Invalid resourceVersion in watch: then error status."""
-    async with control_plane() as cluster:
-        ns = await cluster.namespace()
-        async with cluster.watch(cluster.widgets(ns), resourceVersion="abc") as w:
-            assert w.response.status >= 400, w.response.status
+    async with namespaced() as (cluster, ns), cluster.watch(cluster.widgets(ns), resourceVersion="abc") as w:
+        assert w.response.status >= 400, w.response.status

@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.errors import SettingsError
+from multikueue.testing import running
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.health import HEARTBEAT, Heartbeat, serving
 from multikueued.settings.config import ServingSettings
@@ -84,14 +85,12 @@ async def test_a_loop_that_runs_has_no_lag() -> None:
 async def test_a_loop_that_was_blocked_is_late_by_that_long() -> None:
     lags: list[float] = []
     heartbeat = Heartbeat(lags.append)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(heartbeat.run)
+    async with running(heartbeat.run):
         await anyio.lowlevel.checkpoint()
         _block(HEARTBEAT + 0.3)
         assert heartbeat.lag >= 0.3
         while not lags:
             await anyio.lowlevel.checkpoint()
-        tasks.cancel_scope.cancel()
 
     assert lags[0] >= 0.3
 

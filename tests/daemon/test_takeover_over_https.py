@@ -22,6 +22,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.apiserver.serving.server import ServerTls
 from multikueue.testing import job
+from multikueue.testing.waiting import background
 from multikueued.rbac.objects import manager_objects
 from multikueued.rbac.rules import RBAC_GROUP
 from multikueued.run.daemon import work
@@ -93,10 +94,9 @@ class Hub:
     async def daemon(self, adopt: str) -> AsyncIterator[None]:
         server = self.sandbox.manager.server
         config = ClusterConfig(server.url, ca_pem=server.ca_pem or "", token=(self.folder / "token").read_text())
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             tasks.start_soon(work, self.settings(adopt), config)
             yield
-            tasks.cancel_scope.cancel()
 
     async def until(self, finalizers: list[str], *, conflict: bool) -> None:
         """Wait until the check has these finalizers, and says that the addon still runs, or does not."""

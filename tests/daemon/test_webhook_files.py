@@ -13,6 +13,7 @@ import structlog
 from cryptography.hazmat.primitives import serialization
 
 from multikueue.errors import SettingsError
+from multikueue.testing.waiting import background, running
 from multikueue.webhook.certificates import UnusableError, make_authority, pem
 from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.webhook.files import CertificateFolder
@@ -74,15 +75,13 @@ async def test_a_new_certificate_is_served_and_its_authority_written_without_a_r
     first, second = made(), made()
     put(tmp_path, first)
     folder, tls = await files(tmp_path)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(folder.run)
+    async with running(folder.run):
         changed = folder.changed
         put(tmp_path, second)
         with anyio.fail_after(5):
             await changed.wait()
             while await folder.renew("") != second.bundle:
                 await folder.changed.wait()
-        tasks.cancel_scope.cancel()
     assert tls.served[-1] == pem(second.serving.certificate)
 
 
@@ -91,7 +90,7 @@ async def test_a_folder_that_is_damaged_later_is_logged_once_and_the_last_certif
     put(tmp_path, first)
     folder, tls = await files(tmp_path)
     with structlog.testing.capture_logs() as lines:
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             (tmp_path / "tls.key").write_text(SECRET_TEXT)
             tasks.start_soon(folder.run)
             await anyio.sleep(0.2)
@@ -100,7 +99,6 @@ async def test_a_folder_that_is_damaged_later_is_logged_once_and_the_last_certif
             put(tmp_path, second)
             with anyio.fail_after(5):
                 await changed.wait()
-            tasks.cancel_scope.cancel()
 
     assert lines[0]["event"] == "certificate unusable"
     assert SECRET_TEXT not in str(lines)
@@ -121,11 +119,9 @@ async def test_a_full_disk_ends_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(SpyTls, "load", full)
     put(tmp_path, made())
     with structlog.testing.capture_logs() as lines:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(folder.run)
+        async with running(folder.run):
             with anyio.fail_after(5):
                 await tries[1].wait()  # so it has gone on after the first
-            tasks.cancel_scope.cancel()
     assert lines[0]["event"] == "certificate unusable"
 
 

@@ -19,6 +19,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
+from multikueue.testing.waiting import background
 from multikueued.run import daemon, kinds, leadership
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
@@ -71,7 +72,7 @@ async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_mi
         server.faults.add(Refuse(403), on=Match(resource="leases.coordination.k8s.io"))
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         with capture_logs() as lines:
-            async with anyio.create_task_group() as tasks:
+            async with background() as tasks:
                 tasks.start_soon(work, settings, config, term)
 
                 async def told_twice() -> bool:
@@ -79,7 +80,6 @@ async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_mi
 
                 await eventually(told_twice)
                 why = term.why_not_ready()
-                tasks.cancel_scope.cancel()
 
     assert why is not None
     assert "leases" in why
@@ -95,7 +95,7 @@ async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_
         for plural in ("workloads", "admissionchecks", "multikueueconfigs", "multikueueclusters")
     )
     term = Leadership(elected=False)
-    async with ApiServer("manager", tokens={"t": "admin"}) as server, anyio.create_task_group() as tasks:
+    async with ApiServer("manager", tokens={"t": "admin"}) as server, background() as tasks:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         tasks.start_soon(work, ALONE, config, term)
         with anyio.fail_after(15):
@@ -105,7 +105,6 @@ async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_
                 await anyio.sleep(0.01)
         with anyio.fail_after(1):
             await term.drain()
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +113,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
     kind = Declaration(name="Bus.v1.example.com")
     monkeypatch.setattr("multikueued.run.kinds.log", structlog.get_logger())  # one that no earlier test has bound
     settings = attrs.evolve(ALONE, namespace="kueue-system", external_frameworks=(kind,))
-    async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, anyio.create_task_group() as tasks:
+    async with Sandbox(workers=1, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox, background() as tasks:
         manager = sandbox.manager.client("admin")
         await manager.delete(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"))
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
@@ -139,7 +138,6 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
 
             await eventually(ended)
         assert term.manager is not first
-        tasks.cancel_scope.cancel()
 
     (told,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]
     assert told["kinds"] == ["buses.example.com"], "the usual plural, as nobody could be asked"

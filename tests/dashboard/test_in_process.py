@@ -18,8 +18,7 @@ JOB = f"{API}/namespaces/default/remotejobs/job.train"
 
 async def test_the_page_has_an_api_without_a_server(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
-        _, copy = await here.run_job()
-        await here.pod("train-a", copy)
+        await here.run_with_pod()
         async with (
             handlers_of(here) as source,
             aiohttp.ClientSession(headers={TOKEN_HEADER: "secret"}) as session,

@@ -221,8 +221,7 @@ async def test_it_fits_its_screen_and_can_be_read(api: FleetApi, scheme: str, si
 async def test_a_journey_over_the_real_handlers(tmp_path: Path) -> None:
     """A manager without our API: fleet, jobs, and a job that ends while it is seen, with its log from the worker."""
     async with remote_fleet(tmp_path) as here:
-        local, copy = await here.run_job()
-        await here.pod("train-a", copy)
+        local, _ = await here.run_with_pod()
         async with handlers_of(here) as source, opened(source) as page:
             await page.get_by_text("worker2", exact=True).first.wait_for()
             await page.evaluate("location.hash = '#/jobs'")

@@ -77,6 +77,16 @@ class Fleet:
 
         return await self.changes.until(look, otherwise=lambda: f"Job {name} does not run: {self.story(name)}")
 
+    async def run(self, name: str) -> str:
+        """Submit a Job, wait until its pod runs, and return the worker's name."""
+        await self.submit(name)
+        return await self.running(name)
+
+    async def finish(self, name: str) -> Json:
+        """Let a Job's pod succeed, and wait until the Job has ended; see `ended`."""
+        self.kubelet.end(name, "Succeeded")
+        return await self.ended(name)
+
     async def ended(self, name: str, how: str = "Complete") -> Json:
         """Wait until a Job has that condition on the manager and its Workload is Finished; return the Job."""
 

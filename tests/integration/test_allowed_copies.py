@@ -183,5 +183,4 @@ async def test_a_job_runs_where_its_namespace_is_named_and_the_refusal_is_told(p
         assert await real.running("named") == "worker2"
         copy = real.workers["worker2"].get(JOB, "named") or {}
         assert annotations_of(copy)[FROM_ANNOTATION] == f"{MANAGER}/{NAMESPACE}/{uid}"
-        real.kubelet.end("named", "Succeeded")
-        await real.ended("named")
+        await real.finish("named")

@@ -146,8 +146,7 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
         for profile in profiles.values():
             await add_token(real, planes, profile)
         await real.daemon.connected()
-        await real.submit("first")
-        worker = await real.running("first")
+        worker = await real.run("first")
 
         await planes.workers[worker].service_account(WORKER_USER, WORKER_RULES)  # with a token of its own
         key = ObjectKey(KUEUE_NAMESPACE, f"{worker}-multikueue")
@@ -166,8 +165,7 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
         await add_token(real, planes, another)
         await real.active(worker)
         assert await real.running("first") == worker
-        real.kubelet.end("first", "Succeeded")
-        await real.ended("first")
+        await real.finish("first")
         await real.cleaned()
         assert real.ran_on("first") == [worker]
 
@@ -196,6 +194,5 @@ async def test_plugins_that_fail_answer_odd_or_hang_hold_up_nobody(planes: Plane
         await real.active("worker1")
         await real.submit("login")
         assert await real.running("login") == "worker1"
-        real.kubelet.end("login", "Succeeded")
-        await real.ended("login")
+        await real.finish("login")
         await says(real, "worker2", "getting credentials: ")

@@ -18,8 +18,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(lo
 async def test_a_revoked_token_disconnects_its_worker_and_a_new_secret_brings_it_back(planes: Planes) -> None:
     """The manager says what is wrong without the token; the Job that runs there is kept and ends as if nothing was."""
     async with fleet(planes) as real:
-        await real.submit("trusted")
-        worker = await real.running("trusted")
+        worker = await real.run("trusted")
         cluster = planes.workers[worker]
         token = cluster.token(WORKER_USER)
         await cluster.revoke(WORKER_USER)
@@ -42,8 +41,7 @@ async def test_a_revoked_token_disconnects_its_worker_and_a_new_secret_brings_it
         await real.rotate(worker, cluster.kubeconfig(WORKER_USER))
         await real.active(worker)
         for name in ("trusted", "other"):
-            real.kubelet.end(name, "Succeeded")
-            await real.ended(name)
+            await real.finish(name)
         await real.cleaned()
 
         assert other != worker
@@ -73,8 +71,7 @@ async def test_a_role_that_is_taken_away_is_named_and_a_grant_brings_the_worker_
 async def test_permissions_are_enough_for_events_too(planes: Planes) -> None:
     """What the daemon did is told on the Workload, for `kubectl describe`."""
     async with fleet(planes) as real:
-        await real.submit("told")
-        worker = await real.running("told")
+        worker = await real.run("told")
         workload = real.manager.workload_of("told") or {}
         selector = {"fieldSelector": f"regarding.name={workload['metadata']['name']},reason=MultiKueue"}
 

@@ -100,8 +100,7 @@ async def test_jobs_run_with_the_same_content_and_it_is_gone_after_the_last(plan
         assert len(await _owners(workers[0], CONFIG_MAP, SETTINGS_MAP, 4)) == 4
         assert len(await _owners(workers[0], RESOURCE_CLAIM_TEMPLATE, GPU, 4)) == 4
         for name in ("first", "second"):
-            real.kubelet.end(name, "Succeeded")
-            await real.ended(name)
+            await real.finish(name)
         await real.cleaned()
         await gone(workers, CONFIG_MAP, SETTINGS_MAP)
         await gone(workers, RESOURCE_CLAIM_TEMPLATE, GPU)
@@ -127,8 +126,7 @@ async def test_a_foreign_object_is_left_alone_and_the_job_goes_elsewhere(planes:
         await real.manager.client.create(CONFIG_MAP, config_map(text="ours"))
         await real.manager.client.create(JOB, needing("sample"))
         assert await real.running("sample") == "worker2"
-        real.kubelet.end("sample", "Succeeded")
-        await real.ended("sample")
+        await real.finish("sample")
         await real.cleaned()
         await gone([real.workers["worker2"].client], CONFIG_MAP, SETTINGS_MAP)
         assert await seen(real.workers["worker1"].client, CONFIG_MAP, SETTINGS_MAP) == foreign

@@ -10,6 +10,7 @@ from multikueue.kube import KubeClient
 from multikueue.runtime.event_series import ONE_TIME
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import utc_now
+from multikueue.testing import running
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes, connection
 
@@ -25,8 +26,7 @@ TOLD: Json = {
 async def test_repeats_are_counted_and_the_newest_message_is_the_last(planes: Planes) -> None:
     async with KubeClient(connection(planes.daemon_kubeconfig), name="manager") as client:
         events = EventRecorder(client, "kueue-workload-controller", "test", utc_now)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(events.run)
+        async with running(events.run):
 
             async def say(note: str, sent: int) -> None:
                 noted = {"example.com/sent": str(sent)}
@@ -38,7 +38,6 @@ async def test_repeats_are_counted_and_the_newest_message_is_the_last(planes: Pl
             await say("evicted", 2)
             await say("admitted", 3)
             await say("admitted", 4)
-            tasks.cancel_scope.cancel()
 
     listed = await planes.manager.admin.get(
         "/api/v1/namespaces/default/events", fieldSelector="involvedObject.name=told-again"

@@ -19,6 +19,7 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.exec_plugin import V1, ExecPlugin
 from multikueue.protocols import WatchEvent
+from multikueue.testing.waiting import background
 from tests.controlplane.cluster import ControlPlane
 from tests.kube.scripted import eventually
 
@@ -136,18 +137,16 @@ async def test_a_token_that_ends_during_a_watch_is_replaced_at_its_next_start(
 
     async with KubeClient(plugin.config(plane), name="w1") as client:
         version = (await client.list(MAPS, namespace="default")).resource_version
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             tasks.start_soon(watch, client, version)
             await create("before")
             await plane.revoke("first")
             await create("after")
-            tasks.cancel_scope.cancel()
         assert plugin.runs == 1
         plugin.gives(token=second)
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             tasks.start_soon(watch, client, version)
             await create("again")
-            tasks.cancel_scope.cancel()
         assert plugin.runs == 2
     assert set(seen) == {"before", "after", "again"}
 
@@ -173,7 +172,7 @@ async def test_plugins_that_fail_or_hang_delay_no_other(plane: ControlPlane, tmp
     async with (
         KubeClient(hangs.config(plane), name="hangs", plugins=plugins) as stuck,
         KubeClient(good.config(plane), name="good", plugins=plugins) as client,
-        anyio.create_task_group() as tasks,
+        background() as tasks,
     ):
         tasks.start_soon(stuck.get, MAPS, key)
         await eventually(lambda: plugins.places.borrowed_tokens == 1)
@@ -184,4 +183,3 @@ async def test_plugins_that_fail_or_hang_delay_no_other(plane: ControlPlane, tmp
                     await other.get(MAPS, key)
             assert "canary" not in str(caught.value)
         assert plugins.places.borrowed_tokens == 1
-        tasks.cancel_scope.cancel()

@@ -43,8 +43,7 @@ def followed(real: Fleet, worker: str) -> Informer:
 async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Planes) -> None:
     """The next daemon finds the end on the worker and brings it home, instead of starting over."""
     async with fleet(planes) as real:
-        await real.submit("restarted")
-        worker = await real.running("restarted")
+        worker = await real.run("restarted")
         await real.daemon.stop()
         real.kubelet.end("restarted", "Succeeded")
         await real.changes.until(
@@ -75,8 +74,7 @@ async def test_a_job_both_workers_admit_while_the_daemon_is_down_runs_on_one(pla
         )
         real.daemon.start()
         used = await real.running("both")
-        real.kubelet.end("both", "Succeeded")
-        await real.ended("both")
+        await real.finish("both")
         await real.cleaned()
 
         assert real.ran_on("both") == [used]
@@ -102,8 +100,7 @@ async def test_a_daemon_broken_off_at_any_step_of_a_dispatch_leaves_one_run(plan
         await real.daemon.stop()
         real.daemon.start()
         worker = await real.running(name)
-        real.kubelet.end(name, "Succeeded")
-        await real.ended(name)
+        await real.finish(name)
         await real.cleaned()
 
         assert real.ran_on(name) == [worker]
@@ -112,8 +109,7 @@ async def test_a_daemon_broken_off_at_any_step_of_a_dispatch_leaves_one_run(plan
 async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(planes: Planes) -> None:
     """The manager says so, keeps the Job where it is, sends new ones elsewhere, and goes on when the worker is back."""
     async with fleet(planes) as real:
-        await real.submit("kept")
-        worker = await real.running("kept")
+        worker = await real.run("kept")
         other = next(name for name in real.workers if name != worker)
 
         await planes.workers[worker].kill_apiserver()
@@ -140,8 +136,7 @@ async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(plane
 async def test_a_job_deleted_while_its_worker_is_away_is_stopped_when_it_is_back(planes: Planes) -> None:
     """The manager forgets the Job at once; the worker is cleaned up as soon as that is possible."""
     async with fleet(planes) as real:
-        await real.submit("orphan")
-        worker = await real.running("orphan")
+        worker = await real.run("orphan")
         await planes.workers[worker].kill_apiserver()
         await real.active(worker, status=False)
         await real.delete("orphan")
@@ -158,8 +153,7 @@ async def test_a_job_deleted_while_its_worker_is_away_is_stopped_when_it_is_back
 async def test_the_managers_own_api_server_may_die_while_jobs_run(planes: Planes) -> None:
     """What happens on the workers meanwhile is told when it is back."""
     async with fleet(planes) as real:
-        await real.submit("meanwhile")
-        worker = await real.running("meanwhile")
+        worker = await real.run("meanwhile")
         await planes.manager.kill_apiserver()
         real.kubelet.end("meanwhile", "Succeeded")
         await real.changes.until(
@@ -182,8 +176,7 @@ async def test_a_worker_that_hangs_holds_up_nobody(planes: Planes) -> None:
                 assert await real.running("around") == "worker2"
         finally:
             await planes.workers["worker1"].resume_apiserver()
-        real.kubelet.end("around", "Succeeded")
-        await real.ended("around")
+        await real.finish("around")
         await real.cleaned()
         assert real.ran_on("around") == ["worker2"]
 
@@ -215,16 +208,14 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
 async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Planes) -> None:
     """The same on the manager: neither is a Job that was deleted dispatched, nor a new one missed."""
     async with fleet(planes, settings=PATIENT) as real:
-        await real.submit("lasting")
-        worker = await real.running("lasting")
+        worker = await real.run("lasting")
         follows = real.daemon.manager.cluster.workloads.informer
         before = follows.status.lists
         await planes.manager.compact()
         await real.submit("newer")
         await real.running("newer")
         for name in ("lasting", "newer"):
-            real.kubelet.end(name, "Succeeded")
-            await real.ended(name)
+            await real.finish(name)
         await real.cleaned()
 
         assert real.daemon.manager.cluster.workloads.informer is follows, (

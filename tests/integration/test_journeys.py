@@ -16,10 +16,8 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(lo
 async def test_a_job_runs_once_on_one_worker_and_its_status_comes_home(planes: Planes) -> None:
     """Users look at the manager only: there the Job runs, ends, and shows what the worker's showed."""
     async with fleet(planes) as real:
-        await real.submit("succeeds")
-        worker = await real.running("succeeds")
-        real.kubelet.end("succeeds", "Succeeded")
-        done = await real.ended("succeeds")
+        worker = await real.run("succeeds")
+        done = await real.finish("succeeds")
         await real.cleaned()
 
         assert done["status"] == real.status_on(worker, "succeeds")
@@ -48,8 +46,7 @@ async def test_many_jobs_at_once_are_spread_and_each_runs_once(planes: Planes) -
 async def test_a_job_that_fails_fails_on_the_manager_and_is_not_tried_elsewhere(planes: Planes) -> None:
     """Whether a failed Job is tried again is the Job's own business (`backoffLimit`)."""
     async with fleet(planes) as real:
-        await real.submit("fails")
-        worker = await real.running("fails")
+        worker = await real.run("fails")
         real.kubelet.end("fails", "Failed")
         done = await real.ended("fails", "Failed")
         await real.cleaned()
@@ -63,8 +60,7 @@ async def test_a_job_that_fails_fails_on_the_manager_and_is_not_tried_elsewhere(
 async def test_deleting_a_running_job_on_the_manager_stops_it_on_its_worker(planes: Planes) -> None:
     """Nothing of a deleted Job goes on running or stays behind, its pods included."""
     async with fleet(planes) as real:
-        await real.submit("deleted")
-        worker = await real.running("deleted")
+        worker = await real.run("deleted")
         await real.delete("deleted")
         await real.cleaned()
         await real.changes.until(lambda: not real.pods(worker, "deleted"), otherwise="its pod is still there")

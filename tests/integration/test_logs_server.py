@@ -36,6 +36,7 @@ from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, connect_workers, namespace
 from multikueue.testing import NOW, job, workload
+from multikueue.testing.waiting import background
 from multikueued.cli import main
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB, VERSION
 from multikueued.rbac.objects import Account, binding, role
@@ -375,7 +376,7 @@ async def test_a_watch_goes_on_at_the_other_replica_and_other_tenants_are_refuse
         ]
         (second := tmp_path / "second").mkdir()
         port, kubeconfig_of_jane = free_port(), load_kubeconfig(Path(here.environ("jane")["KUBECONFIG"]))
-        async with KubeClient(kubeconfig_of_jane, name="manager") as jane, anyio.create_task_group() as tasks:
+        async with KubeClient(kubeconfig_of_jane, name="manager") as jane, background() as tasks:
             follower = Follower(jane)
             async with serving(second, here.manager, port):
                 await here.route(port)
@@ -386,7 +387,6 @@ async def test_a_watch_goes_on_at_the_other_replica_and_other_tenants_are_refuse
                 watches = follower.watches
             await here.finish(local)
             await poll_until(lambda: follower.sees("Finished"), seconds=60, otherwise="the watch did not go on")
-            tasks.cancel_scope.cancel()
 
     asked_at = [(folder / "log").read_text().count('"user":"jane"') for folder in (second, tmp_path)]
     assert all(asked_at)

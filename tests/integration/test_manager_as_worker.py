@@ -112,8 +112,7 @@ async def test_local_first_overflow_to_a_worker_and_local_again(planes: Planes) 
         assert {one["metadata"]["namespace"] for one in copies(real)} == {IMAGE}
         await real.submit("second")
         assert await real.running("second") in planes.workers
-        real.kubelet.end("first", "Succeeded")
-        await real.ended("first")
+        await real.finish("first")
         await poll_until(partial(has_room, real), seconds=40, otherwise="the dispatcher sees no room on the manager")
         await real.submit("third")
         assert await real.running("third") == LOCAL
@@ -127,8 +126,7 @@ async def test_local_first_overflow_to_a_worker_and_local_again(planes: Planes) 
         told = await real.active(LOCAL, status=False)
         assert told["reason"] == "UnusableNames"
         assert NAMESPACES_ANNOTATION in told["message"]
-        real.kubelet.end("third", "Succeeded")
-        await real.ended("third")
+        await real.finish("third")
         await real.submit("fourth")
         assert await real.running("fourth") in planes.workers
         assert [len(real.ran_on(name)) for name in ("first", "second", "third", "fourth")] == [1, 1, 1, 1]

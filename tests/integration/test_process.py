@@ -54,8 +54,7 @@ async def test_the_process_dispatches_and_sigterm_ends_it_with_its_lease_release
     async with fleet(planes, daemon=False) as real, daemon(tmp_path, planes) as process:
         await real.submit("by-process")
         worker = await real.running("by-process")
-        real.kubelet.end("by-process", "Succeeded")
-        await real.ended("by-process")
+        await real.finish("by-process")
         await real.cleaned()
         assert real.ran_on("by-process") == [worker]
 
@@ -82,8 +81,7 @@ async def test_a_process_that_is_killed_in_the_middle_is_followed_by_one_that_go
             assert await first.wait() == -signal.SIGKILL
         async with daemon(tmp_path, planes) as second:
             worker = await real.running("killed-over")
-            real.kubelet.end("killed-over", "Succeeded")
-            await real.ended("killed-over")
+            await real.finish("killed-over")
             await real.cleaned()
             second.send_signal(signal.SIGTERM)
             with anyio.fail_after(20):

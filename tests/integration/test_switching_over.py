@@ -34,8 +34,7 @@ async def unmark(real: Fleet, worker: str, name: str, *, form: str) -> None:
 async def end(real: Fleet, *names: str) -> None:
     """Let the jobs end, and see that each ran once."""
     for name in names:
-        real.kubelet.end(name, "Succeeded")
-        await real.ended(name)
+        await real.finish(name)
     await real.cleaned()
     assert [len(real.ran_on(name)) for name in names] == [1] * len(names)
 
@@ -59,8 +58,7 @@ async def test_a_job_of_the_built_in_controller_is_taken_over_without_a_restart(
 
 async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: Planes) -> None:
     async with fleet(planes) as real:
-        await real.submit("left")
-        worker = await real.running("left")
+        worker = await real.run("left")
         await real.daemon.stop()
         workload = real.manager.workload_of("left") or {}
         copy = await real.workers[worker].client.get(WORKLOAD, ObjectKey.of(workload))
@@ -77,8 +75,7 @@ async def test_what_we_leave_has_what_the_built_in_controller_looks_for(planes: 
 async def test_a_job_whose_kind_left_the_settings_runs_on_to_its_end(planes: Planes) -> None:
     without = attrs.evolve(SETTINGS, integrations=IntegrationSettings(frameworks=("jobset.x-k8s.io/jobset",)))
     async with fleet(planes) as real:
-        await real.submit("kept")
-        worker = await real.running("kept")
+        worker = await real.run("kept")
         await real.daemon.stop()
         real.daemon.settings = without
         (pod,) = real.pods(worker, "kept")

@@ -9,6 +9,7 @@ import pytest
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import Informer, KubeClient
 from multikueue.kube.requests import Request
+from multikueue.testing import running
 from tests.controlplane.crds import establish
 from tests.integration.planes import Planes, connection
 from tests.kube.deep_objects import DEEP, DEFINITION, GADGET, gadget, key
@@ -44,8 +45,7 @@ async def test_a_deeply_nested_object_leaves_the_others_readable(planes: Planes,
             made = gadget(f"g{number:02}")
             await (send(client, "POST", made, value) if number in (7, 8, 29) else client.create(GADGET, made))
         informer = Informer(client, GADGET, keeps_unreadable=True)
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(informer.run)
+        async with running(informer.run):
             with anyio.fail_after(60):
                 await informer.wait_synced()
             odd = ["g07", "g08", "g29"]
@@ -61,6 +61,5 @@ async def test_a_deeply_nested_object_leaves_the_others_readable(planes: Planes,
                 await client.delete(GADGET, ObjectKey("default", name))
             await eventually(lambda: known(informer) == (sorted([*sound[1:], "g07", "later"]), []), within=30)
             assert (informer.status.lists, informer.status.failures) == (1, 0)
-            tasks.cancel_scope.cancel()
         for name in [one.name for one in list(informer.keys())]:
             await client.delete(GADGET, ObjectKey("default", name))

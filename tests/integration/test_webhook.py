@@ -84,8 +84,7 @@ async def test_a_job_without_managed_by_is_delegated_and_runs_on_a_worker(planes
     async with installed(planes, settings()) as real:
         await real.submit("defaulted", managed_by=None)
         worker = await real.running("defaulted")
-        real.kubelet.end("defaulted", "Succeeded")
-        done = await real.ended("defaulted")
+        done = await real.finish("defaulted")
         await real.cleaned()
 
         assert done["spec"]["managedBy"] == CONTROLLER_NAME

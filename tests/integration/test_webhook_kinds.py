@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import anyio
 import attrs
 import pytest
 
@@ -17,6 +16,7 @@ from multikueue.sandbox.setting_up import (
     connect_workers,
     set_up_queues,
 )
+from multikueue.testing import running
 from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.run import webhook
 from tests.controlplane.crds import establish
@@ -61,9 +61,8 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
         await connect_workers(client, planes.worker_kubeconfigs())
         async with (
             webhook(attrs.evolve(SETTINGS, webhook=chosen), client, adapters) as hook,
-            anyio.create_task_group() as tasks,
+            running(hook.registrar.run),
         ):
-            tasks.start_soon(hook.registrar.run)
             await _asked(manager, rows)
             refused = {}
             for case in rows:
@@ -73,7 +72,6 @@ async def test_every_kind_that_can_be_delegated_is(planes: Planes) -> None:
                 refused[case.name] = [await shown(manager, case, job) for job in jobs]
                 elsewhere = case.kind.example("not-asked", TEMPLATE, queue="no-such-queue", delegated=False)
                 assert await shown(manager, case, elsewhere) is not None, case.name
-            tasks.cancel_scope.cancel()
 
     assert {name: why for name, why in refused.items() if any(why)} == {}
     assert {"job", "trainjob", "mpijob", "rayjob", "workflow"} <= refused.keys()

@@ -70,8 +70,7 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         assert await real.running("joined") == "worker2"
         said = await cli(file, "rotate", "worker2", "--worker-context", "worker2")
         assert "Secret kueue-system/multikueue-token is deleted" in said
-        real.kubelet.end("joined", "Succeeded")
-        await real.ended("joined")
+        await real.finish("joined")
         await real.cleaned()
         assert real.ran_on("joined") == ["worker2"]
 
@@ -96,7 +95,6 @@ async def test_a_job_is_moved_off_a_drained_worker(planes: Planes, tmp_path: Pat
         assert f"default/job/moved is on {other}" in said
         assert await real.running("moved") == other
         assert not real.pods(first, "moved")
-        real.kubelet.end("moved", "Succeeded")
-        await real.ended("moved")
+        await real.finish("moved")
         await real.cleaned()
         assert sorted(real.ran_on("moved")) == ["worker1", "worker2"]

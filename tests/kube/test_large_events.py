@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-import anyio
 import pytest
 
 from multikueue.core.model.kinds import JOB
@@ -13,6 +12,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.response_limits import MAX_LINE, MAX_OBJECT
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.testing.waiting import background
 from tests.kube.scripted import event, eventually, hangs, says, serving, streams
 from tests.sandbox.apiserver.objects import job
 
@@ -32,13 +32,12 @@ async def followed() -> AsyncIterator[tuple[DirectClient, Informer]]:
     async with (
         ApiServer(tls=False) as server,
         KubeClient(ClusterConfig(server.url), name="w1") as client,
-        anyio.create_task_group() as tasks,
+        background() as tasks,
     ):
         informer = Informer(client, JOB)
         tasks.start_soon(informer.run)
         await informer.wait_synced()
         yield DirectClient(server.registry), informer
-        tasks.cancel_scope.cancel()
 
 
 def knows(informer: Informer, *names: str) -> Callable[[], bool]:
@@ -80,10 +79,9 @@ async def test_no_event_that_cannot_be_read_is_asked_for_twice(line: bytes) -> N
     async with (
         serving(listed, streams(line), beyond, again) as server,
         KubeClient(ClusterConfig(server.url), name="w1") as client,
-        anyio.create_task_group() as tasks,
+        background() as tasks,
     ):
         informer = Informer(client, JOB)
         tasks.start_soon(informer.run)
         await eventually(knows(informer, "a"), within=20)
-        tasks.cancel_scope.cancel()
     assert [dict(request.query).get("resourceVersion") for request in server.asked] == [None, "5", None, "9"]

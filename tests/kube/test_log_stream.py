@@ -6,7 +6,6 @@ import gzip
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anyio
 import pytest
 from aiohttp import web
 from anyio.lowlevel import checkpoint
@@ -17,6 +16,7 @@ from multikueue.errors import Unreadable
 from multikueue.kube import ClusterConfig, KubeClient, requests
 from multikueue.kube.error_mapping import ErrorMapping
 from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
+from multikueue.testing import running
 from tests.kube.scripted import serving
 from tests.kube.test_response_limits import packed
 
@@ -64,10 +64,8 @@ async def test_a_piece_of_many_lines_does_not_keep_others_waiting() -> None:
         nonlocal shown
         shown += 1
 
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(others)
+    async with running(others):
         await read_log(response, MAPPED, show, at_once)
-        tasks.cancel_scope.cancel()
     assert shown == 100 * TURN
     assert turns >= 99
 

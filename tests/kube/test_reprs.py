@@ -22,6 +22,7 @@ from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.reflector import Reflector
 from multikueue.kube.requester import open_requester
 from multikueue.kube.single_flight import SingleFlight
+from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, listed, obj, wait
 
 SECRETS = ClusterConfig(
@@ -38,15 +39,13 @@ async def test_an_informer_shows_how_many_objects_it_has_and_what_it_does() -> N
     server = FakeServer([NotFound("canary"), listed("4711", obj("a", "3"), obj("b", "4"))], [[wait(1e6)]])
     informer = Informer(server, JOB)
     assert repr(informer) == "<Informer jobs.batch: 0 objects, not synced, listing>"
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(informer.run)
+    async with running(informer.run):
         await informer.wait_settled()
         assert repr(informer) == "<Informer jobs.batch: 0 objects, not synced, listing, 1 failures>"
         await informer.wait_synced()
         assert repr(informer) == "<Informer jobs.batch: 2 objects, synced, watching from 4711, 1 failures>"
         await anyio.sleep(5)
         assert repr(informer) == "<Informer jobs.batch: 2 objects, synced, watching from 4711>"
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_client_shows_its_server_and_whether_it_is_open() -> None:

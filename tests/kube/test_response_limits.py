@@ -19,6 +19,7 @@ from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
 from multikueue.kube.response_limits import LISTS_UNLIMITED, MAX_SCHEMAS
 from multikueue.protocols import WatchEvent
+from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
 
@@ -166,10 +167,8 @@ async def test_a_store_that_grows_by_events_is_bounded_too() -> None:
     full = listed("100", *(obj(f"a{number}", "100") for number in range(10, 100)))
     server = FakeServer([listed("5"), full], [[*events, wait(1000)]])
     informer = Informer(server, JOB, limits=AnswerLimits(list_objects=20))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(informer.run)
+    async with running(informer.run):
         await anyio.sleep(50)
-        tasks.cancel_scope.cancel()
     assert len(informer) == 20
     assert informer.status.unreadable
     assert [what for _, what in server.log][:3] == ["list", "watch 5", "list"]
@@ -194,10 +193,8 @@ async def test_a_store_that_fits_again_is_read_again() -> None:
     then: list[Step] = [wait(9000)]
     server = FakeServer([listed("5", obj("a", "1")), many, listed("9")], [first, then])
     informer = Informer(server, JOB, limits=AnswerLimits(list_objects=1))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(informer.run)
+    async with running(informer.run):
         await anyio.sleep(100)
-        tasks.cancel_scope.cancel()
     assert not informer.status.unreadable
     assert not informer.status.failures
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from multikueue.kube.log_stream import LogLine, read_log
-from multikueue.testing.waiting import until
+from multikueue.testing.waiting import background, running, until
 from multikueued.logserver import outgoing
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.outgoing import AHEAD, Outgoing
@@ -39,7 +39,7 @@ class Producer:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         out = Outgoing(request, 1 << 30)
         self.outs.append(out)
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
 
             async def show() -> None:
                 while self.shown < LOG:
@@ -53,7 +53,6 @@ class Producer:
             tasks.start_soon(out.run)
             tasks.start_soon(show)
             await out.over.wait()
-            tasks.cancel_scope.cancel()
         await out.end()
         return out.response or web.Response()
 
@@ -98,11 +97,9 @@ async def test_empty_lines_count_with_what_is_put_before_them() -> None:
             out.show(prefix + line.text)
             most = max(most, len(out._waiting))
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(out.run)
+        async with running(out.run):
             log: Any = Response(b"\n" * 100_000)
             await read_log(log, MAPPED, show, out.pause)
-            tasks.cancel_scope.cancel()
         await out.end()
         return out.response or web.Response()
 

@@ -30,8 +30,7 @@ LINES = ["started", "step 1", "step 2", "ended with exit code 0"]
 
 async def test_a_tenant_reads_the_log_of_a_job(tmp_path: Path) -> None:
     async with stage(tmp_path) as here:
-        _, copy = await here.fleet.run_job()
-        await here.fleet.pod("train-a", copy)
+        _, copy = await here.fleet.run_with_pod()
         await here.fleet.pod("train-b", copy)
         with capture_logs() as logged:
             status, text = await here.ask(tailLines="4", timestamps="true")
@@ -121,8 +120,7 @@ class TestWhoIsBelieved:
 class TestWhoMay:
     async def test_a_user_without_the_permission_is_refused(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
-            _, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            await here.fleet.run_with_pod()
             code, told = await here.refused(user="system:serviceaccount:default:other")
             lists = here.fleet.workers["worker1"].requests[LOGS, "list", "pods"]
 
@@ -134,8 +132,7 @@ class TestWhoMay:
         other = "system:serviceaccount:default:other"
         async with stage(tmp_path) as here:
             await here.grant(other, "job.train")
-            _, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            await here.fleet.run_with_pod()
             assert (await here.ask(user=other))[0] == 200
             assert (await here.refused(LOG.replace("job.train", "jobs.train"), user=other))[0] == 403
             assert (await here.refused(LOG.replace("job.train", "workload.train"), user=other))[0] == 403
@@ -158,8 +155,7 @@ class TestWhatIsShown:
     async def test_the_run_of_an_earlier_namespace_is_not(self, tmp_path: Path) -> None:
         """The namespace was made again, and with it a job of the same name: its Workload has another UID."""
         async with stage(tmp_path) as here:
-            local, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            local, _ = await here.fleet.run_with_pod()
             made = await here.again(local)
             code, told = await here.refused()
         assert uid(made) != uid(local)
@@ -176,8 +172,7 @@ class TestWhatIsShown:
         """Anybody on the worker can make one. The daemon believes it where it is recorded; no tenant is shown it."""
         async with stage(tmp_path) as here:
             here.fleet.mark_key = b"forged" * 6
-            _, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            await here.fleet.run_with_pod()
             assert (await here.refused())[0] == 404
 
     @pytest.mark.parametrize("name", ["train", "job.other", "cronjob.train", "job.", ".train", "job.Train"])
@@ -196,8 +191,7 @@ class TestWorkers:
     async def test_one_that_hangs_holds_up_nobody(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(resolving, "OPTIONS", ClientOptions(deadline=1.0, connection_wait=1.0))
         async with stage(tmp_path) as here:
-            local, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            local, _ = await here.fleet.run_with_pod()
             here.fleet.workers["worker1"].faults.add(Hang(), on=Match(user=LOGS))
             answers = []
 
@@ -225,8 +219,7 @@ class TestWorkers:
 
     async def test_credentials_are_read_anew_for_each_request(self, tmp_path: Path) -> None:
         async with stage(tmp_path) as here:
-            _, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            await here.fleet.run_with_pod()
             key = ObjectKey(NAMESPACE, "logs-worker1")
             kept = await here.admin.get(SECRET, key)
             await here.admin.merge_patch(SECRET, key, {"data": secret("x", "y", kubeconfig=b"{}")["data"]})
@@ -273,8 +266,7 @@ async def test_an_answer_begins_before_there_is_something_to_read(
 class TestBounds:
     async def test_bytes(self, tmp_path: Path) -> None:
         async with stage(tmp_path, bounds=Bounds(size=12)) as here:
-            _, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            await here.fleet.run_with_pod()
             status, text = await here.ask()
         assert status == 200
         told = "this ends here: it has 12 bytes; ask for less with sinceSeconds or tailLines"
@@ -339,8 +331,7 @@ class TestBounds:
     async def test_what_is_made_again_meanwhile_is_another_job(self, tmp_path: Path) -> None:
         """Who could read the log in the namespace before it was made again was not asked about for this one."""
         async with stage(tmp_path) as here:
-            local, copy = await here.fleet.run_job()
-            await here.fleet.pod("train-a", copy)
+            local, _ = await here.fleet.run_with_pod()
             async with here.asking(follow="true", tailLines="1") as response:
                 await response.content.readline()
                 await here.again(local)

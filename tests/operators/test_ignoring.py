@@ -10,14 +10,10 @@ from multikueue.core.model.kinds import WORKLOAD
 from tests.integration.planes import Planes
 from tests.operators.cases import TRAINING, operators_cases
 from tests.operators.ground import operators_ground
+from tests.operators.marks import EVERY_OPERATOR
 from tests.operators.starts import training
 
-pytestmark = [
-    pytest.mark.operators,
-    pytest.mark.every_operator,
-    pytest.mark.timeout(400),
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = EVERY_OPERATOR
 
 
 async def test_jaxjobs_are_refused_where_the_managers_operator_runs_them(

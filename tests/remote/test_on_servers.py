@@ -83,6 +83,12 @@ class Fleet(Workers):
         local = await self.person.submit(offered=False, cluster=worker)
         return local, await self.copy(local, worker, origin)
 
+    async def run_with_pod(self) -> tuple[Json, Json]:
+        """The same, and the pod `train-a` that it runs in."""
+        local, copy = await self.run_job()
+        await self.pod("train-a", copy)
+        return local, copy
+
     async def copy(self, local: Json, worker: str = "worker1", origin: str = "multikueue") -> Json:
         """The copies on a worker."""
         job = await self.person.admin.get(JOB, ObjectKey("default", "train"))
@@ -131,8 +137,7 @@ async def fleet(folder: Path) -> AsyncIterator[Fleet]:
 
 async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
-        _, copy = await here.run_job()
-        await here.pod("train-a", copy)
+        _, copy = await here.run_with_pod()
         await here.pod("train-b", copy)
         await here.pod("web", None)
         pods = await here.person.run("pods", "job/train")
@@ -231,8 +236,7 @@ async def test_credentials_that_cannot_be_used(tmp_path: Path) -> None:
 async def test_a_worker_that_a_cluster_profile_describes(tmp_path: Path) -> None:
     """By the Secret that is for the profile; without one only the daemon can reach it."""
     async with fleet(tmp_path) as here:
-        _, copy = await here.run_job()
-        await here.pod("train-a", copy)
+        await here.run_with_pod()
         await refer_to_a_profile(here)
         missing = await here.person.run("pods", "job/train")
         await write_the_profile(here)

@@ -107,8 +107,7 @@ async def test_what_cannot_be_asked(manager: Manager, job: str, code: int, told:
 async def test_a_manager_without_the_api_leaves_the_error_as_it_is(tmp_path: Path) -> None:
     """Who may not get the Secret is told that; the real server's test has the API."""
     async with fleet(tmp_path) as here:
-        _, copy = await here.run_job()
-        await here.pod("train-a", copy)
+        await here.run_with_pod()
         here.person.server.faults.add(Refuse(403), on=Match(verbs=("get",), resource=SECRET.plural))
         refused = await here.person.run("logs", "job/train")
         asked = await here.person.run("logs", "job/train", "--through-api")

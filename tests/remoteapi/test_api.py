@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,14 @@ async def ready(here: Stage) -> None:
     await until(served)
 
 
+@asynccontextmanager
+async def served(folder: Path) -> AsyncIterator[Stage]:
+    """The server, when its reader is answered."""
+    async with stage(folder) as here:
+        await ready(here)
+        yield here
+
+
 async def next_event(response: aiohttp.ClientResponse) -> Json:
     with anyio.fail_after(10):
         found: Json = json.loads(await response.content.readline())
@@ -61,8 +70,7 @@ async def event_where(response: aiohttp.ClientResponse, wanted: Callable[[Json],
 
 
 async def test_a_job_is_listed_got_explained_and_printed(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         local, copy = await here.fleet.run_job()
         await here.fleet.pod("train-a", copy, running=True)
         async with here.asking(JOBS, user=READER, watch="true") as response:
@@ -85,8 +93,7 @@ async def test_a_job_is_listed_got_explained_and_printed(tmp_path: Path) -> None
 
 
 async def test_every_field_of_a_job_is_documented(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.run_job()
         async with here.asking(JOBS, user=READER, watch="true") as response:
             await next_event(response)
@@ -113,8 +120,7 @@ def undocumented(value: Any, schema: Json, path: str = "") -> list[str]:
 
 
 async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.run_job()
         async with here.asking(JOBS, user=READER, watch="true", accept=TABLE) as response:
             event = await next_event(response)
@@ -137,8 +143,7 @@ async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
 
 
 async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         local = await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as first:
             added = await next_event(first)
@@ -170,8 +175,7 @@ async def test_a_watch_shows_what_changes_and_an_old_version_is_gone(tmp_path: P
 
 async def test_every_replica_understands_the_versions_of_the_others(tmp_path: Path) -> None:
     """A watch that moves to another replica, which began later, goes on or is told to list again: nothing is missed."""
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as response:
             version = (await next_event(response))["object"]["metadata"]["resourceVersion"]
@@ -197,8 +201,7 @@ async def _serves(here: Stage) -> bool:
 
 
 async def test_who_may_not_is_refused_and_the_fleet_has_no_address(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.run_job()
         refused = [
             await here.refused(path, user=TENANT)
@@ -253,8 +256,7 @@ def _flavor(name: str, **amounts: str) -> Json:
 async def test_of_many_namespaces_each_page_is_asked_about(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handlers, "NAMESPACES", 2)
     names = [f"ns-{number}" for number in range(5)]
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         for name in names:
             await here.admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
             made = workload(stored(job("train", namespace=name)))
@@ -301,8 +303,7 @@ async def _lose(here: Stage, worker: str) -> None:
 
 
 async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.run_job()
         await _lose(here, "worker1")
 
@@ -318,8 +319,7 @@ async def test_a_tenant_reads_no_address_of_a_worker(tmp_path: Path) -> None:
 
 async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) -> None:
     """Whoever may patch a Workload writes times that are none in UTC."""
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         local, _ = await here.fleet.run_job()
         noted = json.dumps(
             [{"worker": "worker1", "since": "0001-01-01T00:00:00+23:59", "until": "9999-12-31T23:59:59-23:59"}]
@@ -337,8 +337,7 @@ async def test_one_workload_that_cannot_be_shown_stops_nobody(tmp_path: Path) ->
 
 async def test_a_reader_who_is_gone_frees_the_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         for _ in range(3):
             async with here.asking(JOBS, user=READER, watch="true") as response:
@@ -353,8 +352,7 @@ async def test_a_reader_who_is_gone_frees_the_place(tmp_path: Path, monkeypatch:
 async def test_bookmarks_are_for_those_who_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """kubectl prints every event of its watch."""
     monkeypatch.setattr("multikueued.remoteapi.job_watch.BOOKMARK", 0.1)
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         version = (await read(here, JOBS))["metadata"]["resourceVersion"]
         asked = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
         without = await here.ask(JOBS, user=READER, **asked)
@@ -368,8 +366,7 @@ async def test_a_watch_ends_once_its_user_may_not_read_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("multikueued.remoteapi.handlers.ASKED_AGAIN", 0.1)
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as response:
             await next_event(response)
@@ -382,8 +379,7 @@ async def test_a_watch_ends_once_its_user_may_not_read_any_more(
 
 async def test_watches_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multikueued.logserver.running.WATCHES_PER_USER", 1)
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as response:
             await next_event(response)
@@ -394,8 +390,7 @@ async def test_watches_have_bounds_of_their_own(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_job_whose_queue_does_not_exist_is_there_until_it_is_somebody_elses(tmp_path: Path) -> None:
-    async with stage(tmp_path) as here:
-        await ready(here)
+    async with served(tmp_path) as here:
         made = await here.fleet.person.submit(offered=False)
         key = ObjectKey.of(made)
         without = {"status": {"admission": None, "admissionChecks": None, "conditions": None}}

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
@@ -43,6 +42,7 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from multikueue.testing import LoopClock, until
+from multikueue.testing.waiting import background
 
 now = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
 """A wall clock that follows the loop's."""
@@ -85,6 +85,13 @@ class Fleet:
     def of(cls, *names: str) -> Fleet:
         """A fleet with these workers."""
         return cls(workers={name: server(name) for name in names})
+
+    @classmethod
+    async def connected(cls, *names: str, cpu: int = 4, on_manager: int | None = None) -> Fleet:
+        """A fleet with these workers, which the manager knows: see `connect`."""
+        fleet = cls.of(*names)
+        await fleet.connect(cpu, on_manager)
+        return fleet
 
     @property
     def admin(self) -> DirectClient:
@@ -129,22 +136,28 @@ class Fleet:
     async def running(self, manager: Manager | None = None) -> AsyncIterator[Manager]:
         """Run a manager meanwhile."""
         manager = manager or self.build()
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             await tasks.start(manager.run)
             yield manager
-            tasks.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def dispatching(self, manager: Manager | None = None) -> AsyncIterator[Manager]:
+        """Run a manager meanwhile, from when all workers are active."""
+        async with self.running(manager) as running:
+            for name in self.workers:
+                await until(is_active(self, name))
+            yield running
 
     @asynccontextmanager
     async def kueues(self, jobs: RunnerOptions = LONG) -> AsyncIterator[None]:
         """Run a Kueue and a job runner on every cluster meanwhile."""
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             for server in dict.fromkeys((self.manager, *self.workers.values())):  # the manager may be a worker, too
                 tasks.start_soon(server.registry.run_collector)
                 await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
                 runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)
                 await tasks.start(runner.run)
             yield
-            tasks.cancel_scope.cancel()
 
     def client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
         @asynccontextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import anyio
@@ -119,6 +121,15 @@ def wall_clock() -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=anyio.current_time())
 
 
+@attrs.frozen
+class Candidate:
+    """One that tries to lead, its way to the Lease, and what stops it."""
+
+    elector: Elector
+    way: LeaseServer
+    stop: Callable[[], None]
+
+
 @attrs.define(eq=False)
 class Stage:
     """Who leads, from when until when; it refuses to have two."""
@@ -131,6 +142,29 @@ class Stage:
     def elector(self, identity: str, *, forbidden: bool = False) -> tuple[Elector, LeaseServer]:
         way = LeaseServer(self.store, forbidden=forbidden)
         return Elector(way, KEY, identity, LeaseSettings(), wall_clock), way
+
+    @asynccontextmanager
+    async def candidate(
+        self, identity: str, *, ends_after: float = 0.0, forbidden: bool = False
+    ) -> AsyncIterator[Candidate]:
+        """One that tries to lead meanwhile."""
+        elector, way = self.elector(identity, forbidden=forbidden)
+
+        async def run(*, task_status: anyio.abc.TaskStatus[Callable[[], None]]) -> None:
+            with anyio.CancelScope() as scope:
+                task_status.started(scope.cancel)
+                await elector.run(lambda: self.lead(identity, ends_after))
+
+        async with anyio.create_task_group() as tasks:
+            yield Candidate(elector, way, await tasks.start(run))
+            tasks.cancel_scope.cancel()
+
+    @asynccontextmanager
+    async def leader(self, identity: str, *, ends_after: float = 0.0) -> AsyncIterator[Candidate]:
+        """One that leads."""
+        async with self.candidate(identity, ends_after=ends_after) as found:
+            await self.until(identity)
+            yield found
 
     async def lead(self, identity: str, ends_after: float = 0.0) -> None:
         """Lead until cancelled; then take `ends_after` seconds to end."""
@@ -157,19 +191,3 @@ class Stage:
     def _tell(self) -> None:
         self.changed.set()
         self.changed = anyio.Event()
-
-
-async def run(
-    elector: Elector,
-    stage: Stage,
-    ends_after: float = 0.0,
-    *,
-    task_status: anyio.abc.TaskStatus[anyio.CancelScope],
-) -> None:
-    with anyio.CancelScope() as scope:
-        task_status.started(scope)
-        await elector.run(lambda: stage.lead(elector.identity, ends_after))
-
-
-async def lead_as(elector: Elector, stage: Stage) -> None:
-    await elector.run(lambda: stage.lead(elector.identity))

@@ -15,8 +15,7 @@ from tests.runtime.fleet import Fleet, until
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_job_that_runs_on_the_manager_runs_on_no_worker(when: str) -> None:
     """Lists lost who had written the status: what was begun before the daemon started ran on a worker, too."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     controller = DirectClient(fleet.manager, user="admin")
     begun = {"status": {"active": 1}}
 

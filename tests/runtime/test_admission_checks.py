@@ -25,8 +25,7 @@ async def settled(fleet: Fleet) -> tuple[str, str, str]:
 
 
 async def test_a_check_follows_its_clusters() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.running():
         assert await settled(fleet) == GOOD
         await fleet.write_secret("worker2", {})
@@ -40,8 +39,7 @@ async def test_a_check_follows_its_clusters() -> None:
 
 async def test_a_check_follows_its_config() -> None:
     """Changed, deleted, created again, and pointed at another one."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.running():
         assert await settled(fleet) == GOOD
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["worker1", "a", "b"]}})
@@ -66,8 +64,7 @@ async def test_a_check_follows_its_config() -> None:
     ids=["none", "group", "kind"],
 )
 async def test_a_bad_reference_is_told(parameters: Json | None, problem: str) -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": parameters}})
     async with fleet.running():
         assert await settled(fleet) == ("False", "BadConfig", BAD + problem)
@@ -75,12 +72,10 @@ async def test_a_bad_reference_is_told(parameters: Json | None, problem: str) ->
 
 async def test_a_check_of_another_controller_is_left_alone() -> None:
     """Whatever happens to the clusters and configs it may share with ours."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
     created = await fleet.admin.create(ADMISSION_CHECK, foreign)
-    async with fleet.running():
-        await until(is_active(fleet))
+    async with fleet.dispatching():
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["a"]}})
         assert (await settled(fleet))[1] == "NoUsableClusters"
         found = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", "foreign"))
@@ -89,20 +84,17 @@ async def test_a_check_of_another_controller_is_left_alone() -> None:
 
 async def test_a_check_that_does_not_exist_may_be_ours() -> None:
     """It may be about to be created again: what was offered by it is not taken away."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
     await fleet.admin.create(ADMISSION_CHECK, foreign)
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    async with fleet.dispatching() as manager:
         found = [manager.cluster.our_check(names) for names in ([], ["foreign"], ["gone"], ["gone", "foreign", CHECK])]
         assert found == [(None, False), (None, False), (None, True), (CHECK, True)]
 
 
 async def test_nothing_is_written_while_nothing_changes() -> None:
     """A failing worker is tried again and again; the check has nothing new to say about it."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.running():
         assert await settled(fleet) == GOOD
         fleet.workers["worker1"].faults.partition("reset")
@@ -115,8 +107,7 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
 
 async def test_conditions_of_others_stay() -> None:
     """The status is patched as a list, and holds what others wrote."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     theirs = {
         "type": "Seen",
         "status": "True",

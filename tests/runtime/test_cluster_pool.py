@@ -18,6 +18,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import LINGER, Cluster, ClusterPool
 from multikueue.sandbox.apiserver import DirectClient, Registry
+from multikueue.testing.waiting import background
 from tests.runtime.fleet import now
 
 pytestmark = pytest.mark.looptime
@@ -101,10 +102,9 @@ class World:
 @asynccontextmanager
 async def running() -> AsyncIterator[World]:
     world = World()
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         await tasks.start(world.pool.run)
         yield world
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_cluster_is_served_until_it_is_forgotten() -> None:
@@ -127,11 +127,10 @@ async def test_a_cluster_is_served_until_it_is_forgotten() -> None:
 async def test_what_is_assigned_before_the_pool_runs_is_served_once_it_does() -> None:
     world = World()
     world.pool.assign(A, OLD)
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         await tasks.start(world.pool.run)
         await anyio.sleep(1)
         assert world.open == ["old"]
-        tasks.cancel_scope.cancel()
     assert world.open == []
 
 

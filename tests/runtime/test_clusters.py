@@ -52,8 +52,7 @@ async def cause(fleet: Fleet) -> str:
 
 
 async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.running():
         assert await told(fleet) == ("True", "Active", "Connected")
         await anyio.sleep(1)
@@ -73,8 +72,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("field", "message"), REFUSED, ids=["insecure", "ca file", "http"])
 async def test_an_insecure_kubeconfig_is_refused_in_kueues_words(field: Json, message: str) -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     await fleet.write_secret(
         "worker1",
         {
@@ -93,8 +91,7 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A cluster is a unit of failure: an unexpected exception is logged, told, and tried again after a minute."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     run, broken = WorkerInformers.run, {"worker1"}
 
     async def fails(informers: WorkerInformers) -> None:
@@ -117,8 +114,7 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
 
 async def test_a_certificate_that_is_none_is_told_as_kueue_does() -> None:
     """Nothing is wrong with the kubeconfig's form: the client cannot be made."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
 
     @asynccontextmanager
     async def refuses(name: ClusterName, config: ClusterConfig) -> AsyncIterator[ApiClient]:
@@ -137,8 +133,7 @@ async def test_a_certificate_that_is_none_is_told_as_kueue_does() -> None:
 
 async def test_a_missing_secret_is_waited_for() -> None:
     """Objects of one manifest are created in any order."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     await fleet.admin.delete(SECRET, SECRET_KEY)
     async with fleet.running():
         assert await told(fleet) == (
@@ -153,8 +148,7 @@ async def test_a_missing_secret_is_waited_for() -> None:
 
 
 async def test_a_secret_without_the_key_is_told() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": "YQ=="}})
     async with fleet.running():
         assert await told(fleet) == (
@@ -173,8 +167,7 @@ async def test_a_secret_without_the_key_is_told() -> None:
     ],
 )
 async def test_a_path_that_may_not_be_read_is_refused(path: str, problem: str) -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     reference = {"location": path, "locationType": "Path"}
     await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, WORKER, {"spec": {"clusterSource": {"kubeConfig": reference}}})
     async with fleet.running():
@@ -187,8 +180,7 @@ def has_hit(fault: Fault, times: int) -> bool:
 
 async def test_a_dead_worker_is_asked_ever_more_rarely_and_its_status_says_when() -> None:
     """5, 10, 20, 40 and then 60 s; changes of the object in between make no attempt."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
     async with fleet.running():
         attempts = []
@@ -206,8 +198,7 @@ async def test_a_dead_worker_is_asked_ever_more_rarely_and_its_status_says_when(
 
 async def test_the_log_lines_of_a_workers_watches_name_no_reconcile() -> None:
     """The reconcile that assigned the configuration has long ended."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     contexts: list[dict[str, Any]] = []
 
     @asynccontextmanager
@@ -216,14 +207,12 @@ async def test_the_log_lines_of_a_workers_watches_name_no_reconcile() -> None:
         async with fleet.client(name, config) as client:
             yield client
 
-    async with fleet.running(fleet.build(connect=noting)):
-        await until(is_active(fleet))
-    assert contexts == [{}]
+    async with fleet.dispatching(fleet.build(connect=noting)):
+        assert contexts == [{}]
 
 
 async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     fleet.workers["worker2"].faults.add(Refuse(500))
     async with fleet.running() as manager:
         await until(is_active(fleet))
@@ -242,8 +231,7 @@ async def test_what_is_read_from_workers_is_shown_in_one_line() -> None:
 
 
 async def test_a_worker_that_was_never_reached_holds_up_no_job_and_templates_of_copies_are_not_kept() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     fleet.workers["worker2"].faults.add(Refuse(500), on=Match(user="multikueue"))
     async with fleet.kueues(), fleet.running() as manager:
         await until(is_active(fleet))
@@ -261,8 +249,7 @@ async def test_a_worker_that_was_never_reached_holds_up_no_job_and_templates_of_
 
 
 async def test_a_worker_without_a_kubeconfig_holds_up_no_job() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await fleet.admin.delete(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker2-secret"))
     async with fleet.kueues(), fleet.running():
         await until(is_active(fleet))
@@ -272,8 +259,7 @@ async def test_a_worker_without_a_kubeconfig_holds_up_no_job() -> None:
 
 async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeypatch: pytest.MonkeyPatch) -> None:
     """It changes the time of the next one, which is shown on the MultiKueueCluster, and nothing else."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     fault = fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
     manager, told = fleet.build(), list[tuple[bool, bool]]()
 
@@ -296,10 +282,8 @@ async def test_an_attempt_that_fails_as_the_one_before_wakes_no_workload(monkeyp
 
 async def test_the_informers_of_a_removed_worker_are_not_kept() -> None:
     """They hold all it has shown; clusters come and go for as long as the process lives."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         worker = manager.workers.get("worker1")
         assert worker is not None
         kept = weakref.ref(worker.known)
@@ -322,10 +306,8 @@ async def test_a_large_kubeconfig_is_parsed_beside_the_loop(
         return parse_worker_kubeconfig(data)
 
     monkeypatch.setattr(configuration, "parse_worker_kubeconfig", parse)
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     document = kubeconfig("worker1") | {"preferences": {"padding": "x" * padding}}
     await fleet.write_secret("worker1", document)
-    async with fleet.running():
-        await until(is_active(fleet))
-    assert [thread != threading.get_ident() for thread in threads] == [beside]
+    async with fleet.dispatching():
+        assert [thread != threading.get_ident() for thread in threads] == [beside]

@@ -157,8 +157,7 @@ async def test_what_a_workload_costs_on_twenty_workers(dispatcher: Dispatcher, c
     """`scored` asks one worker, however many there are, and writes no more to the manager than AllAtOnce. Jobs come
     apart and run for seconds, so their start and their end are a write each; a burst of short ones needs one less."""
     jobs, names = 40, [f"worker{number}" for number in range(20)]
-    fleet = Fleet.of(*names)
-    await fleet.connect(cpu=JOBS)
+    fleet = await Fleet.connected(*names, cpu=JOBS)
     for server in (fleet.manager, *fleet.workers.values()):
         server.faults.add(Delay(ANSWER), on=Match(user="multikueue"))
     client = Refused(fleet.manager, user="multikueue")

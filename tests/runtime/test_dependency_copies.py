@@ -38,8 +38,7 @@ def named(kind: str, name: str) -> Json:
 
 @asynccontextmanager
 async def fleet(*workers: str, cpu: int = 4, kinds: Collection[str] = ("ConfigMap",)) -> AsyncIterator[Fleet]:
-    made = Fleet.of(*(workers or ("worker1",)))
-    await made.connect(cpu)
+    made = await Fleet.connected(*(workers or ("worker1",)), cpu=cpu)
     async with made.kueues(), made.running(made.build(dependencies=kinds)):
         yield made
 
@@ -223,8 +222,7 @@ async def test_under_another_name_of_the_namespace_it_goes_there_and_nowhere_els
 
 
 async def test_a_manager_that_starts_has_it_owned_by_a_job_that_another_has_made() -> None:
-    here = Fleet.of("worker1")
-    await here.connect()
+    here = await Fleet.connected("worker1")
     async with here.kueues():
         async with here.running(here.build(dependencies=("ConfigMap",))):
             await here.admin.create(CONFIG_MAP, config_map("hello"))
@@ -320,8 +318,7 @@ async def test_what_may_not_be_looked_for_is_not_missed() -> None:
 
 async def test_copies_say_where_they_come_from_if_their_manager_has_a_name() -> None:
     """Else a worker's namespace could not take them: see `rbac worker --binding`."""
-    here = Fleet.of("worker1")
-    await here.connect()
+    here = await Fleet.connected("worker1")
     async with here.kueues(), here.running(here.build(dependencies=("ConfigMap",), name="prod-eu")):
         await here.admin.create(CONFIG_MAP, config_map("hello"))
         await here.submit(template=MOUNTS)

@@ -106,6 +106,13 @@ class Fleet:
     refusals: list[tuple[str, str]] = attrs.field(factory=list)
     gone: set[str] = attrs.field(factory=set)
     memory: WorkloadMemory = attrs.field(factory=WorkloadMemory)
+    executor: EffectExecutor = attrs.field(init=False)
+    events: EventRecorder = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        client = self.clusters[MANAGER].client
+        self.events = EventRecorder(client, "test", "test", lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        self.executor = EffectExecutor(self.target, self.events, self.memory, self)
 
     def target(self, cluster: ClusterName) -> Target | None:
         return None if cluster in self.gone else self.clusters[cluster]
@@ -138,20 +145,13 @@ class Fleet:
         raise AssertionError("executing removes no cluster")
 
 
-def executor(fleet: Fleet) -> tuple[EffectExecutor, EventRecorder]:
-    """An executor, and the events it emits."""
-    events = EventRecorder(fleet.clusters[MANAGER].client, "test", "test", lambda: datetime(2026, 1, 1, tzinfo=UTC))
-    return EffectExecutor(fleet.target, events, fleet.memory, fleet), events
-
-
 async def test_a_copy_that_was_created_is_counted() -> None:
     """The metric says how much is offered to whom; what failed was not offered."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Refuse(500))
-    executing, _ = executor(fleet)
     with pytest.raises(ServerFault):
-        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
-    await executing.execute(a_workload(), (CreateWorkload(W2, a_workload()),))
+        await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+    await fleet.executor.execute(a_workload(), (CreateWorkload(W2, a_workload()),))
 
     assert await fleet.clusters[W2].client.get(WORKLOAD, KEY)
     assert fleet.dispatched_to == [W2]
@@ -162,13 +162,12 @@ async def test_copies_say_where_they_come_from_whatever_the_job_says() -> None:
     fleet = Fleet()
     manager = mock.create_autospec(DirectClient, instance=True)
     manager.get.side_effect = [{"metadata": {"uid": "first"}}, {"metadata": {"uid": "second"}}]
-    executing, _ = executor(fleet)
-    executing.origin = Origin("prod-eu", manager)
+    fleet.executor.origin = Origin("prod-eu", manager)
     forged = {**a_job(), "metadata": {**a_job()["metadata"], "annotations": {FROM_ANNOTATION: "b/team/uid"}}}
     assert FROM_ANNOTATION not in bare_metadata(forged, {}, {})["annotations"]
 
-    await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
-    await executing.execute(a_workload(), (CreateJob(W1, JOB, forged),))
+    await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, forged),))
 
     made = [await fleet.clusters[W1].client.get(*one) for one in ((WORKLOAD, KEY), (JOB, ObjectKey("default", "job")))]
     said = [annotations_of(one)[FROM_ANNOTATION] for one in made]
@@ -180,11 +179,10 @@ async def test_a_copy_is_not_made_while_its_namespace_cannot_be_read() -> None:
     """And it is known that nothing was sent."""
     fleet = Fleet()
     before = fleet.memory.creation(W1, KEY, attempt(a_workload()))
-    executing, _ = executor(fleet)
-    executing.origin = Origin("prod-eu", fleet.clusters[MANAGER].client)
+    fleet.executor.origin = Origin("prod-eu", fleet.clusters[MANAGER].client)
     fleet.clusters[MANAGER].client.faults.add(Refuse(500))
     with pytest.raises(ServerFault):
-        await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
     assert fleet.memory.creation(W1, KEY, attempt(a_workload())) == before
 
 
@@ -197,14 +195,13 @@ async def test_what_a_worker_leaves_out_of_a_copy_is_learned_and_told() -> None:
     made["spec"] |= {"preemptionGates": [{"name": "gate"}]}
     constraints = [{"topology": "rack", "size": 4}]
     made["spec"]["podSets"][0]["topologyRequest"] = {"podsetSliceRequiredTopologyConstraints": constraints}
-    executing, events = executor(fleet)
     for cluster in (W1, W2):
-        await executing.execute(a_workload(), (CreateWorkload(cluster, made),))
+        await fleet.executor.execute(a_workload(), (CreateWorkload(cluster, made),))
 
     ((sent, kept),) = stored
     assert sent == made
     assert "preemptionGates" not in kept["spec"]
-    assert events.statistics().waiting == 1
+    assert fleet.events.statistics().waiting == 1
 
 
 async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
@@ -212,24 +209,22 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
     fleet = Fleet()
     stale = {**a_workload(resourceVersion="1"), "status": {}}
     await fleet.clusters[MANAGER].client.create(WORKLOAD, a_workload())
-    executing, events = executor(fleet)
     effects = (
         ApplyStatus(MANAGER, stale, "kueue-admission"),
         AnnounceWorkload("Normal", "admitted"),
         CountAdmitted("q", W1),
     )
     with pytest.raises(Conflict):
-        await executing.execute(a_workload(), effects)
+        await fleet.executor.execute(a_workload(), effects)
 
-    assert events.statistics().waiting == 0
+    assert fleet.events.statistics().waiting == 0
     assert fleet.admitted_on == []
 
 
 async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
     """Otherwise the next decision would ask for the same copy again."""
     fleet = Fleet()
-    executing, _ = executor(fleet)
-    await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert fleet.clusters[W1].jobs[JOB.gvk].get(ObjectKey("default", "job")) is not None
 
@@ -238,13 +233,12 @@ async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
 async def test_a_deleted_object_is_gone_before_the_watch_shows_it(followed: bool) -> None:
     """Otherwise the next decision would ask for it again. A kind that nobody follows can be deleted as well."""
     fleet, key = Fleet(), ObjectKey("default", "job")
-    executing, _ = executor(fleet)
-    await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
     uid = (await fleet.clusters[W1].client.get(JOB, key))["metadata"]["uid"]
     cache = fleet.clusters[W1].jobs[JOB.gvk]
     if not followed:
         fleet.clusters[W1].jobs = {}
-    await executing.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
     assert (cache.get(key) is None) is followed
 
 
@@ -253,13 +247,12 @@ async def test_only_the_object_that_was_seen_is_deleted() -> None:
     fleet = Fleet()
     client = fleet.clusters[W1].client
     await client.create(JOB, a_job())
-    executing, _ = executor(fleet)
     key = ObjectKey("default", "job")
-    await executing.execute(None, (DeleteJob(W1, JOB, key, uid="another"),))
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid="another"),))
     assert await client.get(JOB, key)
 
     uid = (await client.get(JOB, key))["metadata"]["uid"]
-    await executing.execute(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
     with pytest.raises(NotFound):
         await client.get(JOB, key)
 
@@ -269,9 +262,8 @@ async def test_kueues_finalizer_does_not_keep_a_copy() -> None:
     fleet = Fleet()
     client = fleet.clusters[W1].client
     made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
-    executing, _ = executor(fleet)
     uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
-    await executing.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
+    await fleet.executor.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
     with pytest.raises(NotFound):
         await client.get(WORKLOAD, KEY)
 
@@ -284,8 +276,7 @@ async def test_a_finalizer_that_was_put_there_meanwhile_stays() -> None:
     uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
     both = [WORKLOAD_FINALIZER, "example.com/keep"]
     await client.merge_patch(WORKLOAD, KEY, {"metadata": {"finalizers": both}})
-    executing, _ = executor(fleet)
-    await executing.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
+    await fleet.executor.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
     left = (await client.get(WORKLOAD, KEY))["metadata"]
     assert left["finalizers"] == both
     assert "deletionTimestamp" not in left
@@ -295,9 +286,8 @@ async def test_a_name_that_is_taken_is_told_and_noted() -> None:
     """Somebody else's object is left alone; the message says what to do, and the worker counts as blocked later."""
     fleet = Fleet()
     await fleet.clusters[W1].client.create(JOB, a_job())
-    executing, _ = executor(fleet)
     with pytest.raises(AlreadyExists, match=r'jobs\.batch "default/job" exists on worker cluster "w1"'):
-        await executing.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
 
     assert not fleet.clusters[W1].create_conflicts.refusal(JOB, KEY, own=())
 
@@ -312,8 +302,7 @@ async def test_a_copy_whose_creation_was_not_answered_is_found_under_its_name() 
     """Its event may be late by more than a taken name is waited for: the worker would count as one that refuses."""
     fleet = Fleet()
     await fleet.clusters[W1].client.create(JOB, marked("a"))
-    executing, _ = executor(fleet)
-    await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
     assert fleet.memory.creation(W1, KEY, attempt(a_workload())) == Created()
 
 
@@ -328,9 +317,8 @@ async def test_what_else_has_its_name_is_not_taken_for_it(there: Json | Match) -
     await client.create(JOB, marked("a") if isinstance(there, Match) else there)
     if isinstance(there, Match):
         client.faults.add(Refuse(403), on=there)
-    executing, _ = executor(fleet)
     with pytest.raises(AlreadyExists):
-        await executing.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
+        await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
 
 
 @pytest.mark.looptime
@@ -338,11 +326,10 @@ async def test_a_name_that_stays_taken_is_told() -> None:
     """Not at once: right after a lost reply it is our own object."""
     fleet = Fleet()
     await fleet.clusters[W1].client.create(JOB, a_job())
-    executing, events = executor(fleet)
     for waiting in (0, 1):
         with pytest.raises(AlreadyExists):
-            await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
-        assert events.statistics().waiting == waiting
+            await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        assert fleet.events.statistics().waiting == waiting
         await anyio.sleep(TELL_AFTER)
 
 
@@ -390,11 +377,10 @@ async def test_a_refusal_is_noted_and_told(status: int, told: int) -> None:
     """adapters.md H2, 9.9: Kueue's controller tries on in silence. What may pass by itself is not told."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("create",)))
-    executing, events = executor(fleet)
     with pytest.raises(ApiError):
-        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert len(fleet.clusters[W1].create_conflicts) == 1
-    assert events.statistics().waiting == told
+    assert fleet.events.statistics().waiting == told
 
 
 @pytest.mark.looptime
@@ -430,9 +416,8 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
     fleet = Fleet()
     if fault is not None:
         fleet.clusters[W1].client.faults.add(fault, on=Match(verbs=("create",)))
-    executing, _ = executor(fleet)
     with contextlib.suppress(ApiError):
-        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
     assert isinstance(fleet.memory.creation(W2, KEY, attempt(a_workload(uid="u"))), Untracked)
 
@@ -441,13 +426,12 @@ async def test_it_is_remembered_whether_the_job_may_exist(fault: Reset | Refuse 
 async def test_a_creation_that_was_not_answered_in_time_may_have_happened() -> None:
     """A timeout is not `NotSent`: the worker may have made the job, or make it later."""
     fleet = Fleet()
-    executing, _ = executor(fleet)
     timeout = DeadlineExceeded("no answer in time")
     with (
         mock.patch.object(fleet.clusters[W1].client, "create", side_effect=timeout),
         contextlib.suppress(ApiError),
     ):
-        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
@@ -457,12 +441,11 @@ async def test_a_creation_in_doubt_stays_so_when_it_is_refused_the_next_time(the
     """The first request may have created the job, late."""
     fleet = Fleet()
     faults = fleet.clusters[W1].client.faults
-    executing, _ = executor(fleet)
     for fault in (Reset(), then):
         faults.clear()
         faults.add(fault, on=Match(verbs=("create",)))
         with contextlib.suppress(ApiError):
-            await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+            await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Unanswered)
 
 
@@ -484,17 +467,15 @@ async def test_a_taken_name_may_be_that_of_the_very_job(there: Json | None, expe
     await client.create(JOB, there or marked("a"))
     if there is None:
         client.faults.add(Refuse(403), on=Match(verbs=("get",)))
-    executing, _ = executor(fleet)
     with pytest.raises(AlreadyExists):
-        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
+        await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), expected)
 
 
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     fleet = Fleet(gone={W1})
-    executing, _ = executor(fleet)
     with pytest.raises(NotSent):
-        await executing.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
+        await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Untracked)
 
 
@@ -504,14 +485,13 @@ async def test_a_change_that_is_refused_is_told(status: int) -> None:
     fleet = Fleet()
     for name in (MANAGER, W1):
         fleet.clusters[name].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
-    executing, events = executor(fleet)
     key = ObjectKey("default", "job")
     effects: tuple[Effect, ...] = (PatchJobStatus(JOB, key, {}), PatchJob(W1, JOB, key, {}))
     for told, effect in enumerate(effects, start=1):
         for _ in "twice":
             with pytest.raises(ApiError):
-                await executing.execute(a_workload(uid="u"), (effect,))
-        assert events.statistics().waiting == told
+                await fleet.executor.execute(a_workload(uid="u"), (effect,))
+        assert fleet.events.statistics().waiting == told
 
 
 @pytest.mark.parametrize(
@@ -535,19 +515,17 @@ async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
 async def test_a_change_of_what_is_gone_is_no_news() -> None:
     """Whoever deleted it knows."""
     fleet = Fleet()
-    executing, events = executor(fleet)
     with pytest.raises(NotFound):
-        await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
-    assert events.statistics().waiting == 0
+        await fleet.executor.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+    assert fleet.events.statistics().waiting == 0
 
 
 async def test_a_lost_reply_is_an_error_and_no_news() -> None:
     """Whether the write happened is not known: the cache will tell."""
     fleet = Fleet()
     fleet.clusters[W1].client.faults.add(Reset(), on=Match(verbs=("create",)), at="reply")
-    executing, _ = executor(fleet)
     with pytest.raises(Unreachable):
-        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+        await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
 
     assert fleet.clusters[W1].workloads.get(KEY) is None
     assert await fleet.clusters[W1].client.get(WORKLOAD, KEY)
@@ -556,9 +534,8 @@ async def test_a_lost_reply_is_an_error_and_no_news() -> None:
 async def test_a_cluster_that_is_gone_is_unreachable() -> None:
     """It was there when the plan was made."""
     fleet = Fleet(gone={W1})
-    executing, _ = executor(fleet)
     with pytest.raises(Unreachable, match='cluster "w1" is not connected'):
-        await executing.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
+        await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
 
 
 @pytest.mark.looptime
@@ -585,8 +562,7 @@ async def test_refusals_of_workloads_nobody_asks_about_are_forgotten() -> None:
 async def test_that_a_kind_has_no_status_to_write_is_told() -> None:
     """Its CustomResourceDefinition came after the manager was asked about it. That a job is gone is no news."""
     fleet = Fleet()
-    executing, events = executor(fleet)
     fleet.clusters[MANAGER].client.faults.add(Refuse(404), on=Match(verbs=("patch",)))
     with pytest.raises(NotFound):
-        await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
-    assert events.statistics().waiting == 1
+        await fleet.executor.execute(a_workload(uid="u"), (PatchJobStatus(JOB, ObjectKey("default", "job"), {}),))
+    assert fleet.events.statistics().waiting == 1

@@ -22,7 +22,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import Match, Reset
-from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -38,10 +38,8 @@ def doubted_for(manager: Manager) -> timedelta:
 
 async def test_doubts_about_a_creation_are_renewed_when_the_worker_is_back_and_only_then() -> None:
     """What a worker shows first may be older than the job; a connection that holds is no news."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         memory = manager._from_workers.memory
         memory.sending(WORKER, KEY, "train")
         memory.unanswered(WORKER, KEY, "train")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import anyio
 import attrs
@@ -15,6 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, NotFound, ServerFault, TooManyRequests
 from multikueue.protocols import Propagation, Subresource
 from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder
+from multikueue.testing import running
 
 pytestmark = pytest.mark.looptime
 
@@ -105,12 +107,12 @@ def say(events: EventRecorder, note: str, regarding: Json = WORKLOAD) -> None:
 
 
 @asynccontextmanager
-async def running(events: EventRecorder) -> AsyncIterator[None]:
-    """Write events meanwhile."""
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(events.run)
-        yield
-        tasks.cancel_scope.cancel()
+async def recorded(**answers: Any) -> AsyncIterator[tuple[EventServer, EventRecorder]]:
+    """Write events meanwhile, to a server that answers so."""
+    server = EventServer(**answers)
+    events = recorder(server)
+    async with running(events.run):
+        yield server, events
 
 
 async def run_for(events: EventRecorder, seconds: float) -> None:
@@ -119,9 +121,7 @@ async def run_for(events: EventRecorder, seconds: float) -> None:
 
 
 async def test_what_programs_read_of_a_series_is_that_of_the_last_time() -> None:
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for due in ("first", "second"):
             events.emit(WORKLOAD, "Warning", "MultiKueue", "Refused", "no", annotations={"due": due})
             await anyio.sleep(1)
@@ -188,9 +188,7 @@ async def test_long_notes_and_names_are_cut_to_what_the_api_takes() -> None:
 
 async def test_a_message_that_comes_back_after_another_one_is_the_newest_again() -> None:
     """Admitted, evicted, and admitted again on the same worker: the last line must not say that it is evicted."""
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for note in ("admitted", "evicted", "admitted", "admitted", "evicted"):
             say(events, note)
             await anyio.sleep(20)
@@ -203,7 +201,7 @@ async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> N
     server, start = EventServer(), datetime(2026, 1, 1, tzinfo=UTC)
     events = recorder(server)
     events.clock = lambda: start + timedelta(seconds=anyio.current_time() - began)
-    async with running(events):
+    async with running(events.run):
         began = anyio.current_time()
         for _ in range(1200):
             say(events, "waiting")
@@ -218,9 +216,7 @@ async def test_the_count_and_the_time_of_a_series_go_on_with_few_requests() -> N
 
 async def test_several_things_that_are_said_again_and_again_are_one_event_each() -> None:
     """A reconcile tells all that is wrong, each time."""
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for number in range(100):
             for note in ("a is wrong", "b is wrong", "c is wrong")[number // 50 :]:
                 say(events, note)
@@ -231,9 +227,7 @@ async def test_several_things_that_are_said_again_and_again_are_one_event_each()
 
 async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
     """Their order is lost in `kubectl describe`, but an API server must not be flooded."""
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for number in range(600):
             say(events, ("lost", "found")[number % 2])
             await anyio.sleep(1)
@@ -244,9 +238,7 @@ async def test_two_messages_that_take_turns_for_long_are_folded() -> None:
 
 
 async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         say(events, "waiting")
         await anyio.sleep(1)
         server.events.clear()
@@ -257,9 +249,7 @@ async def test_a_series_whose_event_has_expired_is_written_anew() -> None:
 
 
 async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
-    server = EventServer(latency=5)
-    events = recorder(server)
-    async with running(events):
+    async with recorded(latency=5) as (server, events):
         say(events, "waiting")
         await anyio.sleep(1)
         say(events, "waiting")
@@ -269,9 +259,7 @@ async def test_a_repeat_while_the_event_is_being_created_is_counted() -> None:
 
 
 async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_minutes() -> None:
-    server = EventServer(may_patch=False)
-    events = recorder(server)
-    async with running(events):
+    async with recorded(may_patch=False) as (server, events):
         for _ in range(900):
             say(events, "waiting")
             await anyio.sleep(1)
@@ -280,9 +268,7 @@ async def test_without_the_permission_to_patch_a_series_is_an_event_each_five_mi
 
 
 async def test_a_shutdown_writes_the_last_counts() -> None:
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for _ in range(5):
             say(events, "waiting")
             await anyio.sleep(1)
@@ -291,9 +277,7 @@ async def test_a_shutdown_writes_the_last_counts() -> None:
 
 
 async def test_the_same_message_on_the_same_object_is_one_event() -> None:
-    server = EventServer()
-    events = recorder(server)
-    async with running(events):
+    async with recorded() as (server, events):
         for _ in range(299):
             say(events, "waiting")
             await anyio.sleep(1)
@@ -356,9 +340,7 @@ async def test_an_event_that_may_not_be_written_is_dropped_and_the_next_is_sent(
 
 
 async def test_a_dropped_message_may_be_said_again() -> None:
-    server = EventServer(errors=[Forbidden("not yet", status=403)])
-    events = recorder(server)
-    async with running(events):
+    async with recorded(errors=[Forbidden("not yet", status=403)]) as (server, events):
         say(events, "first")
         await anyio.sleep(1)
         say(events, "first")
@@ -378,9 +360,7 @@ async def test_an_event_that_is_there_already_counts_as_sent() -> None:
 
 async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:
     """The last events of a process tell what it did last: they are worth two seconds."""
-    server = EventServer(latency=0.5)
-    events = recorder(server)
-    async with running(events):
+    async with recorded(latency=0.5) as (server, events):
         for number in range(8):
             say(events, f"note {number}")
         await anyio.sleep(0.1)
@@ -389,9 +369,7 @@ async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:
 
 
 async def test_a_shutdown_is_not_held_up_by_a_server_that_does_not_answer(looptime: float) -> None:
-    server = EventServer(latency=1e6)
-    events = recorder(server)
-    async with running(events):
+    async with recorded(latency=1e6) as (_, events):
         say(events, "note")
         await anyio.sleep(1)
 

@@ -69,9 +69,7 @@ async def test_a_worker_that_invents_workloads_and_hangs_on_deletes_has_few_task
     manager = attrs.evolve(fleet.build(), controller_hook=counted)
     begun: list[int] = []
     offered: list[int] = []
-    async with fleet.kueues(), fleet.running(manager):
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(manager):
         before = len(asyncio.all_tasks())
         fleet.workers["worker1"].faults.add(Hang(), on=DELETES)
 
@@ -93,10 +91,8 @@ async def test_a_worker_that_invents_workloads_and_hangs_on_deletes_has_few_task
 
 async def test_what_found_no_place_is_done_when_there_is_room() -> None:
     """Nothing is forgotten: all invented Workloads are removed once deletes are answered again."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running(fleet.build(gc_interval=timedelta(0))) as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching(fleet.build(gc_interval=timedelta(0))) as manager:
         fault = fleet.workers["worker1"].faults.add(Delay(20.0), on=DELETES)
         flood(fleet.workers["worker1"], 300)
         await anyio.sleep(5.0)

@@ -29,16 +29,14 @@ def _short_times(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def connected() -> AsyncIterator[tuple[Fleet, ApiServer]]:
     """A manager that is connected to worker1 over HTTP, where nothing happens."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.workers["worker1"] as server:
 
         def connect(name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
             del config  # Fleet's kubeconfigs name no real server
             return KubeClient(parse_worker_kubeconfig(orjson.dumps(server.kubeconfig("multikueue"))), name=name)
 
-        async with fleet.running(fleet.build(connect=connect)):
-            await until(is_active(fleet))
+        async with fleet.dispatching(fleet.build(connect=connect)):
             yield fleet, server
 
 

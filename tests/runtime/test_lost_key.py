@@ -42,8 +42,7 @@ async def copies(fleet: Fleet) -> list[str]:
 
 
 async def test_what_runs_runs_on() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.kueues():
         async with fleet.running(daemon(fleet, OLD)):
             await fleet.submit()
@@ -55,8 +54,7 @@ async def test_what_runs_runs_on() -> None:
 
 
 async def test_what_waits_is_made_again_and_runs() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     await hold(fleet, on=True)
     async with fleet.kueues():
         async with fleet.running(daemon(fleet, OLD)):

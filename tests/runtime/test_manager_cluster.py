@@ -15,6 +15,7 @@ from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import Forbidden, NotFound, Unreachable
 from multikueue.protocols import ObjectList
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.testing import running
 from tests.runtime.fleet import Fleet, is_active, until
 
 pytestmark = pytest.mark.looptime
@@ -82,14 +83,12 @@ async def test_what_the_manager_does_not_give_is_told_once_with_what_to_look_for
     client = Bare(fleet.manager)
     manager = attrs.evolve(fleet.build(), client=client)
     with structlog.testing.capture_logs() as lines:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(manager.run)
+        async with running(manager.run):
             await anyio.sleep(600)
             assert [str(resource) for resource in manager.cluster.unread] == NEEDED
             client.healed = True
             await anyio.sleep(600)
             assert manager.cluster.unread == []
-            tasks.cancel_scope.cancel()
 
     warnings = {line["resource"]: line for line in lines if line["log_level"] == "warning"}
     assert list(warnings) == NEEDED

@@ -15,6 +15,7 @@ from multikueue.errors import Expired, Unreachable
 from multikueue.kube import Informer
 from multikueue.protocols import ObjectList
 from multikueue.runtime.mutation_cache import DELETION_GRACE, MutationCache
+from multikueue.testing import running
 from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
 
 pytestmark = pytest.mark.looptime
@@ -34,11 +35,9 @@ async def mutated(first: ObjectList, *steps: Step, relist: ObjectList | None = N
     """A cache of a server that lists `first` and then tells these steps."""
     server = FakeServer([first, relist or first], [[*steps, wait(1e6)], [wait(1e6)]])
     cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.informer.run)
+    async with running(cache.informer.run):
         await cache.informer.wait_synced()
         yield cache
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_write_is_read_back_before_the_watch_tells_of_it() -> None:
@@ -180,28 +179,24 @@ async def test_what_was_written_to_a_server_that_is_not_there_any_more_is_forgot
     """Restored from a backup: the object would look alive until the new history has come as far."""
     server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
     cache = MutationCache(Informer(server, JOB))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.informer.run)
+    async with running(cache.informer.run):
         await cache.informer.wait_synced()
         cache.wrote(obj("a", "501"))
         assert cache.get(KEY) is not None
         await anyio.sleep(4)
         assert cache.get(KEY) is None
-        tasks.cancel_scope.cancel()
 
 
 async def test_and_is_none_of_a_workloads_objects() -> None:
     """They are looked for by Workload first."""
     server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
     cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.informer.run)
+    async with running(cache.informer.run):
         await cache.informer.wait_synced()
         cache.wrote(obj("a", "501", owner="n/w"))
         assert cache.of(OWNER) != []
         await anyio.sleep(4)
         assert cache.of(OWNER) == []
-        tasks.cancel_scope.cancel()
 
 
 async def test_what_was_deleted_there_is_not_hidden() -> None:
@@ -212,14 +207,12 @@ async def test_what_was_deleted_there_is_not_hidden() -> None:
         "77",
     )
     cache = MutationCache(Informer(server, JOB))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.informer.run)
+    async with running(cache.informer.run):
         await cache.informer.wait_synced()
         cache.removed(KEY, "u")
         assert cache.get(KEY) is None
         await anyio.sleep(4)
         assert cache.get(KEY) is not None
-        tasks.cancel_scope.cancel()
 
 
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:
@@ -227,12 +220,10 @@ async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None
     async with mutated(listed("500", obj("a", "400"))) as earlier:
         server = FakeServer([listed("77")], [[wait(1e6)]])
         cache = MutationCache(Informer(server, JOB, predecessor=earlier.informer))
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(cache.informer.run)
+        async with running(cache.informer.run):
             await cache.informer.wait_synced()
             cache.inherit(earlier)
             assert cache.get(KEY) is None
-            tasks.cancel_scope.cancel()
 
 
 async def test_writes_and_deletions_are_inherited_until_the_informer_has_caught_up() -> None:

@@ -61,8 +61,7 @@ class Scene:
 
     @classmethod
     async def set_up(cls) -> Scene:
-        fleet = Fleet.of("worker1")
-        await fleet.connect()
+        fleet = await Fleet.connected("worker1")
         return cls(fleet, OddObjects(fleet.workers["worker1"]), OddObjects(fleet.manager))
 
     def build(self) -> Manager:
@@ -187,8 +186,7 @@ async def _goes_on_without(scene: Scene, resource: Resource, name: str, before: 
 
 async def test_what_a_tenant_of_a_worker_names_like_a_workload_keeps_nobody_from_it() -> None:
     """Odd Workloads of their names with our label: the other worker gets them."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     odd = OddObjects(fleet.workers["worker1"], {("Workload", ALL): _put("status", "x")})
 
     @asynccontextmanager
@@ -232,8 +230,7 @@ async def test_a_plan_that_raises_for_a_worker_is_told_and_another_one_gets_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The second net: the traceback is in the log, not on the Workload."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
 
     def raising(snapshot: Any, *rest: Any) -> Any:
         worker = snapshot.worker("worker1")

@@ -24,7 +24,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
-from tests.runtime.fleet import is_active, now, until
+from tests.runtime.fleet import now, until
 from tests.runtime.test_pods import AT, GROUP, SETS, TEMPLATE, Bench, said
 
 pytestmark = pytest.mark.looptime
@@ -61,8 +61,7 @@ async def working(*rows: JobKind) -> AsyncIterator[Bench]:
     client = DirectClient(bench.fleet.manager, user="multikueue")
     registry = AdapterRegistry([*rows, *JOBS])
     manager = Manager(client, registry, ManagerSettings(), bench.fleet.build().connect, clock=now)
-    async with bench.fleet.running(manager):
-        await until(is_active(bench.fleet))
+    async with bench.fleet.dispatching(manager):
         await run_job(bench, "before")
         yield bench
         await run_job(bench, "after")

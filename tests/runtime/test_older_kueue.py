@@ -40,8 +40,7 @@ async def said(fleet: Fleet, name: str = "worker1") -> tuple[str, str]:
 
 
 async def test_what_a_worker_drops_is_said_until_it_is_upgraded() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await serve(fleet, "worker1", (0, 15))
     async with fleet.running():
         await until(is_active(fleet, "worker2"))
@@ -70,12 +69,9 @@ def copies_made(fleet: Fleet, name: str) -> int:
 
 async def test_no_job_preempts_on_an_older_worker_while_another_has_room() -> None:
     """Without a gate the copy would evict somebody there at once."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await serve(fleet, "worker1", (0, 15))
-    async with fleet.kueues(), fleet.running(orchestrating(fleet)):
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(orchestrating(fleet)):
         await anyio.sleep(5.0)
         await fleet.submit()
         await anyio.sleep(20.0)
@@ -85,12 +81,9 @@ async def test_no_job_preempts_on_an_older_worker_while_another_has_room() -> No
 
 async def test_an_older_worker_is_asked_when_no_other_has_room() -> None:
     """The first two jobs fill worker2."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect(cpu=1, on_manager=4)
+    fleet = await Fleet.connected("worker1", "worker2", cpu=1, on_manager=4)
     await serve(fleet, "worker1", (0, 15))
-    async with fleet.kueues(), fleet.running(orchestrating(fleet)):
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(orchestrating(fleet)):
         await anyio.sleep(5.0)
         for number in range(3):
             await fleet.submit(f"job-{number}")
@@ -100,8 +93,7 @@ async def test_an_older_worker_is_asked_when_no_other_has_room() -> None:
 
 
 async def test_a_worker_that_does_not_publish_its_schemas_shows_by_its_answers_what_it_drops() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await serve(fleet, "worker1", (0, 15))
     fleet.workers["worker1"].faults.add(Refuse(403), on=Match(resource=OPENAPI))
     async with fleet.running(orchestrating(fleet)):
@@ -117,14 +109,11 @@ async def test_a_worker_that_does_not_publish_its_schemas_shows_by_its_answers_w
 @pytest.mark.parametrize(("version", "name"), [((0, 17), "worker2"), ((0, 19), "worker1")])
 async def test_a_name_that_a_label_cannot_hold_goes_where_it_is_read(version: Version, name: str) -> None:
     """Kueue 0.17 would not find the Workload of the job, and run it beside that."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     for server, its in (("worker1", version), ("worker2", (0, 18))):
         fleet.workers[server].registry.create_object(namespace(CONTROLLER.namespace))
         await DirectClient(fleet.workers[server]).create(DEPLOYMENT, deployment_of(its))
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching():
         await anyio.sleep(5.0)
         await fleet.submit("a-job-with-a-name-of-many-letters-and-hyphens-that-is-long-63")
         await anyio.sleep(20.0)

@@ -170,8 +170,7 @@ def owner_name(workload: Json) -> str:
 @pytest.mark.looptime
 async def test_a_dispatcher_that_raises_for_one_workload_hurts_no_other() -> None:
     """That one is told by a warning; it is asked again every minute, and nothing is nominated for it."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     manager = attrs.evolve(fleet.build(), dispatcher=FailsForOne())
     async with fleet.kueues(), fleet.running(manager):
         for name in ("odd", "even", "plain"):

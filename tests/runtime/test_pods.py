@@ -33,7 +33,7 @@ from multikueue.errors import NotFound
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
-from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -180,9 +180,7 @@ async def test_a_pod_that_is_somebody_elses_is_left_alone_and_the_group_goes_els
     """Every member is guarded, not the first one only; what was already made there is removed."""
     bench = await Bench.of("worker1", "worker2")
     theirs = await bench.make_pod("b", "worker1", app="theirs")
-    async with bench.fleet.running(bench.manager()):
-        await until(is_active(bench.fleet))
-        await until(is_active(bench.fleet, "worker2"))
+    async with bench.fleet.dispatching(bench.manager()):
         await bench.make_group("a", "b")
         await bench.admit(GROUP, "worker1")
         await bench.shows({"a": "Pending", "b": "Pending"}, "worker1")
@@ -203,9 +201,7 @@ async def test_a_pod_that_is_somebody_elses_is_left_alone_and_the_group_goes_els
 async def test_a_group_whose_pods_are_not_let_go_runs_nowhere_else(held_by: str) -> None:
     """It ran on a second worker after 82 s (the webhook refused) and after 1 s (the finalizer held)."""
     bench = await Bench.of("worker1", "worker2")
-    async with bench.fleet.running(bench.manager()):
-        await until(is_active(bench.fleet))
-        await until(is_active(bench.fleet, "worker2"))
+    async with bench.fleet.dispatching(bench.manager()):
         await bench.make_group("a", "b")
         await bench.admit(GROUP, "worker1")
         await bench.placed(GROUP, "worker1")
@@ -247,9 +243,7 @@ async def _hold_pods(bench: Bench, held_by: str) -> None:
 async def test_a_set_that_is_not_let_go_runs_nowhere_else() -> None:
     """Its Workloads share it, and none of them has it as a stale job of its own."""
     bench = await Bench.of("worker1", "worker2")
-    async with bench.fleet.running(bench.manager()):
-        await until(is_active(bench.fleet))
-        await until(is_active(bench.fleet, "worker2"))
+    async with bench.fleet.dispatching(bench.manager()):
         body: Json = {"apiVersion": SETS.gvk.api_version, "kind": SETS.gvk.kind, "spec": {"replicas": 1}}
         made = await bench.client().create(SETS, {**body, "metadata": {"name": "lws", "namespace": "default"}})
         part = await bench.make_part(made, 0)
@@ -283,8 +277,7 @@ async def test_pods_that_kueue_does_not_manage_are_nobodys_concern() -> None:
     """They are not even read on the manager."""
     bench = await Bench.of("worker1")
     manager = bench.manager()
-    async with bench.fleet.running(manager):
-        await until(is_active(bench.fleet))
+    async with bench.fleet.dispatching(manager):
         await bench.client().create(
             PODS,
             {

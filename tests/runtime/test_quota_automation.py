@@ -37,8 +37,7 @@ AUTOMATED = {"spec": {"quotaManagement": "Automated"}}
 
 async def a_fleet(*workers: str, automated: bool = True) -> Fleet:
     """Workers with 4 CPUs each; the manager begins with 1."""
-    fleet = Fleet.of(*workers)
-    await fleet.connect()
+    fleet = await Fleet.connected(*workers)
     await set_quota(fleet, "manager", "1")
     if automated:
         await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), AUTOMATED)

@@ -30,7 +30,8 @@ from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconcile
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
-from multikueue.testing import InMemoryCluster, job, until
+from multikueue.testing import InMemoryCluster, job, running, until
+from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet
 from tests.runtime.stage import Stage
 
@@ -119,13 +120,12 @@ class Failing(EffectExecutor):
 
 async def test_an_executor() -> None:
     executor = WorkerExecutor(Failing(), lambda _cluster, _key, _after: True, WorkerBackoffs())
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         await tasks.start(executor.run)
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
         assert repr(executor) == "<WorkerExecutor: 1 parts under way, 0 failed>"
         await executor.wait_idle()
         assert repr(executor) == "<WorkerExecutor: 0 parts under way, 1 failed>"
-        tasks.cancel_scope.cancel()
 
 
 async def test_an_event_recorder() -> None:
@@ -133,10 +133,8 @@ async def test_an_event_recorder() -> None:
     recorder = EventRecorder(cluster.client(), "kueue", "pod-1", lambda: datetime(2026, 1, 1, tzinfo=UTC))
     recorder.emit(job(), "Normal", "MultiKueue", "MultiKueue", "hello")
     assert repr(recorder) == "<EventRecorder kueue: 1 waiting, 0 sent, 0 dropped>"
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(recorder.run)
+    async with running(recorder.run):
         await cluster.when(EVENT, lambda event: bool(event["note"] == "hello"))
-        tasks.cancel_scope.cancel()
     assert repr(recorder) == "<EventRecorder kueue: 0 waiting, 1 sent, 0 dropped>"
 
 
@@ -149,8 +147,7 @@ async def test_an_elector() -> None:
     stage = Stage()
     elector, _ = stage.elector("a")
     assert repr(elector) == "<Elector a for kueue-system/multikueue: led by nobody>"
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         tasks.start_soon(elector.run, lambda: stage.lead("a"))
         await stage.until("a")
         assert repr(elector) == "<Elector a for kueue-system/multikueue: leading>"
-        tasks.cancel_scope.cancel()

@@ -13,7 +13,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_admitted
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.runtime.reconcilers import workload as reconciling
-from tests.runtime.fleet import Fleet, is_active, until
+from tests.runtime.fleet import Fleet
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(300)]
 
@@ -31,10 +31,8 @@ async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(mo
 
     read = reconciling.SnapshotReader.read
     monkeypatch.setattr(reconciling.SnapshotReader, "read", counted)
-    fleet = Fleet.of("worker1")
-    await fleet.connect(cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet, "worker1"))
+    fleet = await Fleet.connected("worker1", cpu=RUNNING // 2, on_manager=RUNNING + WAITING)
+    async with fleet.kueues(), fleet.dispatching():
         for number in range(RUNNING + WAITING):
             await fleet.submit(f"job-{number}")
         await anyio.sleep(MINUTE)

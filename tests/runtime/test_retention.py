@@ -49,8 +49,7 @@ async def run_to_its_end(fleet: Fleet) -> None:
 
 
 async def test_the_winners_copies_stay_as_long_as_is_promised_though_the_daemon_is_started_anew() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.kueues():
         async with fleet.running(daemon(fleet, minutes=30)):
             await run_to_its_end(fleet)
@@ -65,8 +64,7 @@ async def test_the_winners_copies_stay_as_long_as_is_promised_though_the_daemon_
 
 async def test_what_ended_once_more_goes_though_the_manager_takes_no_other_end() -> None:
     """A Job ends once: the copies of the later attempt used to stay, and to hold quota, for good."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     async with fleet.kueues():
         async with fleet.running():
             await fleet.admin.create(JOB, with_value(job(), ("metadata", "annotations", DURATION_ANNOTATION), "5s"))

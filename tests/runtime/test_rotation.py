@@ -26,10 +26,8 @@ pytestmark = pytest.mark.looptime
 @asynccontextmanager
 async def a_running_job(history: int = 0) -> AsyncIterator[tuple[Fleet, Manager]]:
     """One worker with a job on it, and so many writes before that."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching() as manager:
         for number in range(history):
             patch = {"metadata": {"labels": {"example.com/number": str(number)}}}
             await DirectClient(fleet.workers["worker1"]).merge_patch(NAMESPACE, ObjectKey("", "default"), patch)
@@ -186,8 +184,7 @@ async def test_a_call_under_way_ends_with_the_old_token() -> None:
 
 async def test_another_server_is_another_cluster() -> None:
     """What the old one had says nothing about it: nothing is known until it has answered."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.running() as manager:
         await until(is_active(fleet))
         assert knows_jobs(manager)
@@ -229,10 +226,8 @@ async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_agai
 
 
 async def test_a_secret_that_nobody_names_changes_nothing() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         links = cluster(manager).state.links
         other = {
             "apiVersion": "v1",

@@ -19,6 +19,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kueue import SmallKueue, evict
+from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
@@ -40,11 +41,10 @@ class Waiting:
         """Run Kueue on the manager meanwhile, and submit a job."""
         await self.fleet.connect()
         self.fleet.manager.registry.cluster.listeners.append(self._changed)
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             await tasks.start(SmallKueue(DirectClient(self.fleet.manager, user="kueue"), clock=now, events=False).run)
             await self.fleet.submit()
             yield
-            tasks.cancel_scope.cancel()
 
     def manager(self, dispatcher: Dispatcher) -> Manager:
         """A daemon's worth of library."""
@@ -157,7 +157,7 @@ async def test_a_job_runs_though_its_names_are_another_field_managers() -> None:
     async with waiting.set_up(), waiting.fleet.running(waiting.manager(External())):
         await anyio.sleep(1)
         await waiting.name("w2")
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             await tasks.start(
                 SmallKueue(DirectClient(waiting.fleet.workers["w2"], user="kueue"), clock=now, events=False).run
             )
@@ -166,7 +166,6 @@ async def test_a_job_runs_though_its_names_are_another_field_managers() -> None:
                 return cluster_name(await waiting.fleet.workload()) == "w2"
 
             await until(is_assigned)
-            tasks.cancel_scope.cancel()
         assert nominated(await waiting.fleet.workload()) == ()
 
 

@@ -20,7 +20,7 @@ from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
-from tests.runtime.fleet import Fleet, is_active, until
+from tests.runtime.fleet import Fleet, until
 
 pytestmark = pytest.mark.looptime
 
@@ -100,11 +100,9 @@ class Bench:
 
 async def test_what_an_earlier_job_of_the_same_name_did_is_not_told_of_the_new_one() -> None:
     """Its Workload lingers until it is collected: the new job would look finished before it began."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     bench = Bench(fleet)
-    async with fleet.running():
-        await until(is_active(fleet))
+    async with fleet.dispatching():
         job = await bench.make_job(1)
         await bench.make_workload("old", job, 1, {}, conditions=said("QuotaReserved"))
         await bench.admit("old", "worker1")
@@ -120,12 +118,9 @@ async def test_what_an_earlier_job_of_the_same_name_did_is_not_told_of_the_new_o
 
 async def test_a_group_goes_to_one_worker_and_nobody_polls() -> None:
     """The first part finds it, the second follows at once, and then it is quiet (item 7)."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     bench = Bench(fleet)
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.dispatching() as manager:
         job = await bench.make_job(1)
         for index in ("1", "0"):
             marks = {COMPONENT_INDEX_ANNOTATION: index}

@@ -93,8 +93,7 @@ async def goes_on(fleet: Fleet, resource: Resource, first: dict[str, str]) -> No
 @pytest.mark.parametrize("resource", [WORKLOAD, JOB], ids=["workloads", "jobs"])
 async def test_it_gets_nothing_new_and_what_it_runs_stays(resource: Resource, restarted: bool) -> None:
     """Any tenant of the worker can bring this about, so no loss begins: an hour later, and after a restart."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     worker2 = fleet.workers["worker2"]
     async with fleet.kueues():
         worker2.faults.add(Reset(), on=OURS)

@@ -23,7 +23,7 @@ from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.runtime.fleet import CHECK, Fleet, is_active, until
+from tests.runtime.fleet import CHECK, Fleet, until
 from tests.runtime.test_recording import hold, lose
 
 pytestmark = pytest.mark.looptime
@@ -145,12 +145,9 @@ async def _keys(fleet: Fleet) -> dict[str, ObjectKey]:
 @asynccontextmanager
 async def settled() -> AsyncIterator[Fleet]:
     """A fleet with the three jobs, whose manager resyncs nothing."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     await cluster("worker2", {"metadata": {"annotations": {CORDON_ANNOTATION: "closed"}}})(fleet)
-    async with fleet.kueues(), fleet.running(fleet.build(gc_interval=timedelta(0))):
-        await until(is_active(fleet, "worker1"))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching(fleet.build(gc_interval=timedelta(0))):
         for number, job in enumerate((RUNS, MOVES), 1):
             await fleet.submit(job)
             await until(partial(_running, fleet, number))

@@ -50,10 +50,8 @@ def lists(manager: Manager) -> int:
 
 async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
     """Servers end one every half hour: the next one is opened at once."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         await anyio.sleep(10)
         before = await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         opened = fleet.requests("worker1", "watch", WORKLOAD)
@@ -66,8 +64,7 @@ async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
 
 async def test_a_worker_whose_connections_die_young_is_shown_as_lost_and_left_alone() -> None:
     """Item 36: a thousand reconnects a second, and `Connected` all the time."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     fleet.workers["worker1"].faults.add(CutWatch(), on=WATCH_WORKLOADS)
     async with fleet.running():
         await until(is_active(fleet, status="False"))
@@ -82,8 +79,7 @@ async def test_a_worker_whose_connections_die_young_is_shown_as_lost_and_left_al
 
 
 async def test_a_worker_that_never_answers_is_lost_and_its_neighbour_is_not() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     fleet.workers["worker1"].faults.add(Hang())
     async with fleet.running():
         assert await until(is_active(fleet, "worker2")) < 1
@@ -95,10 +91,8 @@ async def test_a_worker_that_never_answers_is_lost_and_its_neighbour_is_not() ->
 
 async def test_a_worker_that_falls_silent_is_lost_after_a_while_and_back_at_once() -> None:
     """Packets vanish: nothing is reset, nothing is closed."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.partition("hang")
         assert 14 < await until(is_active(fleet, status="False"), within=200) <= 20.1
@@ -115,10 +109,8 @@ async def test_a_worker_that_falls_silent_is_lost_after_a_while_and_back_at_once
 
 async def test_a_worker_whose_storage_hangs_is_lost_twenty_seconds_after_its_last_answer() -> None:
     """Its watches stay open and send bookmarks; everything that was sent waits. Noticed after 100 s before."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.add(Hang(), on=CALLS)
         asked = _probed(fleet)
@@ -133,10 +125,8 @@ async def test_a_worker_whose_storage_hangs_is_lost_twenty_seconds_after_its_las
 
 async def test_a_worker_whose_answers_take_ten_seconds_is_not_lost() -> None:
     """Nor while its watches are opened anew, nor when one of them is silent for 90 s."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.add(Delay(10.0))
         fleet.workers["worker1"].faults.add(SilenceWatch(), on=Match(verbs=("watch",)))
@@ -148,11 +138,8 @@ async def test_a_worker_whose_answers_take_ten_seconds_is_not_lost() -> None:
 
 async def test_a_worker_behind_a_proxy_that_answers_in_its_place_is_lost() -> None:
     """The proxy keeps the streams and says 504; a worker that refuses what it is asked is there."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    fleet = await Fleet.connected("worker1", "worker2")
+    async with fleet.dispatching():
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.add(Refuse(504), on=CALLS)
         fleet.workers["worker2"].faults.add(Refuse(429), on=CALLS)
@@ -163,10 +150,8 @@ async def test_a_worker_behind_a_proxy_that_answers_in_its_place_is_lost() -> No
 
 async def test_a_stale_stream_of_a_server_that_answers_keeps_its_rule() -> None:
     """It is silent for 90 s, then the kind is relisted; the worker is not lost for it."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         await anyio.sleep(10)
         fleet.workers["worker1"].faults.add(SilenceWatch(), on=WATCH_WORKLOADS)
         fleet.workers["worker1"].faults.connections.drop()
@@ -180,8 +165,7 @@ async def test_a_stale_stream_of_a_server_that_answers_keeps_its_rule() -> None:
 @pytest.mark.parametrize("code", [403, 404])
 async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere(code: int) -> None:
     """No permission, or no such kind: the worker is there, and the other one gets the job."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     fault = fleet.workers["worker1"].faults.add(Refuse(code), on=WATCH_JOBS)
     async with fleet.kueues(), fleet.running():
         await until(is_active(fleet))
@@ -203,8 +187,7 @@ async def test_a_kind_that_cannot_be_used_is_told_and_only_its_jobs_go_elsewhere
 
 async def test_a_kind_that_hangs_does_not_keep_its_worker_from_connecting() -> None:
     """Item 33: kinds are opened beside each other. Jobs of that kind wait; everything else goes on."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     fleet.workers["worker1"].faults.add(Hang(), on=WATCH_JOBS)
     async with fleet.running():
         assert await until(is_active(fleet)) < 1
@@ -213,10 +196,8 @@ async def test_a_kind_that_hangs_does_not_keep_its_worker_from_connecting() -> N
 
 async def test_a_revoked_token_is_noticed_though_watches_go_on() -> None:
     """API servers look at credentials only when a request begins, so the deciding watch is opened anew now and then."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching():
         await anyio.sleep(10)
         tokens = fleet.workers["worker1"].tokens
         assert tokens is not None
@@ -227,10 +208,8 @@ async def test_a_revoked_token_is_noticed_though_watches_go_on() -> None:
 
 async def test_a_watch_opened_anew_costs_one_request_and_nothing_else() -> None:
     """In an hour: twelve to fifteen, no relist, no word in the status. Beside it goes the probe of a quiet worker."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         await anyio.sleep(10)
         before = await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER)
         asked, listed = fleet.workers["worker1"].access.requests.total(), _probed(fleet)
@@ -245,10 +224,8 @@ async def test_a_watch_opened_anew_costs_one_request_and_nothing_else() -> None:
 
 async def test_a_kind_whose_watch_breaks_is_nobodys_business() -> None:
     """A stream of one kind that a proxy resets a few times: the status is not written and no event is sent for it."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit("job")  # a kind of which nothing is there is not watched
         await anyio.sleep(10)  # until its stream is steady
         version = (await fleet.admin.get(MULTIKUEUE_CLUSTER, WORKER))["metadata"]["resourceVersion"]
@@ -285,12 +262,9 @@ class Abandoned:
 @asynccontextmanager
 async def abandoned(lost_for: float) -> AsyncIterator[Abandoned]:
     """Lost for so many seconds when the manager stops."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.kueues():
-        async with fleet.running():
-            await until(is_active(fleet))
-            await until(is_active(fleet, "worker2"))
+        async with fleet.dispatching():
             await fleet.submit()
             await until(fleet.running_on)
             (lost,) = await fleet.running_on()
@@ -415,8 +389,7 @@ async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_fa
 
 async def test_a_short_loss_rewrites_no_nominations() -> None:
     """A worker that hangs for half a minute: the loss shows, and no Workload that waits is written for it."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     manager = attrs.evolve(fleet.build(), dispatcher=Incremental(step=1))
     kueue = SmallKueue(DirectClient(fleet.manager, user="kueue"), clock=now, events=False)
     async with anyio.create_task_group() as tasks, fleet.running(manager):
@@ -439,11 +412,8 @@ async def test_a_short_loss_rewrites_no_nominations() -> None:
 
 
 async def test_a_worker_whose_object_is_deleted_is_missing_in_the_check() -> None:
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
-    async with fleet.running():
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    fleet = await Fleet.connected("worker1", "worker2")
+    async with fleet.dispatching():
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         await anyio.sleep(1)
         assert await fleet.check() == ("True", "SomeActiveClusters", "Missing clusters: [worker1]")
@@ -477,9 +447,7 @@ async def test_a_creation_that_a_proxy_repeats_is_not_offered_elsewhere(
     await fleet.connect()
     for worker in fleet.workers.values():
         worker.faults.add(SilenceWatch(), on=Match(verbs=("watch",), resource="jobs", user="multikueue"))
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
+    async with fleet.kueues(), fleet.dispatching():
         await fleet.submit()
         await until(fleet.running_on)
         await anyio.sleep(600)

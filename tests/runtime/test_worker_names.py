@@ -37,8 +37,7 @@ MAPPED = {"default": "mk-default"}
 @asynccontextmanager
 async def renamed(mapping: object = MAPPED, *there: str) -> AsyncIterator[Fleet]:
     """A fleet of one worker that says how namespaces are called there, with a queue in each of some of them."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     worker = DirectClient(fleet.workers["worker1"])
     for name in there or ("mk-default",):
         await worker.create(NAMESPACES, namespace(name))

@@ -84,8 +84,10 @@ class Fleet(ABC):
         key = ObjectKey(KUEUE_NAMESPACE, f"worker{number}-secret")
         await self.manager.api.merge_patch(SECRET, key, {"data": {"kubeconfig": b64encode(text.encode()).decode()}})
 
-    async def submit(self, name: str = "job", change: Change = lambda job: None, *, quota: bool = True) -> None:
-        """Create a Job on the manager and wait until it has a Workload, with quota as a rule."""
+    async def submit(
+        self, name: str = "job", change: Change = lambda job: None, *, quota: bool = True, to: int = 0
+    ) -> None:
+        """Create a Job on the manager and wait until it has a Workload, with quota as a rule; then `assign` it."""
         job = _job(name)
         change(job)
         await self.manager.api.create(JOB, job)
@@ -95,6 +97,8 @@ class Fleet(ABC):
         self.key = ObjectKey.of(found)
         if quota:
             await self.until(lambda: self.says("QuotaReserved"))
+        if to:
+            await self.assign(to)
 
     async def until(self, holds: Callable[[], object], seconds: float = 30.0) -> None:
         """Wait until something about objects holds; fail after `seconds`, telling what the Workload says instead."""

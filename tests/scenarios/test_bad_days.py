@@ -33,8 +33,7 @@ def link(fleet: MemoryFleet, number: int = 0) -> Link:
 
 async def run_a_job(fleet: MemoryFleet) -> None:
     """Have worker1 run it, and everybody know."""
-    await fleet.submit()
-    await fleet.assign(1)
+    await fleet.submit(to=1)
     await _start(fleet, 1)
     await fleet.rest(5)
 
@@ -147,8 +146,7 @@ async def test_a_job_made_again_under_its_name_runs_as_soon_as_the_old_one_is_go
     """A finalizer on the worker holds the old copy; nothing that changes names the new Workload."""
     settings = attrs.evolve(SETTINGS, gc_interval=timedelta(seconds=interval))
     async with in_memory(1, settings=settings) as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         held = {"metadata": {"finalizers": ["example.com/slow"]}}
         await fleet.worker(1).api.merge_patch(JOB, JOB_KEY, held)
         await fleet.manager.api.delete(JOB, JOB_KEY, propagation="Background")

@@ -188,8 +188,7 @@ async def test_delete_cluster(scenario: Scenario) -> None:
         await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         await fleet.rest(5)
         before = fleet.worker(1).link.requests.total()
-        await fleet.submit()
-        await fleet.assign(2)
+        await fleet.submit(to=2)
         await fleet.rest(300)
 
         assert fleet.worker(1).link.requests.total() == before

@@ -34,8 +34,7 @@ async def _plant(fleet: Fleet, number: int, name: str, origin: str, owner: Json 
 async def test_local_deleted_with_reachable_workers(scenario: Scenario) -> None:
     """The user deletes the job: nothing of it remains anywhere."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         await fleet.manager.api.delete(JOB, JOB_KEY, propagation="Background")
 
@@ -45,8 +44,7 @@ async def test_local_deleted_with_reachable_workers(scenario: Scenario) -> None:
 async def test_local_deleted_with_unreachable_worker_then_gc(scenario: Scenario) -> None:
     """The worker that was cut off when the user deleted the job is cleaned when it is back."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         fleet.worker(1).link.change(down=True)
         await fleet.manager.api.delete(JOB, JOB_KEY, propagation="Background")
@@ -61,8 +59,7 @@ async def test_local_deleted_with_unreachable_worker_then_gc(scenario: Scenario)
 async def test_local_deleted_while_the_daemon_is_down(scenario: Scenario) -> None:
     """A daemon that starts finds copies of what was deleted before, and removes them."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         fleet.manager.link.change(down=True)
         fleet.kill_daemon()
@@ -76,8 +73,7 @@ async def test_local_deleted_while_the_daemon_is_down(scenario: Scenario) -> Non
 async def test_finished_with_unreachable_worker(scenario: Scenario) -> None:
     """A Workload that was finished while its worker was cut off is cleaned there when it is back."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         fleet.worker(1).link.change(down=True)
         stamp = {"reason": "Succeeded", "message": "by hand", "lastTransitionTime": "2026-01-01T00:01:00Z"}
@@ -95,8 +91,7 @@ async def test_finished_with_unreachable_worker(scenario: Scenario) -> None:
 async def test_keep_existing(scenario: Scenario) -> None:
     """What belongs to a Workload that exists stays, however often everything is looked at."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         before = uid(fleet.copy(1) or {}), uid(fleet.job(1) or {})
         writes = fleet.writes(1, "delete")
@@ -118,8 +113,7 @@ async def test_delete_missing(scenario: Scenario) -> None:
 async def test_delete_with_owner_job(scenario: Scenario) -> None:
     """The job that owns such a copy goes with it."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         job = fleet.job(1) or {}
         fleet.worker(1).link.change(down=True)

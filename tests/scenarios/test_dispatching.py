@@ -113,8 +113,7 @@ async def test_remote_reserving_only_deletes_nothing(scenario: Scenario) -> None
 async def test_admitted(scenario: Scenario) -> None:
     """The first worker to admit gets the job: losers' copies go, the check is Ready, and it is told once."""
     async with scenario(3) as fleet:
-        await fleet.submit()
-        await fleet.assign(2)
+        await fleet.submit(to=2)
         losers = [number for number in fleet.numbers if number != 2]
         await fleet.until(lambda: not any(fleet.copy(number) for number in losers))
         await fleet.rest(120)
@@ -208,8 +207,7 @@ async def test_config_deleted(scenario: Scenario) -> None:
 async def test_deferred_sync(scenario: Scenario) -> None:
     """A job that runs on the worker shows no start on the manager while the manager's is suspended."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job() is not None and not (fleet.job() or {})["spec"]["suspend"])
         await fleet.worker(1).api.merge_patch(JOB, ObjectKey("default", "job"), {"spec": {"suspend": False}})
         await fleet.set_job_status(1, {"active": 1, "ready": 1, "startTime": "2026-01-01T00:00:30Z"})

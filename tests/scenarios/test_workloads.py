@@ -64,8 +64,7 @@ async def _evicted_with(fleet: Fleet, base: str) -> None:
 async def test_finished(scenario: Scenario, kind: str, message: str, reason: str) -> None:
     """The job's end comes home with its words, and then nothing of it is left on the worker."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         await fleet.set_job_status(1, _ending(kind, message))
         await fleet.say(1, "Finished", reason=reason, message=message)
@@ -79,8 +78,7 @@ async def test_finished(scenario: Scenario, kind: str, message: str, reason: str
 async def test_finished_and_the_job_is_gone(scenario: Scenario) -> None:
     """A job that was removed by its TTL before its end was seen is not made again."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         first = uid(fleet.job(1) or {})
         fleet.worker(1).link.change(down=True)
@@ -116,8 +114,7 @@ async def test_foreign_job_in_the_way(scenario: Scenario) -> None:
 async def test_out_of_sync_while_ready(scenario: Scenario) -> None:
     """A worker's Kueue that found job and Workload different sends the Workload back, with a warning."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         await fleet.say(1, "Finished", reason="OutOfSync", message="out of sync with its user job")
 
@@ -146,8 +143,7 @@ async def test_out_of_sync_while_pending(scenario: Scenario) -> None:
 async def test_evicted_on_worker(scenario: Scenario) -> None:
     """A worker that evicts the copy sends the Workload back for another attempt, and the user is told."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         await fleet.say(1, "Evicted", reason="Preempted", message="Preempted to accommodate another")
 
@@ -160,8 +156,7 @@ async def test_evicted_on_worker(scenario: Scenario) -> None:
 async def test_evicted_on_manager(scenario: Scenario) -> None:
     """The worker is asked to stop the job, its stop comes home, and only then the copies go."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         await fleet.until(lambda: dig(fleet.job() or {}, "status", "active") == 1)
         await evict(fleet.manager.api, fleet.key, message="Preempted for a test", clock=fleet.now)
@@ -197,8 +192,7 @@ async def test_drift_is_deleted_and_recreated(scenario: Scenario) -> None:
 async def test_priority_change(scenario: Scenario) -> None:
     """A new priority reaches every copy; none is replaced for it."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         first = uid(fleet.copy(1) or {})
         await fleet.manager.api.merge_patch(WORKLOAD, fleet.key, {"spec": {"priority": 700}})
         await fleet.until(lambda: (fleet.copy(1) or {})["spec"].get("priority") == 700)
@@ -209,8 +203,7 @@ async def test_priority_change(scenario: Scenario) -> None:
 async def test_worker_lost_below_grace(scenario: Scenario) -> None:
     """A worker that is back in time keeps its job: nothing is written, nothing starts elsewhere."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         fleet.worker(1).link.change(down=True)
         await anyio.sleep(WORKER_LOST_TIMEOUT.total_seconds() - 60)  # the next attempt to connect may be 45 s away
         assert fleet.check[0] == "Ready"
@@ -225,8 +218,7 @@ async def test_worker_lost_below_grace(scenario: Scenario) -> None:
 async def test_worker_lost_above_grace(scenario: Scenario) -> None:
     """After the time-out the Workload is tried elsewhere; the worker that comes back is cleaned, not believed."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         fleet.worker(1).link.change(down=True)
         await fleet.until(lambda: fleet.copy(2) is not None, seconds=WORKER_LOST_TIMEOUT.total_seconds() + 10)
@@ -244,8 +236,7 @@ async def test_worker_lost_above_grace(scenario: Scenario) -> None:
 async def test_worker_lost_plus_drift_elsewhere(scenario: Scenario) -> None:
     """A stray copy on another worker is removed while the lost worker keeps its assignment."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.copy(2) is None)
         fleet.worker(1).link.change(down=True)
         stray = fleet.copy(1) or {}
@@ -264,8 +255,7 @@ async def test_worker_lost_plus_drift_elsewhere(scenario: Scenario) -> None:
 async def test_reachable_but_copy_gone(scenario: Scenario) -> None:
     """A copy that vanishes from a worker that can be seen is tried again at once."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await fleet.until(lambda: fleet.job(1) is not None)
         before = anyio.current_time()
         await fleet.worker(1).api.delete(WORKLOAD, fleet.key)
@@ -292,8 +282,7 @@ async def test_ready_without_cluster_name(scenario: Scenario) -> None:
 async def test_quota_is_lost_and_back_at_once(scenario: Scenario) -> None:
     """Evicted and reserved again within milliseconds: the old copies do not count for the new attempt (D15)."""
     async with scenario() as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
+        await fleet.submit(to=1)
         await _start(fleet, 1)
         old = uid(fleet.copy(1) or {})
         fleet.manager.link.change(lag=20.0)  # the state in between is never seen

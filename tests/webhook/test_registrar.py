@@ -17,6 +17,7 @@ from multikueue.core.model.kinds import JOB, MUTATING_WEBHOOKS, NAMESPACE, SECRE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from multikueue.testing.waiting import background
 from multikueue.webhook.certificate_secret import CertificateSecret
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.registrar import PERIOD, WebhookRegistrar
@@ -97,12 +98,11 @@ class Cluster:
         client = DirectClient(self.server, user="multikueue")
         secret = CertificateSecret(client, KEY, registration.host, self.clock, on_change=served.append)
         registrar = WebhookRegistrar(client, registration, [JOB], secret)
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             await tasks.start(secret.run)
             if leads:
                 tasks.start_soon(registrar.run)
             yield Replica(secret, registrar, served)
-            tasks.cancel_scope.cancel()
 
     async def bundle(self) -> str:
         """What API servers trust."""
@@ -216,7 +216,7 @@ async def test_a_certificate_that_cannot_be_served_is_replaced() -> None:
     async with cluster() as here:
         client = DirectClient(here.server, user="standby")
         standby = CertificateSecret(client, KEY, REGISTRATION.host, here.clock, on_change=serve)
-        async with anyio.create_task_group() as tasks, here.replica(leads=True) as leader:
+        async with background() as tasks, here.replica(leads=True) as leader:
             await tasks.start(standby.run)
             await anyio.sleep(1)
             before = standby.credentials
@@ -230,7 +230,6 @@ async def test_a_certificate_that_cannot_be_served_is_replaced() -> None:
             assert before is not None
             assert (await here.admin.get(SECRET, KEY))["data"] != data
             assert await here.bundle() == before.bundle
-            tasks.cancel_scope.cancel()
 
 
 async def test_what_somebody_changed_in_the_configuration_is_mended() -> None:

@@ -87,7 +87,7 @@ def _bounded(name: str, timeout: float) -> Iterator[anyio.CancelScope]:
         raise WorkerError(f'not done after {timeout:g} s: worker "{name}" or the manager takes longer') from None
 
 
-async def _void(manager: Manager, worker: ClusterClient, name: str, replaced: Json | None) -> None:
+async def _void(manager: ManagerAccess, worker: ClusterClient, name: str, replaced: Json | None) -> None:
     if replaced is None:
         manager.say(f"{name}: the earlier credentials are not a token that this command made: revoke them yourself")
     elif await remove(worker, SECRET, ObjectKey.of(replaced)):

@@ -20,21 +20,14 @@ from multikueue.kube.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode
-from multikueue.sandbox.apiserver.faults import (
-    Call,
-    ConnectionLostError,
-    CutWatch,
-    ExpireWatch,
-    Faults,
-    SilenceWatch,
-)
+from multikueue.sandbox.apiserver.faults import Call, ConnectionLostError, Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.identity.users import user_named
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.serving.server import ApiServer
 from multikueue.sandbox.apiserver.status_errors import StatusError
-from multikueue.sandbox.apiserver.storage.cluster import WriteOptions, view
+from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.storage.streaming import WatchStream
 from multikueue.sandbox.apiserver.storage.watching import WatchOptions
@@ -94,27 +87,24 @@ class DirectClient:
 
     async def schema(self, gvk: GVK) -> Json | None:
         """The schema of a kind; see `Describer`."""
-        with self._connected(f"get openapi of {gvk}", self._deadline):
-            self._authenticate()
-            hit = self.faults.match(Call(self._user, "get", OPENAPI))
-            await anyio.lowlevel.checkpoint()
-            await self.faults.apply(hit, "request")
-            rows = self.registry.cluster.types.values()
-            self._activity.answered()
-            found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
-            return clone(found.schema) if found is not None else None
-        raise AssertionError("unreachable: the connection raises when it does not return")
+        rows = await self._types(f"get openapi of {gvk}", OPENAPI)
+        found = next((one.custom for one in rows if GVK(one.group, one.version, one.kind) == gvk), None)
+        return clone(found.schema) if found is not None else None
 
     async def served(self) -> Set[GVK] | None:
         """The kinds of all groups but the core; see `Describer`."""
-        with self._connected("get apigroups", self._deadline):
+        rows = await self._types("get apigroups", APIS)
+        return frozenset(GVK(one.group, one.version, one.kind) for one in rows if one.group)
+
+    async def _types(self, what: str, faulty: str) -> list[ResourceType]:
+        """What is served, in a call that faults know by a name."""
+        with self._connected(what, self._deadline):
             self._authenticate()
-            hit = self.faults.match(Call(self._user, "get", APIS))
+            hit = self.faults.match(Call(self._user, "get", faulty))
             await anyio.lowlevel.checkpoint()
             await self.faults.apply(hit, "request")
             self._activity.answered()
-            rows = self.registry.cluster.types.values()
-            return frozenset(GVK(one.group, one.version, one.kind) for one in rows if one.group)
+            return list(self.registry.cluster.types.values())
         raise AssertionError("unreachable: the connection raises when it does not return")
 
     async def list(
@@ -125,7 +115,7 @@ class DirectClient:
         def act(row: ResourceType) -> ObjectList:
             options = ListOptions(Selector.parse(row, label_selector), limit=limit)
             page = self.registry.list(row, namespace or None, options)
-            items = [view(row, decode(entry.raw)) for entry in page.entries]
+            items = [row.viewed(decode(entry.raw)) for entry in page.entries]
             return ObjectList(items, str(page.revision))
 
         return await self._call("list", resource, ObjectKey(namespace, ""), act)
@@ -220,12 +210,11 @@ class DirectClient:
             cursor = self.registry.watch(row, namespace or None, options)
             if on_open is not None:
                 on_open()
-            effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
             stream = WatchStream(
                 cursor,
                 CallbackSink(row, shown, connection),
                 self.faults,
-                effects,
+                hit,
                 timeout=self.registry.watch_timeout(),
                 bookmark_interval=self.registry.bookmark_interval,
             )

@@ -24,7 +24,6 @@ from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver.encoding import decode
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError
-from multikueue.sandbox.apiserver.storage.cluster import view
 from multikueue.sandbox.apiserver.storage.watching import Emission
 
 _ERRORS: dict[int, type[ApiError]] = {
@@ -64,19 +63,19 @@ class Connection:
         self.scope.deadline = anyio.current_time() + self.silence
 
 
+@attrs.define(eq=False)
 class CallbackSink:
     """Hands watch lines to a callback."""
 
-    def __init__(self, row: ResourceType, on_event: Callable[[WatchEvent], None], connection: Connection) -> None:
-        self._row = row
-        self._on_event = on_event
-        self._connection = connection
+    _row: ResourceType
+    _on_event: Callable[[WatchEvent], None]
+    _connection: Connection
 
     async def events(self, emissions: Sequence[Emission]) -> None:
         """Hand events over."""
         self._connection.answered()
         for emission in emissions:
-            self._on_event(WatchEvent(emission.type, view(self._row, decode(emission.entry.raw))))
+            self._on_event(WatchEvent(emission.type, self._row.viewed(decode(emission.entry.raw))))
 
     async def bookmark(self, revision: int, *, initial_end: bool) -> None:
         """Hand a bookmark over."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+from importlib import resources
 from typing import Any
 
 import orjson
@@ -61,3 +63,11 @@ def decode_yaml(raw: bytes) -> Any:
         return yaml.load(raw, Loader=_PlainLoader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
+
+
+def packaged(package: str, name: str) -> Any:
+    """What a file of ours says: JSON, packed or not, or YAML."""
+    raw = resources.files(package).joinpath(name).read_bytes()
+    if name.endswith(".yaml"):
+        return decode_yaml(raw)
+    return decode(gzip.decompress(raw) if name.endswith(".gz") else raw)

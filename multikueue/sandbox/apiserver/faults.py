@@ -210,11 +210,6 @@ class Faults:
             if fault.at == at:
                 await _happen(fault.effect)
 
-    @property
-    def partitioned(self) -> PartitionMode | None:
-        """How the server is cut off, or None when it can be reached."""
-        return self._partition
-
     def partition(self, mode: PartitionMode = "hang") -> None:
         """Cut the server off: packets vanish (`hang`), or connections are refused and reset (`reset`)."""
         self._partition = mode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 
 import anyio
@@ -11,25 +11,22 @@ import anyio.abc
 import attrs
 
 from multikueue.core.machinery.action import Action
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
-from multikueue.sandbox.jobs.podding import JobPods
-from multikueue.sandbox.jobs.replicating import SetRunner
-from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
+from multikueue.sandbox.jobs.pods import JobPods, SetPods
+from multikueue.sandbox.kinds import BATCH_JOB, KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @attrs.define(eq=False)
@@ -44,7 +41,7 @@ class JobRunner:
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
     """Of what is drawn: the same seed lets the same jobs run for the same times."""
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     """The wall clock that goes into statuses."""
     options: RunnerOptions = attrs.field(factory=RunnerOptions, kw_only=True)
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
@@ -55,7 +52,7 @@ class JobRunner:
     """Whether to write Event objects."""
     _jobs: dict[Resource, Newest] = attrs.field(init=False)
     _rows: dict[Resource, SandboxKind] = attrs.field(init=False)
-    _sets: list[SetKind] = attrs.field(init=False)
+    _sets: dict[Resource, SetKind] = attrs.field(init=False)
     _runs: dict[str, Run] = attrs.field(factory=dict, init=False)
     """By the job's UID."""
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
@@ -66,7 +63,7 @@ class JobRunner:
     def __attrs_post_init__(self) -> None:
         kinds = completed(self.kinds)
         self._rows = {kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}
-        self._sets = [kind for kind in kinds if isinstance(kind, SetKind)]
+        self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
         self._jobs = {resource: Newest() for resource in self._rows}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
@@ -81,9 +78,9 @@ class JobRunner:
             await start_informers(caches, tasks)
             tasks.start_soon(self._controller.run)
             if self._sets:
-                await tasks.start(SetRunner(self.client, self._sets, self._recorder).run)
+                await tasks.start(SetPods(self.client, self._recorder, "set-runner", self._sets).run)
             if self.pods:
-                await tasks.start(JobPods(self.client, self._recorder).run)
+                await tasks.start(JobPods(self.client, self._recorder, "job-pods", {JOB: BATCH_JOB}).run)
             tasks.start_soon(self._recorder.run)
             task_status.started()
 

@@ -7,7 +7,7 @@ The resourceVersion makes a body from an old object fail.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import conditions
@@ -16,6 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Conflict
 from multikueue.protocols import ApiClient
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted
 
 ADMISSION: Final = "kueue-admission"
@@ -72,17 +73,13 @@ def _identified(workload: Json, status: Json) -> Json:
     }
 
 
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 async def evict(
     client: ApiClient,
     key: ObjectKey,
     *,
     reason: str = PREEMPTED,
     message: str = "Evicted by a tester",
-    clock: Callable[[], datetime] = _utc_now,
+    clock: Callable[[], datetime] = utc_now,
 ) -> Json:
     """Evict a Workload; whoever runs its job stops it, and Kueue then gives the quota back.
 

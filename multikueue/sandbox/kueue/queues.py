@@ -6,15 +6,16 @@ Messages and reasons are Kueue's.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
 import attrs
 
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR
 from multikueue.core.model.labels import CONTROLLER_NAME
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.quantities import written
 from multikueue.core.model.workloads import cluster_queue, has_quota
@@ -36,29 +37,25 @@ class Lookup(Protocol):
 
 @attrs.frozen
 class Configuration:
-    """The objects an administrator makes."""
+    """The objects an administrator makes, by resource."""
 
-    local_queues: Lookup
-    cluster_queues: Lookup
-    flavors: Lookup
-    checks: Lookup
-    namespaces: Lookup
+    objects: Mapping[Resource, Lookup]
 
     def local_queue_of(self, workload: Json) -> Json | None:
         """The LocalQueue it names, if there is one."""
         name = dig(workload, "spec", "queueName") or ""
-        return self.local_queues.get(ObjectKey(workload["metadata"]["namespace"], name))
+        return self.objects[LOCAL_QUEUE].get(ObjectKey(workload["metadata"]["namespace"], name))
 
     def cluster_queue_of(self, workload: Json) -> Json | None:
         """The ClusterQueue that admitted it or, before that, the one behind its LocalQueue."""
         name = cluster_queue(workload) if has_quota(workload) else ""
         if not name:
             name = dig(self.local_queue_of(workload) or {}, "spec", "clusterQueue") or ""
-        return self.cluster_queues.get(ObjectKey("", name))
+        return self.objects[CLUSTER_QUEUE].get(ObjectKey("", name))
 
     def flavors_of(self, names: Iterable[str]) -> dict[str, Json]:
         """The flavors of these names that exist."""
-        found = {name: self.flavors.get(ObjectKey("", name)) for name in names}
+        found = {name: self.objects[RESOURCE_FLAVOR].get(ObjectKey("", name)) for name in names}
         return {name: flavor for name, flavor in found.items() if flavor is not None}
 
     def inadmissible(self, workload: Json) -> str | None:
@@ -70,7 +67,7 @@ class Configuration:
         if is_stopped(queue):
             return f"LocalQueue {name} is inactive"
         target = dig(queue, "spec", "clusterQueue") or ""
-        found = self.cluster_queues.get(ObjectKey("", target))
+        found = self.objects[CLUSTER_QUEUE].get(ObjectKey("", target))
         if found is None:
             return f"ClusterQueue {target} doesn't exist"
         if self.inactivity(found) is not None:
@@ -89,17 +86,19 @@ class Configuration:
     def takes_namespace(self, queue: Json, namespace: str) -> bool:
         """Whether the ClusterQueue's selector matches the namespace. No selector matches nothing; `{}` everything."""
         selector = dig(queue, "spec", "namespaceSelector")
-        labels = labels_of(self.namespaces.get(ObjectKey("", namespace)) or {})
+        labels = labels_of(self.objects[NAMESPACE].get(ObjectKey("", namespace)) or {})
         return selector is not None and matches(selector, labels)
 
     def _obstacles(self, queue: Json) -> Iterable[tuple[str, str]]:
         if is_stopped(queue):
             yield "Stopped", "is stopped"
-        missing = [name for name in flavor_names(queue) if self.flavors.get(ObjectKey("", name)) is None]
+        missing = [
+            name for name in flavor_names(queue) if self.objects[RESOURCE_FLAVOR].get(ObjectKey("", name)) is None
+        ]
         if missing:
             yield "FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(missing)}"
         rules = check_rules(queue)
-        known = {name: self.checks.get(ObjectKey("", name)) for name in rules}
+        known = {name: self.objects[ADMISSION_CHECK].get(ObjectKey("", name)) for name in rules}
         absent = [name for name, check in known.items() if check is None]
         if absent:
             yield "AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(absent)}"

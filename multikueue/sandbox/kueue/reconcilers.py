@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, pruned
 from multikueue.sandbox.kinds import SandboxKind
+from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit, surplus_workload
@@ -30,19 +32,46 @@ Clock = Callable[[], datetime]
 
 
 @attrs.define(eq=False)
-class WorkloadReconciler:
-    """What Kueue's core does about Workloads."""
+class Reconciler(ABC):
+    """Decides, writes, and decides again from the answer."""
 
     stores: Stores
     performer: Performer
     clock: Clock
-    pods_ready_timeout: timedelta | None = None
 
     async def reconcile(self, key: ObjectKey) -> Action:
-        """Bring one Workload forward."""
-        return await _until_rest(self.performer, lambda: self._decide(key))
+        """Bring one object forward."""
+        for _ in range(_MAX_STEPS):
+            match self.decide(key):
+                case None:
+                    return Action.done()
+                case Rest(after, notes):
+                    for note in notes:
+                        self.performer.recorder.record(note, once=True)
+                    return Action.done() if after is None else Action.after(after)
+                case Step() as step:
+                    await self.performer.perform(step)
+                    if isinstance(step.request, Delete):
+                        return Action.done()  # there is no answer to decide from: the watch will tell
+        raise AssertionError(f"no rest after {_MAX_STEPS} writes")
 
-    def _decide(self, key: ObjectKey) -> Decision | None:
+    @abstractmethod
+    def decide(self, key: ObjectKey) -> Decision | None:
+        """The next thing to do; None where there is nothing of that key."""
+
+    def injections(self, workload: Json | None) -> Callable[[], dict[str, Injection]]:
+        """What admission puts into the pods of a Workload, for who needs it."""
+        return lambda: injections(workload or {}, self.stores.flavors_of(workload or {}))
+
+
+@attrs.define(eq=False)
+class WorkloadReconciler(Reconciler):
+    """What Kueue's core does about Workloads."""
+
+    pods_ready_timeout: timedelta | None = None
+
+    def decide(self, key: ObjectKey) -> Decision | None:
+        """See `Reconciler`."""
         workload = self.stores.workload(key)
         if workload is None:
             return None
@@ -52,19 +81,13 @@ class WorkloadReconciler:
 
 
 @attrs.define(eq=False)
-class JobReconciler:
+class JobReconciler(Reconciler):
     """What Kueue does about the jobs of one kind."""
 
     kind: SandboxKind
-    stores: Stores
-    performer: Performer
-    clock: Clock
 
-    async def reconcile(self, key: ObjectKey) -> Action:
-        """Bring one job forward."""
-        return await _until_rest(self.performer, lambda: self._decide(key))
-
-    def _decide(self, key: ObjectKey) -> Decision | None:
+    def decide(self, key: ObjectKey) -> Decision | None:
+        """See `Reconciler`."""
         job = self.stores.objects[self.kind.resource].get(key)
         if job is None:
             return None
@@ -80,35 +103,21 @@ class JobReconciler:
                 now=self.clock(),
                 replaced=None if prebuilt_workload(job) else self.stores.replaced_of(workload),
                 priority=priority or 0,
-                injections=lambda: injections(workload or {}, self.stores.flavors_of(workload or {})),
+                injections=self.injections(workload),
             )
         )
 
 
 @attrs.define(eq=False)
-class UnitReconciler:
+class UnitReconciler(Reconciler):
     """What Kueue does about gated pods. Keys are those of their Workloads, there or not."""
 
-    stores: Stores
-    performer: Performer
-    clock: Clock
-
-    async def reconcile(self, key: ObjectKey) -> Action:
-        """Bring the pods behind one Workload forward."""
-        return await _until_rest(self.performer, lambda: self._decide(key))
-
-    def _decide(self, key: ObjectKey) -> Decision | None:
+    def decide(self, key: ObjectKey) -> Decision | None:
+        """See `Reconciler`."""
         unit, workload = self.stores.unit(key), self.stores.workload(key)
         if not unit.owners:
             return surplus_workload(workload) if workload and self.stores.is_surplus(key, workload) else None
-        return decide_unit(
-            UnitSituation(
-                unit,
-                workload,
-                self.clock(),
-                injections=lambda: injections(workload or {}, self.stores.flavors_of(workload or {})),
-            )
-        )
+        return decide_unit(UnitSituation(unit, workload, self.clock(), self.injections(workload)))
 
 
 @attrs.define(eq=False)
@@ -137,19 +146,3 @@ class QueueReconciler:
             return cluster_queue_status(queue, local_queues, stores.configuration, stores.ledger, now)
         behind = stores.cluster_queue(dig(queue, "spec", "clusterQueue") or "")
         return local_queue_status(queue, behind, stores.configuration, stores.ledger, now)
-
-
-async def _until_rest(performer: Performer, decide: Callable[[], Decision | None]) -> Action:
-    for _ in range(_MAX_STEPS):
-        match decide():
-            case None:
-                return Action.done()
-            case Rest(after, notes):
-                for note in notes:
-                    performer.recorder.record(note, once=True)
-                return Action.done() if after is None else Action.after(after)
-            case Step() as step:
-                await performer.perform(step)
-                if isinstance(step.request, Delete):
-                    return Action.done()  # there is no answer to decide from: the watch will tell
-    raise AssertionError(f"no rest after {_MAX_STEPS} writes")

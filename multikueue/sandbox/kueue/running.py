@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue.assigning import Scheduler
@@ -34,10 +35,6 @@ from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler,
 from multikueue.sandbox.kueue.stores import Stores
 
 _STATUS_DELAY = 0.1  # seconds over which changes of a queue's numbers are gathered into one write
-
-
-def _utc_now() -> datetime:
-    return datetime.now(UTC)
 
 
 @attrs.define(eq=False)
@@ -49,7 +46,7 @@ class SmallKueue:
 
     client: ApiClient
     """Its writes should be known to the server as `kueue`'s."""
-    clock: Callable[[], datetime] = attrs.field(default=_utc_now, kw_only=True)
+    clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)
     """The wall clock that goes into conditions."""
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
     concurrency: int = attrs.field(default=8, kw_only=True)
@@ -78,7 +75,7 @@ class SmallKueue:
         self._jobs = {
             kind.resource: Controller(
                 f"kueue-{kind.resource}",
-                JobReconciler(kind, stores, performer, self.clock),
+                JobReconciler(stores, performer, self.clock, kind),
                 concurrency=self.concurrency,
             )
             for kind in self.kinds

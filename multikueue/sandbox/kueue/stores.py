@@ -102,13 +102,7 @@ class Stores:
     @property
     def configuration(self) -> Configuration:
         """What administrators made."""
-        return Configuration(
-            local_queues=self.objects[LOCAL_QUEUE],
-            cluster_queues=self.objects[CLUSTER_QUEUE],
-            flavors=self.objects[RESOURCE_FLAVOR],
-            checks=self.objects[ADMISSION_CHECK],
-            namespaces=self.objects[NAMESPACE],
-        )
+        return Configuration(self.objects)
 
     def flavors_of(self, workload: Json) -> dict[str, Json]:
         """The flavors that a Workload's pods are to run on, by name."""

@@ -1,4 +1,7 @@
-"""The agent of managed service accounts: accounts on a cluster, and their tokens in Secrets on the hub."""
+"""Managed service accounts: the agent that makes them on a cluster and keeps their tokens on the hub, and the syncer.
+
+The syncer copies the tokens to where the ClusterProfiles are.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,24 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import new_condition, parse_timestamp, timestamp
 from multikueue.core.model.kinds import NAMESPACE, SECRET
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, name_of
+from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
     AGENT_NAMESPACE,
+    CLUSTER_NAME_LABEL,
+    MANAGER,
+    MANAGER_LABEL,
+    PROFILE,
     SERVICE_ACCOUNT,
+    SYNC_LABEL,
+    SYNCED_LABEL,
     TOKEN_LABEL,
     built,
     owned_by,
 )
 from multikueue.sandbox.ocm.spokes import Spoke, Token
-from multikueue.sandbox.ocm.writing import ensure, found, remove, write_status
+from multikueue.sandbox.ocm.writing import ensure, found, is_owned_by, remove, write_status
 
 RENEWED: Final = 0.2
 """The part of a token's validity that is left when it is replaced."""
@@ -104,3 +113,43 @@ class AccountReconciler:
 
 def _validity(account: Json) -> float:
     return seconds_of(dig(account, "spec", "rotation", "validity") or "8640h")
+
+
+@attrs.define(eq=False)
+class SyncReconciler:
+    """Copies tokens. Keys are those of ClusterProfiles."""
+
+    client: ApiClient
+
+    async def reconcile(self, key: ObjectKey) -> Action:
+        """Copy the tokens of a profile's cluster, and delete the copies of accounts that are gone."""
+        profile = await found(self.client, PROFILE, key)
+        if profile is None or not is_ocms(profile):
+            return Action.done()
+        listed = await self.client.list(ACCOUNT, namespace=key.name, label_selector=f"{SYNC_LABEL}=true")
+        for account in listed.items:
+            await self._copy(profile, account)
+        there = {f"{key.name}-{name_of(account)}" for account in listed.items}
+        copies = await self.client.list(SECRET, namespace=key.namespace, label_selector=SYNCED_LABEL)
+        for copy in copies.items:
+            if is_owned_by(copy, profile) and labels_of(copy)[SYNCED_LABEL] not in there:
+                await remove(self.client, SECRET, copy)
+        return Action.done()
+
+    async def _copy(self, profile: Json, account: Json) -> None:
+        """Copy one token; one that is not there yet is waited for."""
+        cluster, source = account["metadata"]["namespace"], dig(account, "status", "tokenSecretRef", "name")
+        secret = await found(self.client, SECRET, ObjectKey(cluster, source)) if source else None
+        if secret is None:
+            return
+        name = f"{cluster}-{name_of(account)}"
+        namespace, labels = profile["metadata"]["namespace"], {SYNCED_LABEL: name}
+        copy = built(SECRET, name, namespace, labels=labels, type="Opaque", data=secret.get("data") or {})
+        copy["metadata"]["ownerReferences"] = [owned_by(PROFILE, profile)]
+        await ensure(self.client, SECRET, copy, "data")
+
+
+def is_ocms(profile: Json) -> bool:
+    """Whether OCM made a profile, and says of which cluster."""
+    labels = labels_of(profile)
+    return labels.get(MANAGER_LABEL) == MANAGER and labels.get(CLUSTER_NAME_LABEL) == name_of(profile)

@@ -117,6 +117,21 @@ class Hub:
         met = new_condition("PlacementSatisfied", bool(names), "All", "", now=self.now)
         self.placement = placement(numberOfSelectedClusters=len(names), decisionGroups=[group], conditions=[met])
 
+    def after(self, seconds: float) -> None:
+        """Time passes, and everything settles."""
+        self.later(seconds)
+        self.settle()
+
+    def select(self, *names: str, score: Json | None = None) -> None:
+        """OCM decides, and everything settles."""
+        self.decide(*names, score=score)
+        self.settle()
+
+    def settled(self) -> list[str] | None:
+        """What the config lists once nothing changes any more."""
+        self.settle()
+        return self.listed()
+
     def look(self, name: str = "placed") -> ConfigPlan:
         """One decision about a check, not carried out."""
         return plan_check(self._snapshot(name, check=self.checks[name]), self.now)

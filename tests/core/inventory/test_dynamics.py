@@ -32,11 +32,9 @@ def ready(ground: Hub, name: str = "new") -> str:
 def test_a_cluster_that_is_not_selected_leaves_at_once_where_we_dispatch() -> None:
     """The third story of OCM's guide: new jobs go to the new cluster, the running one stays."""
     ground = hub("c2", "c3")
-    ground.decide("c2")
-    ground.settle()
+    ground.select("c2")
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready", Admitted=True)}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3"]
     assert "no longer selected, and still running jobs: c2" in ground.said()[2]
     assert (ready(ground), ground.state("old")) == ("Ready", "Ready")
@@ -45,11 +43,9 @@ def test_a_cluster_that_is_not_selected_leaves_at_once_where_we_dispatch() -> No
 def test_beside_another_controller_it_stays_until_its_jobs_have_ended() -> None:
     """§0.2: dropping it makes the other controller run the job again elsewhere."""
     ground = hub("c2", "c3", controller=FOREIGN)
-    ground.decide("c2")
-    ground.settle()
+    ground.select("c2")
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready", Admitted=True)}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3", "c2"]
     assert ready(ground) == "Pending"
     assert "no longer lists c2" in ground.workloads["new"]["status"]["admissionChecks"][1]["message"]
@@ -70,14 +66,11 @@ def test_beside_another_controller_it_stays_until_its_jobs_have_ended() -> None:
 
 def test_a_restart_in_the_middle_of_a_drain_changes_nothing() -> None:
     ground = hub("c2", "c3", controller=FOREIGN)
-    ground.decide("c2")
-    ground.settle()
+    ground.select("c2")
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     ground.memory.clear()
-    ground.settle()
-    assert ground.listed() == ["c3", "c2"]
+    assert ground.settled() == ["c3", "c2"]
     ground.workloads = {}
     ground.memory.clear()
     ground.step()
@@ -93,8 +86,7 @@ def test_after_a_restart_what_has_been_empty_is_empty() -> None:
     ground.settle()
     ground.decide()
     ground.step()
-    ground.later(61)
-    ground.settle()
+    ground.after(61)
     assert ground.said()[1] == "NoClustersAvailable"
     ground.memory.clear()
     ground.workloads = {"new": workload("new")}
@@ -107,8 +99,7 @@ def test_a_workload_that_is_offered_there_holds_it_beside_another_controller() -
     ground = hub("c2", "c3", controller=FOREIGN)
     ground.settle()
     ground.workloads = {"offered": workload("offered", offered=("c2", "c3"), state="Ready")}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3", "c2"]
     ours = hub("c2", "c3")
     ours.settle()
@@ -129,11 +120,9 @@ def test_a_workload_that_we_keep_from_being_offered_holds_nothing() -> None:
     assert (ground.listed(), ground.state("new")) == (["c3", "c2"], "Pending")
     told(ground.workloads["old"], "Finished", True)
     ground.settle()
-    ground.later(61)
-    ground.settle()
+    ground.after(61)
     assert ground.listed() == ["c3"]
-    ground.later(3)
-    ground.settle()
+    ground.after(3)
     assert ground.state("new") == "Ready"
 
 
@@ -143,13 +132,11 @@ def test_a_workload_that_was_told_ready_holds_what_is_listed() -> None:
     ground.later(5)
     ground.workloads = {"w": workload("w", state="Ready")}
     ground.settle()
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3", "c2"]
     ground.workloads = {"w": workload("w", state="Ready", offered=("c3",))}
     ground.settle()
-    ground.later(61)
-    ground.settle()
+    ground.after(61)
     assert ground.listed() == ["c3"]
 
 
@@ -159,8 +146,7 @@ def test_a_missing_multikueue_check_counts_as_somebody_elses() -> None:
     ground.settle()
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
     del ground.checks["mk"]
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3", "c2"]
 
 
@@ -169,11 +155,9 @@ def test_a_cluster_that_somebody_takes_off_the_list_by_hand_is_put_back() -> Non
     ground = hub("c2", "c3", controller=FOREIGN)
     ground.settle()
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     ground.configs["p"]["spec"]["clusters"] = ["c3"]
-    ground.settle()
-    assert ground.listed() == ["c3", "c2"]
+    assert ground.settled() == ["c3", "c2"]
 
 
 def test_evict_sends_back_what_is_only_offered_beside_another_controller() -> None:
@@ -184,8 +168,7 @@ def test_evict_sends_back_what_is_only_offered_beside_another_controller() -> No
         "there": workload("there", offered=("c2", "c3"), state="Ready"),
         "elsewhere": workload("elsewhere", offered=("c3",), state="Ready"),
     }
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert (ground.state("there"), ground.state("elsewhere")) == ("Retry", "Ready")
 
 
@@ -196,15 +179,12 @@ def test_evict_sends_back_first_and_drops_then() -> None:
         "old": workload("old", cluster="c2", state="Ready", Admitted=True),
         "stays": workload("stays", cluster="c3", state="Ready", Admitted=True),
     }
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert (ground.state("old"), ground.state("stays")) == ("Retry", "Ready")
     assert ground.listed() == ["c3", "c2"]
     ground.workloads["old"] = workload("old", QuotaReserved=False)
-    ground.settle()
-    assert ground.listed() == ["c3", "c2"]
-    ground.later(61)
-    ground.settle()
+    assert ground.settled() == ["c3", "c2"]
+    ground.after(61)
     assert ground.listed() == ["c3"]
 
 
@@ -212,8 +192,7 @@ def test_immediate_drops_at_once() -> None:
     ground = hub("c2", "c3", controller=FOREIGN, policy=Policy.IMMEDIATE)
     ground.settle()
     ground.workloads = {"old": workload("old", cluster="c2", state="Ready")}
-    ground.decide("c3")
-    ground.settle()
+    ground.select("c3")
     assert ground.listed() == ["c3"]
 
 
@@ -228,8 +207,7 @@ def test_an_empty_decision_is_believed_after_a_minute_and_keeps_the_config() -> 
     ground.later(59)
     ground.step()
     assert ground.said()[0] == "True"
-    ground.later(1)
-    ground.settle()
+    ground.after(1)
     assert ground.said()[:2] == ("False", "NoClustersAvailable")
     assert ground.said()[2].startswith("No clusters available for placement p")
     assert ground.listed() == CLUSTERS
@@ -262,19 +240,16 @@ def test_a_moment_without_clusters_is_not_noticed() -> None:
 def test_a_shrink_by_more_than_half_has_to_last(left: int, at_once: bool) -> None:
     ground = hub(*CLUSTERS)
     ground.settle()
-    ground.decide(*CLUSTERS[:left])
-    ground.settle()
+    ground.select(*CLUSTERS[:left])
     assert (ground.listed() == CLUSTERS[:left]) is at_once
-    ground.later(60)
-    ground.settle()
+    ground.after(60)
     assert ground.listed() == CLUSTERS[:left]
 
 
 def test_other_clusters_of_the_same_number_are_no_shrink() -> None:
     ground = hub("a", "b")
     ground.settle()
-    ground.decide("c", "d")
-    ground.settle()
+    ground.select("c", "d")
     assert ground.listed() == ["c", "d"]
 
 
@@ -287,8 +262,7 @@ def test_a_typo_in_the_placement_changes_nothing() -> None:
     assert ground.placement is not None
     ground.placement["status"]["conditions"].append(bad)
     ground.settle()
-    ground.later(3600)
-    ground.settle()
+    ground.after(3600)
     assert ground.listed() == ["a", "b"]
     assert ground.said()[0] == "True"
     assert "Placement p is misconfigured: bad toleration" in ground.said()[2]
@@ -300,18 +274,14 @@ def test_decisions_that_are_replaced_one_by_one() -> None:
     group: Json = {"decisionGroupIndex": 0, "decisions": ["p-decision-1", "p-decision-2"]}
     ground.placement = placement(numberOfSelectedClusters=4, decisionGroups=[group])
     ground.decisions = [decision("a", "b"), decision("c", "d", number=2)]
-    ground.settle()
-    assert ground.listed() == ["a", "b", "c", "d"]
+    assert ground.settled() == ["a", "b", "c", "d"]
     ground.decisions = [decision("a", "b")]  # the second is about to be made again
-    ground.settle()
-    assert ground.listed() == ["a", "b", "c", "d"]
+    assert ground.settled() == ["a", "b", "c", "d"]
     assert "PlacementDecision p-decision-2 is not there" in ground.said()[2]
     ground.decisions = [decision("a", "b"), decision("c", number=2)]  # the status has not followed yet
-    ground.settle()
-    assert ground.listed() == ["a", "b", "c", "d"]
+    assert ground.settled() == ["a", "b", "c", "d"]
     ground.placement = placement(numberOfSelectedClusters=3, decisionGroups=[group])
-    ground.settle()
-    assert ground.listed() == ["a", "b", "c"]
+    assert ground.settled() == ["a", "b", "c"]
 
 
 def test_the_check_is_ready_only_where_a_cluster_is_active() -> None:

@@ -138,7 +138,6 @@ def test_it_comes_to_rest(steps: list[tuple[str, Any]]) -> None:
     for _ in range(3):
         ground.settle()
         ground.later(61)
-    ground.later(301)
-    ground.settle()
+    ground.after(301)
     assert ground.listed() == ["a", "b"]
     assert ground.said()[0] == "True"

@@ -74,20 +74,17 @@ def test_without_scores_names_decide() -> None:
 
 def test_the_order_follows_scores_by_ten_points_and_every_five_minutes() -> None:
     ground = scored(a=0, b=-50)
-    ground.settle()
-    assert ground.listed() == ["a", "b"]
+    assert ground.settled() == ["a", "b"]
     report(ground, a=0, b=9)
     ground.later(600)
     assert (ground.step().skipped, ground.step().skipped) == (True, False)
     assert ground.listed() == ["a", "b"]
     report(ground, a=0, b=10)
-    ground.settle()
-    assert ground.listed() == ["b", "a"]
+    assert ground.settled() == ["b", "a"]
     report(ground, a=100, b=10)
     found = ground.settle()
     assert (ground.listed(), found.look_again) == (["b", "a"], 300)
-    ground.later(300)
-    ground.settle()
+    ground.after(300)
     assert ground.listed() == ["a", "b"]
 
 
@@ -96,8 +93,7 @@ def test_the_wait_outlasts_a_restart() -> None:
     ground.settle()
     ground.memory.clear()
     report(ground, a=100, b=50)
-    ground.settle()
-    assert ground.listed() == ["b", "a"]
+    assert ground.settled() == ["b", "a"]
 
 
 def test_scores_without_a_place_are_told() -> None:
@@ -115,38 +111,32 @@ def test_a_new_cluster_comes_in_by_rank() -> None:
     ground.placement["spec"] = wants((*GPU, 1))
     report(ground, a=0, b=50, c=30)
     ground.workloads = {"w": workload("w")}
-    ground.settle()
-    assert ground.listed() == ["b", "c", "a"]
+    assert ground.settled() == ["b", "c", "a"]
 
 
 def test_a_cluster_that_has_just_been_selected_stays_for_a_while() -> None:
     """W20: with one cluster by score the choice may change every minute."""
     ground = hub("a", "b", min_dwell=timedelta(minutes=10))
-    ground.decide("a")
-    ground.settle()
+    ground.select("a")
     first, seen = len(ground.writes), set[str]()
     for minute in range(60):
         ground.later(60)
-        ground.decide("ab"[minute % 2])
-        ground.settle()
+        ground.select("ab"[minute % 2])
         seen.update(ground.listed() or ())
     written = [one for one in ground.writes[first:] if "spec" in getattr(one, "patch", {})]
     assert len(written) <= 2 * len(seen) * 60 / 10  # each comes and goes once in ten minutes at most
     ground.decide("b")
     found = ground.settle()
     assert found.look_again is not None
-    ground.later(600)
-    ground.settle()
+    ground.after(600)
     assert ground.listed() == ["b"]
 
 
 def test_an_empty_selection_does_not_dwell() -> None:
     ground = hub("a", min_dwell=timedelta(hours=10))
     ground.settle()
-    ground.decide()
-    ground.settle()
-    ground.later(60)
-    ground.settle()
+    ground.select()
+    ground.after(60)
     assert ground.said()[1] == "NoClustersAvailable"
 
 

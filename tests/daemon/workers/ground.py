@@ -177,8 +177,12 @@ async def ground(
     daemon: bool = True,
     settings: Settings = SETTINGS,
     queues: Iterable[str] = (CHECK,),
+    joined: Iterable[str] = (),
 ) -> AsyncIterator[Ground]:
-    """Clusters with Kueue and nothing else; on the manager queues and a check whose config does not exist yet."""
+    """Clusters with Kueue and nothing else; on the manager queues and a check whose config does not exist yet.
+
+    `joined` are the workers that have joined it when the test begins.
+    """
     async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
         file = folder / "kubeconfig"
         file.write_text(yaml.safe_dump(contexts(sandbox)))
@@ -191,5 +195,7 @@ async def ground(
                 user: Any = sandbox.manager.server.kubeconfig("multikueue")
                 (folder / "daemon").write_text(yaml.safe_dump(user))
                 tasks.start_soon(work, settings, load_kubeconfig(folder / "daemon"))
+            if joined:
+                await made.join(*joined)
             yield made
             tasks.cancel_scope.cancel()

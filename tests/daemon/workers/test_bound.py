@@ -190,8 +190,7 @@ async def test_rotation_makes_the_old_tokens_void_at_once(tmp_path: Path, file: 
 
 
 async def test_a_worker_with_a_token_that_does_not_end_gets_a_bound_one(tmp_path: Path, file: Path) -> None:
-    async with ground(tmp_path, workers=1, settings=BOUND) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, settings=BOUND, joined=["worker1"]) as here:
         again = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--bound")
         assert "worker rotate worker1 --bound" in await here.refused(*again, "--config-file", str(file))
         old = token_in(await here.manager.get(SECRET, KEY))

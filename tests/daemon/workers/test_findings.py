@@ -76,8 +76,7 @@ async def status(here: Ground) -> Json:
 
 
 async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         there = here.worker("worker1")
         await there.delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
 
@@ -101,8 +100,7 @@ async def test_the_doctor_says_what_the_daemon_saw_where_secrets_may_not_be_read
 
 
 async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await seen(here)
         (measured,) = (await doctor(here))["workers"]
 
@@ -128,8 +126,7 @@ async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> Non
 
 
 async def test_status_has_the_quota_of_workers_and_what_is_used_of_it(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("first", cpu="3")
 
         async def quota() -> Any:
@@ -144,8 +141,7 @@ async def test_status_has_the_quota_of_workers_and_what_is_used_of_it(tmp_path: 
 
 
 async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         spec = (await here.worker("worker1").get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME)))["spec"]
         spec["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = "2"
         await here.worker("worker1").merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})
@@ -159,8 +155,7 @@ async def test_explain_says_what_could_never_fit_there(tmp_path: Path) -> None:
 
 
 async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=2) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, workers=2, joined=["worker1", "worker2"]) as here:
         await seen(here, "worker2")
         await here.done("worker", "remove", "worker2", "--worker-context", "worker2")
 
@@ -171,8 +166,7 @@ async def test_a_worker_that_is_removed_is_not_told_of_any_more(tmp_path: Path) 
 
 
 async def test_nothing_is_written_while_nothing_changes(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await seen(here)
         server = here.sandbox.workers["worker1"].server
 
@@ -241,8 +235,7 @@ async def may_watch_queues(here: Ground) -> None:
 
 async def test_it_can_be_switched_off(tmp_path: Path) -> None:
     off = attrs.evolve(SETTINGS, findings=FindingsSettings(enabled=False))
-    async with ground(tmp_path, workers=1, settings=off) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, settings=off, joined=["worker1"]) as here:
         assert await config_map(here) == {}
         (worker,) = (await status(here))["workers"]
     assert worker["quota"]["at"] is None
@@ -276,8 +269,7 @@ async def test_what_grows_beyond_measure_is_not_read_every_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(publisher, "MOST_QUEUES", 1)
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         second = local_queue()
         second["metadata"]["name"] = "second"
         await here.worker("worker1").create(LOCAL_QUEUE, second)

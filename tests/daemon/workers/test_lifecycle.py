@@ -51,8 +51,7 @@ async def test_a_worker_is_added_to_bare_clusters_and_runs_a_job(tmp_path: Path)
 
 
 async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
 
         async def versions() -> list[str]:
             there = here.worker("worker1")
@@ -87,8 +86,7 @@ async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -
 
 async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> None:
     """It reads logs there, and no more; the same again changes nothing."""
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         command = ("worker", "grant-logs", "worker1", "--worker-context", "worker1", "--outside")
         said = await here.done(*command)
         assert "--worker worker1=multikueue-logs-worker1" in said
@@ -110,8 +108,7 @@ async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> Non
 
 
 async def test_cordon_and_uncordon(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("stays")
         await until(here.runs_on, lambda found: found == {"stays": ["worker1"]})
         said = await here.done("worker", "cordon", "worker1", "--reason", "new racks")
@@ -125,8 +122,7 @@ async def test_cordon_and_uncordon(tmp_path: Path) -> None:
 
 
 async def test_draining_waits_for_what_runs(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("long")
         await until(here.runs_on, lambda found: found == {"long": ["worker1"]})
         error = await here.refused("worker", "drain", "worker1", "--timeout", "1s")
@@ -139,8 +135,7 @@ async def test_draining_waits_for_what_runs(tmp_path: Path) -> None:
 
 async def test_draining_moves_one_after_the_other_and_what_cannot_go_stays(tmp_path: Path) -> None:
     """Both workers have 4 CPUs; a job of 4 fits on the other one once that is free."""
-    async with ground(tmp_path) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("one", "two")
         await until(here.runs_on, lambda found: found == {"one": ["worker1"], "two": ["worker1"]})
         await here.join("worker2")
@@ -153,8 +148,7 @@ async def test_draining_moves_one_after_the_other_and_what_cannot_go_stays(tmp_p
 
 
 async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("large", cpu="4")
         await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
         await set_up_queues(here.worker("worker2"), {"cpu": "2"})
@@ -167,8 +161,7 @@ async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path
 
 
 async def test_nothing_is_moved_without_a_yes(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, joined=["worker1"]) as here:
         await here.submit("one")
         await until(here.runs_on, lambda found: found == {"one": ["worker1"]})
         await here.join("worker2")
@@ -179,8 +172,7 @@ async def test_nothing_is_moved_without_a_yes(tmp_path: Path) -> None:
 
 
 async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.submit("runs")
         await until(here.runs_on, lambda found: found == {"runs": ["worker1"]})
         before: Json = await here.cluster("worker1")
@@ -199,8 +191,7 @@ async def test_rotating_keeps_the_connection_and_voids_the_old_token(tmp_path: P
 
 
 async def test_removing_takes_everything_along(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await here.submit("runs")
         await until(here.runs_on)
         ((place,),) = (await here.runs_on()).values()
@@ -224,8 +215,7 @@ async def test_removing_takes_everything_along(tmp_path: Path) -> None:
 
 
 async def test_a_worker_removed_by_force_runs_its_job_to_the_end(tmp_path: Path) -> None:
-    async with ground(tmp_path) as here:
-        await here.join("worker1", "worker2")
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await here.submit("runs")
         await until(here.runs_on)
         ((place,),) = (await here.runs_on()).values()

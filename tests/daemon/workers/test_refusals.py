@@ -139,8 +139,7 @@ async def test_an_interruption_says_how_to_undo_it(tmp_path: Path, inherited: An
 
 
 async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         here.sandbox.workers["worker1"].server.faults.add(
             Refuse(403), on=Match(user="system:serviceaccount:kueue-system:multikueue")
         )
@@ -153,8 +152,7 @@ async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Pat
 
 
 async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> None:
-    async with ground(tmp_path, workers=1) as here:
-        await here.join("worker1")
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         for command in (("cordon",), ("uncordon",), ("drain",)):
             error = await here.refused("worker", *command, "wroker1")
             assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error

@@ -16,7 +16,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.settings.config import Settings
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide, kubeconfig, manager_secret, multikueue_cluster
-from multikueued.workers.places import Manager
+from multikueued.workers.places import ManagerAccess
 from multikueued.workers.rotate import rotate
 
 pytestmark = pytest.mark.looptime
@@ -36,9 +36,9 @@ async def clusters() -> tuple[InMemoryCluster, InMemoryCluster]:
     return manager, worker
 
 
-def known(manager: InMemoryCluster) -> tuple[Manager, list[str]]:
+def known(manager: InMemoryCluster) -> tuple[ManagerAccess, list[str]]:
     said: list[str] = []
-    return Manager(manager.client(), Settings(namespace=NAMESPACE), said.append), said
+    return ManagerAccess(manager.client(), Settings(namespace=NAMESPACE), said.append), said
 
 
 @pytest.mark.parametrize(

@@ -8,22 +8,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tests.integration.planes import Planes
 from tests.operators.cases import LWS, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
 from tests.operators.kinds import lws_journeys
+from tests.operators.marks import EVERY_OPERATOR
 from tests.operators.recording import record
 from tests.operators.walking import all_ways
 
-pytestmark = [
-    pytest.mark.operators,
-    pytest.mark.every_operator,
-    pytest.mark.timeout(400),
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = EVERY_OPERATOR
 
 
 async def test_a_leaderworkerset_of_two_groups_goes_all_ways(planes: Planes, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-import pytest
 
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ObjectKey
@@ -30,14 +29,10 @@ from tests.operators.cases import KUBERAY, definitions, operators_cases
 from tests.operators.ground import OperatorsGround, operators_ground
 from tests.operators.journeys import Row
 from tests.operators.kinds.ray_journeys import CLUSTERS
+from tests.operators.marks import EVERY_OPERATOR
 from tests.operators.table import OLD_KUBERAY
 
-pytestmark = [
-    pytest.mark.operators,
-    pytest.mark.every_operator,
-    pytest.mark.timeout(400),
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = EVERY_OPERATOR
 
 _NEW_FIELD: Final = "preRunningDeadlineSeconds"
 """Of a RayJob; v1.2 does not have it."""

@@ -13,16 +13,12 @@ from tests.kinds.ground import TEMPLATE
 from tests.operators.cases import TRAINING, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
+from tests.operators.marks import EVERY_OPERATOR
 from tests.operators.recording import record
 from tests.operators.starts.training import IGNORING
 from tests.operators.walking import all_ways
 
-pytestmark = [
-    pytest.mark.operators,
-    pytest.mark.every_operator,
-    pytest.mark.timeout(400),
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = EVERY_OPERATOR
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in operators_cases(TRAINING)])

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from multikueue.core.model.kinds import EVENT
 from tests.integration.planes import Planes
 from tests.operators.cases import TEKTON, operators_cases
 from tests.operators.ground import operators_ground
 from tests.operators.journeys import Row
+from tests.operators.marks import EVERY_OPERATOR
 from tests.operators.recording import record
 from tests.operators.walking import all_ways
 from tests.operators.workflows.examples import pipeline
 from tests.operators.workflows.journeys import cancelled, runs_on_deactivated, runs_on_evicted
 
-pytestmark = [
-    pytest.mark.operators,
-    pytest.mark.every_operator,
-    pytest.mark.timeout(400),
-    pytest.mark.asyncio(loop_scope="session"),
-]
+pytestmark = EVERY_OPERATOR
 
 
 _ROBUST = {"pipelineSpec": pipeline(retries=2)}

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
 from typing import Any, Final
 
-import anyio
 import attrs
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
@@ -52,6 +51,7 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
+from multikueue.testing.waiting import background
 from multikueued.rbac.rules import on_worker
 from multikueued.settings.config import Settings
 from tests.runtime.fleet import CRDS, LONG, now, until
@@ -131,10 +131,9 @@ class Hub:
     async def managed(self, settings: SpokeSettings) -> AsyncIterator[Manager]:
         """Run a manager meanwhile."""
         manager = self.running = self.build(settings)
-        async with anyio.create_task_group() as tasks:
+        async with background() as tasks:
             await tasks.start(manager.run)
             yield manager
-            tasks.cancel_scope.cancel()
         self.running = None
 
     def connect(self, _name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:
@@ -205,6 +204,18 @@ class Hub:
             },
         )
 
+    async def connect_to(self, name: str) -> None:
+        """Have a cluster selected and listed, and wait until its worker is connected."""
+        self.select(name)
+        await self.list_clusters(name)
+        await until(lambda: self.is_active(name))
+
+    async def run_on(self, name: str) -> None:
+        """The same, and a job that runs there."""
+        await self.connect_to(name)
+        await self.submit()
+        await until(self.runs)
+
     async def runs(self) -> dict[str, str]:
         """The UIDs of the jobs that run, by worker."""
         return {
@@ -253,7 +264,7 @@ async def hub(*names: str, serves_ocm: bool = True) -> AsyncIterator[Hub]:
         await set_up_queues(DirectClient(worker), {"cpu": "4"})
     await set_up_queues(made.admin, {"cpu": "8"}, [CHECK])
     await made.admin.create(NAMESPACE, namespace(KUEUE_NAMESPACE))
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         for cluster in (server, *workers.values()):
             tasks.start_soon(cluster.registry.run_collector)
             await tasks.start(SmallKueue(DirectClient(cluster, user="kueue"), clock=now, events=False).run)
@@ -263,7 +274,6 @@ async def hub(*names: str, serves_ocm: bool = True) -> AsyncIterator[Hub]:
         if serves_ocm:
             await start_ocm(made, tasks)
         yield made
-        tasks.cancel_scope.cancel()
 
 
 async def start_ocm(made: Hub, tasks: Any) -> None:

@@ -57,11 +57,7 @@ async def make_renewed(on: Hub, name: str = "c1") -> str:
 async def test_a_selected_cluster_becomes_a_worker_that_runs_jobs(source: ConnectionSource) -> None:
     """Nobody writes a kubeconfig, and the role on the spoke is enough (W23)."""
     async with hub("c1", "c2") as on, on.managed(settings(source)):
-        on.select("c1")
-        await on.list_clusters("c1")
-        await until(on.is_active)
-        await on.submit()
-        await until(on.runs)
+        await on.run_on("c1")
         assert [*await on.runs()] == ["c1"]
         assert await on.parts("c2") == {}  # nobody selects it: no account, no role (W17)
         assert set(on.asked("create", CLUSTER_PERMISSION)) == {GRANTING}
@@ -72,11 +68,7 @@ async def test_a_selected_cluster_becomes_a_worker_that_runs_jobs(source: Connec
 @BOTH
 async def test_a_renewed_token_is_used_and_what_runs_is_not_disturbed(source: ConnectionSource) -> None:
     async with hub("c1") as on, on.managed(settings(source)):
-        on.select("c1")
-        await on.list_clusters("c1")
-        await until(on.is_active)
-        await on.submit()
-        await until(on.runs)
+        await on.run_on("c1")
         jobs = await on.runs()
         before = await make_renewed(on)
         after = token_of(await on.get(SECRET, "multikueue", "c1"))
@@ -94,11 +86,7 @@ async def test_a_renewed_token_is_used_and_what_runs_is_not_disturbed(source: Co
 @BOTH
 async def test_tokens_are_renewed_without_a_gap(source: ConnectionSource) -> None:
     async with hub("c1") as on, on.managed(settings(source, validity=SHORT)):
-        on.select("c1")
-        await on.list_clusters("c1")
-        await until(on.is_active)
-        await on.submit()
-        await until(on.runs)
+        await on.run_on("c1")
         jobs = await on.runs()
         for _ in range(36):
             await anyio.sleep(60)
@@ -140,9 +128,7 @@ async def _report_token(on: Hub, expires: float) -> None:
 
 async def test_a_token_that_expires_in_use_makes_the_worker_inactive_and_is_told() -> None:
     async with hub("c1") as on, on.managed(settings(validity=SHORT)) as manager:
-        on.select("c1")
-        await on.list_clusters("c1")
-        await until(on.is_active)
+        await on.connect_to("c1")
         on.spokes["c1"].available = False  # nobody renews it
         await anyio.sleep(SHORT.total_seconds())
         on.workers["c1"].faults.connections.drop()  # servers look at a token only when a request begins
@@ -211,11 +197,7 @@ class TestLeaving:
     async def test_a_cluster_stays_until_its_last_job_has_ended(self, source: ConnectionSource) -> None:
         """W2, W16: the config drops it at once; the worker and its credentials go after the job."""
         async with hub("c1") as on, on.managed(settings(source)):
-            on.select("c1")
-            await on.list_clusters("c1")
-            await until(on.is_active)
-            await on.submit()
-            await until(on.runs)
+            await on.run_on("c1")
             parts = await on.parts()
             on.select()
             await on.list_clusters("other")
@@ -229,9 +211,7 @@ class TestLeaving:
     async def test_a_listed_cluster_stays(self) -> None:
         """Somebody's config lists it: its check would break."""
         async with hub("c1") as on, on.managed(settings()):
-            on.select("c1")
-            await on.list_clusters("c1")
-            await until(on.is_active)
+            await on.connect_to("c1")
             on.select()
             await anyio.sleep(60)
             assert await on.is_active()

@@ -22,6 +22,7 @@ from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
+from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait
 from tests.runtime.fleet import Fleet, is_active, now, until
 from tests.runtime.test_pods import GROUP, Bench, definition
@@ -202,11 +203,9 @@ SET: Json = {
 async def sets(*lists: ObjectList | Exception, steps: Sequence[Step] = ()) -> AsyncIterator[MutationCache]:
     """Our StatefulSets on a worker that answers lists with these."""
     cache = MutationCache(Informer(FakeServer(list(lists), [[*steps, wait(1e6)]]), STATEFUL_SET))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cache.informer.run)
+    async with running(cache.informer.run):
         await anyio.sleep(1)
         yield cache
-        tasks.cancel_scope.cancel()
 
 
 def is_made_by_the_set(cache: MutationCache) -> bool:

@@ -67,8 +67,7 @@ class Inventory:
     @classmethod
     async def of(cls, *workers: str, installed: bool = True) -> Inventory:
         """With these workers, and nothing in the inventory yet."""
-        fleet = Fleet.of(*workers)
-        await fleet.connect()
+        fleet = await Fleet.connected(*workers)
         for name in workers:
             source = {"clusterSource": {"clusterProfileRef": {"name": name}, "kubeConfig": None}}
             await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", name), {"spec": source})
@@ -76,6 +75,14 @@ class Inventory:
         if installed:
             fleet.manager.registry.create_object(DEFINITION)
         return cls(fleet)
+
+    @classmethod
+    async def holding(cls, *workers: str) -> Inventory:
+        """With profiles of them."""
+        made = await cls.of(*workers)
+        for name in workers:
+            await made.add(name)
+        return made
 
     @property
     def admin(self) -> DirectClient:
@@ -166,8 +173,7 @@ class Inventory:
 
 
 async def test_a_worker_of_the_inventory_is_connected_to() -> None:
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         assert await told(inventory.fleet) == CONNECTED
     (config,) = inventory.opened
@@ -176,8 +182,7 @@ async def test_a_worker_of_the_inventory_is_connected_to() -> None:
 
 async def test_without_settings_it_is_said_to_be_off() -> None:
     """The words of a Kueue whose gate is off."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.fleet.running(inventory.build(None)):
         assert await told(inventory.fleet) == (
             "False",
@@ -241,8 +246,7 @@ async def test_what_is_wrong_with_a_profile_is_told_in_kueues_words(
 
 
 async def test_a_worker_that_does_not_answer_is_told_with_its_attempts() -> None:
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     inventory.fleet.workers["worker1"].faults.add(Refuse(500))
     async with inventory.running():
         status, reason, message = await told(inventory.fleet)
@@ -266,8 +270,7 @@ async def test_a_profile_that_is_created_later_deleted_and_created_again_is_noti
 
 async def test_a_profile_that_is_replaced_does_not_get_the_token_of_the_former_one() -> None:
     """Whoever may create one of the same name chooses the server. The Secret is for the former, by its UID."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
         await inventory.admin.delete(CLUSTER_PROFILE, inventory.key("worker1"))
@@ -319,8 +322,7 @@ async def test_several_multikueueclusters_may_share_a_profile() -> None:
 
 
 async def test_a_multikueuecluster_may_be_switched_to_another_profile() -> None:
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
         await inventory.refer("worker1", "other")
@@ -331,8 +333,7 @@ async def test_a_multikueuecluster_may_be_switched_to_another_profile() -> None:
 
 async def test_a_kubeconfig_may_be_replaced_by_a_profile_of_the_same_server() -> None:
     """Upstream's way from one to the other. What is known of the worker stays."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     await inventory.by_kubeconfig("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
@@ -370,8 +371,7 @@ async def test_the_definition_may_be_installed_later() -> None:
 
 async def test_a_moment_in_which_profiles_cannot_be_listed_is_no_loss() -> None:
     """The manager's server has just started, for one: the workers are not said to be lost for it."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     inventory.fleet.manager.faults.add(Refuse(500), on=Match(resource="clusterprofiles", verbs=("list",)), times=2)
     async with inventory.running():
         assert await told(inventory.fleet) == CONNECTED
@@ -380,8 +380,7 @@ async def test_a_moment_in_which_profiles_cannot_be_listed_is_no_loss() -> None:
 
 
 async def test_profiles_that_may_not_be_read_are_told_with_what_the_server_says() -> None:
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     inventory.fleet.manager.faults.add(Refuse(403), on=Match(resource="clusterprofiles", user="multikueue"))
     async with inventory.running():
         status, reason, message = await told(inventory.fleet)
@@ -412,8 +411,7 @@ async def test_a_profile_that_cannot_be_decoded_is_told_and_noticed_when_it_can_
 
 
 async def test_the_definition_may_be_removed_and_come_back() -> None:
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
         await inventory.admin.delete(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", CLUSTER_PROFILE.qualified))
@@ -432,8 +430,7 @@ def requests(inventory: Inventory) -> int:
 
 async def test_a_heartbeat_of_a_profile_makes_no_connection_and_asks_the_worker_nothing() -> None:
     """Kueue makes a new client for each. All come between two probes of the worker, which are every five seconds."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
         await anyio.sleep(5)
@@ -451,8 +448,7 @@ async def test_a_heartbeat_of_a_profile_makes_no_connection_and_asks_the_worker_
 
 async def test_the_backoff_of_a_dead_worker_grows_whatever_its_profile_does() -> None:
     """5, 10, 20, 40 and then 60 s: in Kueue it is 5 s for ever, as its configurations never compare equal."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     fault = inventory.fleet.workers["worker1"].faults.add(Refuse(500), on=Match(resource="workloads"))
     attempts: list[float] = []
     async with inventory.running():
@@ -470,8 +466,7 @@ async def test_the_backoff_of_a_dead_worker_grows_whatever_its_profile_does() ->
 
 async def test_a_new_token_is_used_at_once() -> None:
     """With a command Kueue would use the former one until the worker refuses it."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     async with inventory.running():
         await until(inventory.says(*CONNECTED))
         await inventory.rotate("worker1", "new")
@@ -527,8 +522,7 @@ async def test_of_a_secret_for_nobody_not_even_its_data_is_kept() -> None:
 
 async def test_a_profile_that_goes_takes_no_job_along() -> None:
     """As when the Secret of a kubeconfig is deleted: the worker counts as lost, and its jobs stay for the timeout."""
-    inventory = await Inventory.of("worker1")
-    await inventory.add("worker1")
+    inventory = await Inventory.holding("worker1")
     fleet = inventory.fleet
     async with fleet.kueues(), fleet.running(inventory.build(lost_timeout=900)):
         await until(inventory.says(*CONNECTED))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import anyio
 import attrs
@@ -26,6 +27,7 @@ from multikueue.errors import Conflict, Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.workers import executor as worker_executor
 from multikueue.runtime.workers.executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
+from multikueue.testing.waiting import background
 
 pytestmark = pytest.mark.looptime
 
@@ -56,26 +58,27 @@ class World:
     effects: FakeEffects
     again: list[tuple[float, ObjectKey, float]] = attrs.field(factory=list)
 
-    def executor(self) -> WorkerExecutor:
+    @asynccontextmanager
+    async def executing(self) -> AsyncIterator[WorkerExecutor]:
         def enqueue(_cluster: ClusterName, key: ObjectKey, after: float) -> bool:
             self.again.append((anyio.current_time(), key, after))
             return True
 
-        return WorkerExecutor(self.effects, enqueue, WorkerBackoffs(Backoff(base=1, cap=60)))
+        executor = WorkerExecutor(self.effects, enqueue, WorkerBackoffs(Backoff(base=1, cap=60)))
+        async with background() as tasks:
+            await tasks.start(executor.run)
+            yield executor
 
 
 async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() -> None:
     """kueue#11206: one hung worker stopped all admission for 90 minutes."""
     world = World(FakeEffects(lambda effect: 30.0 if effect.cluster == W1 else 0.1))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         await executor.execute(
             KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {}), AnnounceWorkload("Normal", "hello"))
         )
         assert anyio.current_time() == pytest.approx(0.1)
         await executor.wait_idle()
-        tasks.cancel_scope.cancel()
 
     assert {(round(at, 1), cluster) for at, cluster, _ in world.effects.done} == {(0.1, W2), (0.1, ""), (30, W1)}
 
@@ -83,14 +86,11 @@ async def test_a_worker_that_hangs_delays_neither_the_other_nor_the_reconcile() 
 async def test_a_part_that_is_under_way_is_not_given_more_and_is_planned_again_when_it_is_free() -> None:
     """The answer to the first write decides what comes next; asking twice would double it."""
     world = World(FakeEffects(lambda _effect: 5.0))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
         await executor.execute(OTHER, None, (CreateWorkload(W1, {}),))
         await executor.wait_idle()
-        tasks.cancel_scope.cancel()
 
     assert [at for at, _, _ in world.effects.done] == [5, 5]
     assert world.again == [(5, KEY, 0)]
@@ -100,13 +100,10 @@ async def test_a_part_that_fails_backs_off_alone() -> None:
     """The same Workload goes on elsewhere; the failing worker is asked 1, 2, 4 s later, not at every event."""
     fault = ServerFault("broken", status=500)
     world = World(FakeEffects(lambda effect: fault if effect.cluster == W1 else 0.0))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         for _ in range(10):
             await executor.execute(KEY, None, (CreateWorkload(W1, {}), CreateWorkload(W2, {})))
             await anyio.sleep(0.5)
-        tasks.cancel_scope.cancel()
 
     assert len(world.effects.done) == 10
     assert sorted({at + after for at, _, after in world.again}) == [1, 3, 7]
@@ -116,13 +113,10 @@ async def test_an_event_during_the_back_off_does_not_lose_the_retry() -> None:
     """A key that is planned earlier is not planned later as well: who finds its part waiting asks for that again."""
     fault = ServerFault("broken", status=500)
     world = World(FakeEffects(lambda _effect: fault))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
         await anyio.sleep(0.25)
         await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
-        tasks.cancel_scope.cancel()
 
     assert world.again == [(0, KEY, 1), (0.25, KEY, 0.75)]
 
@@ -130,14 +124,11 @@ async def test_an_event_during_the_back_off_does_not_lose_the_retry() -> None:
 async def test_a_worker_that_is_back_is_asked_at_once() -> None:
     """Nobody waits out a back-off that has lost its reason."""
     world = World(FakeEffects(lambda _effect: ServerFault("broken", status=500)))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         for _ in range(2):
             await executor.execute(KEY, None, (CreateWorkload(W1, {}),))
             await executor.wait_idle()
             executor.backoffs.connected(W1)
-        tasks.cancel_scope.cancel()
 
     assert [after for _, _, after in world.again] == [1, 1]
 
@@ -145,39 +136,30 @@ async def test_a_worker_that_is_back_is_asked_at_once() -> None:
 async def test_a_job_that_is_being_created_is_known_to_be() -> None:
     """Until the answer is there no other worker may get it."""
     world = World(FakeEffects(lambda _effect: 5.0))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         await executor.execute(KEY, None, (CreateJob(W1, JOB, {}),))
         assert executor.in_flight(W1, KEY) == Creating()
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_failure_on_the_manager_is_the_reconciles() -> None:
     """The controller backs off the whole key: what was decided may be out of date."""
     world = World(FakeEffects(lambda _effect: ServerFault("broken", status=500)))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         with pytest.raises(ServerFault):
             await executor.execute(KEY, None, (ApplyStatus(MANAGER, {}, "kueue-admission"),))
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_copy_that_is_being_removed_is_known_to_be() -> None:
     """Until it is gone it looks as if its worker could still win."""
-    executor = World(FakeEffects(lambda _effect: 5.0)).executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with World(FakeEffects(lambda _effect: 5.0)).executing() as executor:
         await executor.execute(KEY, None, (DeleteWorkload(W1, KEY, "uid", (), False),))
         assert executor.in_flight(W1, KEY) == Removing()
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()
-        tasks.cancel_scope.cancel()
 
 
 GATED: Json = {"spec": {"preemptionGates": [{"name": "gate"}]}}
@@ -194,27 +176,21 @@ GATED: Json = {"spec": {"preemptionGates": [{"name": "gate"}]}}
 )
 async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effect: Effect, preempts: bool) -> None:
     """Until the answer is there no other worker's gate may be opened."""
-    executor = World(FakeEffects(lambda _effect: 5.0)).executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with World(FakeEffects(lambda _effect: 5.0)).executing() as executor:
         await executor.execute(KEY, None, (effect,))
         assert executor.in_flight(W1, KEY) == WritingStatus(may_preempt=preempts)
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
         assert executor.in_flight(W1, KEY) == Idle()
-        tasks.cancel_scope.cancel()
 
 
 async def test_parts_nobody_comes_back_to_are_forgotten() -> None:
     """A worker that refuses what others run would cost memory for every job there ever was."""
     world = World(FakeEffects(lambda _effect: Forbidden("no")))
-    executor = world.executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         for number in range(50):
             await executor.execute(ObjectKey("default", f"job-{number}"), None, (CreateWorkload(W1, {}),))
             await anyio.sleep(60)
-        tasks.cancel_scope.cancel()
     assert len(executor.backoffs) < 15
 
 
@@ -226,13 +202,10 @@ async def test_a_parts_log_lines_say_its_worker_and_workload_and_not_which_recon
         contexts.append(structlog.contextvars.get_contextvars())
         return 1.0
 
-    executor = World(FakeEffects(note)).executor()
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with World(FakeEffects(note)).executing() as executor:
         with structlog.contextvars.bound_contextvars(controller="workloads", key="default/wl", attempt=3):
             await executor.execute(KEY, None, (CreateWorkload(W1, {}), AnnounceWorkload("Normal", "hello")))
         await executor.wait_idle()
-        tasks.cancel_scope.cancel()
 
     of_the_reconcile = {"controller": "workloads", "key": "default/wl", "attempt": 3}
     assert contexts == [of_the_reconcile, {"cluster": W1, "key": "default/wl"}]
@@ -246,10 +219,8 @@ def keys(namespace: str, number: int) -> list[ObjectKey]:
 async def test_a_worker_that_hangs_has_so_many_tasks_and_no_more() -> None:
     """4,000 invented Workloads a second were as many tasks. Other namespaces and workers have room beside them."""
     world = World(FakeEffects(lambda effect: 30.0 if effect.cluster == W1 else 0.1))
-    executor = world.executor()
     delete, create = DeleteWorkload(W1, KEY, "uid"), CreateWorkload(W1, {})
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         for key in keys("invented", 2 * UNKNOWN_SHARE):
             await executor.execute(key, None, (delete,))
         assert executor.in_flight_on(W1) == UNKNOWN_SHARE
@@ -264,17 +235,14 @@ async def test_a_worker_that_hangs_has_so_many_tasks_and_no_more() -> None:
         assert executor.in_flight_on(W1) == PLACES
         await anyio.sleep(29.0)
         assert world.again == []
-        tasks.cancel_scope.cancel()
 
 
 async def test_whoever_found_no_place_is_planned_again_when_there_is_one() -> None:
     """Only its key is kept: by then the plan may be another, or empty, and then the next one is asked."""
     world = World(FakeEffects(lambda _: 30.0))
-    executor = world.executor()
     delete = DeleteWorkload(W1, KEY, "uid")
     inside, outside = keys("inside", UNKNOWN_SHARE), keys("outside", 3)
-    async with anyio.create_task_group() as tasks:
-        await tasks.start(executor.run)
+    async with world.executing() as executor:
         for number, key in enumerate((*inside, *outside)):
             await executor.execute(key, None, (delete,))
             await anyio.sleep(1.0 if number == 0 else 0.0)
@@ -288,19 +256,17 @@ async def test_whoever_found_no_place_is_planned_again_when_there_is_one() -> No
         assert (executor.in_flight_on(W1), executor.waiting) == (UNKNOWN_SHARE, 0)
         await executor.wait_idle()
         assert executor.in_flight_on(W1) == 0
-        tasks.cancel_scope.cancel()
 
 
 async def test_whoever_cannot_be_planned_again_keeps_no_place() -> None:
     """So many wait at that worker's expense already; the collection of garbage finds the rest."""
     executor = WorkerExecutor(FakeEffects(lambda _: 30.0), lambda *_: False, WorkerBackoffs())
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         await tasks.start(executor.run)
         for key in keys("invented", 3 * UNKNOWN_SHARE):
             await executor.execute(key, None, (DeleteWorkload(W1, KEY, "uid"),))
         await executor.wait_idle()
         assert executor.waiting == 0
-        tasks.cancel_scope.cancel()
 
 
 async def test_of_the_failures_on_one_worker_the_latest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,10 +34,8 @@ def watches(fleet: Fleet) -> int:
 
 
 async def test_a_kind_without_jobs_is_listed_once_and_not_watched_until_one_comes() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running():
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching():
         await anyio.sleep(60)
         assert (watches(fleet), fleet.requests("worker1", "list", JOB)) == (0, 1)
 
@@ -47,10 +45,8 @@ async def test_a_kind_without_jobs_is_listed_once_and_not_watched_until_one_come
 
 
 async def test_the_watch_ends_half_an_hour_after_the_last_job() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.kueues(), fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching() as manager:
         await fleet.submit("job")
         await until(lambda: _runs(fleet))
         [informers] = [worker.known for worker in manager.workers]
@@ -72,11 +68,9 @@ async def test_the_watch_ends_half_an_hour_after_the_last_job() -> None:
 
 async def test_what_another_process_has_left_is_found_and_removed() -> None:
     """Two minutes after the first list: what an old leader sends at its end is there by then. Then each hour."""
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     there = DirectClient(fleet.workers["worker1"])
-    async with fleet.running():
-        await until(is_active(fleet))
+    async with fleet.dispatching():
         for wait in (LATE_LOOK, UNUSED_AFTER + LATE_LOOK + LOOK_INTERVAL):
             await there.create(JOB, LEFTOVER)
             await anyio.sleep(wait + 180)
@@ -84,10 +78,8 @@ async def test_what_another_process_has_left_is_found_and_removed() -> None:
 
 
 async def test_a_kind_that_is_not_served_any_more_is_known_before_a_job_is_offered() -> None:
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
+    fleet = await Fleet.connected("worker1")
+    async with fleet.dispatching() as manager:
         serves_no_jobs(fleet, "worker1")
         await anyio.sleep(SERVED_INTERVAL + 60)
         await fleet.submit("job")
@@ -100,8 +92,7 @@ async def test_a_kind_that_is_not_served_any_more_is_known_before_a_job_is_offer
 
 async def test_a_job_without_an_answer_is_not_missed_while_its_kind_is_listed_again() -> None:
     """The store is from before it was sent: nothing was there then."""
-    fleet = Fleet.of("worker1", "worker2")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1", "worker2")
     async with fleet.kueues(), fleet.running():
         await until(is_active(fleet))
         await anyio.sleep(60)

@@ -15,6 +15,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.runtime.workers.kubeconfig_files import INTERVAL, MAX_SIZE, SETTLING, KubeconfigFiles, read_kubeconfig
+from multikueue.testing import running
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
 OUTSIDE = "kubeconfig path is not under the allowed prefix: "
@@ -116,10 +117,8 @@ class Watched:
 async def watching(prefix: Path, *names: str) -> AsyncIterator[Watched]:
     watched = Watched(prefix)
     watched.used = [str(prefix / name) for name in names]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watched.files.run)
+    async with running(watched.files.run):
         yield watched
-        tasks.cancel_scope.cancel()
 
 
 async def test_a_file_is_read_when_it_is_first_asked_for(prefix: Path) -> None:
@@ -203,8 +202,7 @@ async def test_a_worker_whose_kubeconfig_is_a_file_is_connected_and_follows_it(p
     """What the file says at first is refused; then it is mended, as a rotation would."""
     path, key = prefix / "w1", ObjectKey("", "worker1")
     path.write_text("{not yaml")
-    fleet = Fleet.of("worker1")
-    await fleet.connect()
+    fleet = await Fleet.connected("worker1")
     reference = {"location": str(path), "locationType": "Path"}
     await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, key, {"spec": {"clusterSource": {"kubeConfig": reference}}})
     manager = fleet.build(kubeconfig_prefix=str(prefix), kubeconfig_interval=0.02)

@@ -36,6 +36,7 @@ from multikueue.sandbox.apiserver import (
     Reset,
     SilenceWatch,
 )
+from multikueue.testing import running
 from tests.sandbox.apiserver.objects import job, key, turn_until
 
 
@@ -160,20 +161,16 @@ async def test_a_watch_follows_changes_and_resumes() -> None:
     client, seen = DirectClient(Registry()), Recorder()
     start = (await client.list(JOB)).resource_version
     await client.create(JOB, job("a"))
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: client.watch(JOB, seen, resource_version=start))
+    async with running(lambda: client.watch(JOB, seen, resource_version=start)):
         await turn_until(lambda: len(seen.events) == 1)
         await client.merge_patch(JOB, key("a"), {"metadata": {"labels": {"x": "1"}}})
         await client.delete(JOB, key("a"), propagation="Background")
         await turn_until(lambda: len(seen.events) == 3)
-        group.cancel_scope.cancel()
     assert seen.types == ["ADDED", "MODIFIED", "DELETED"]
     resumed = Recorder()
     last = seen.events[0].object["metadata"]["resourceVersion"]
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: client.watch(JOB, resumed, resource_version=last))
+    async with running(lambda: client.watch(JOB, resumed, resource_version=last)):
         await turn_until(lambda: len(resumed.events) == 2)
-        group.cancel_scope.cancel()
     assert resumed.types == ["MODIFIED", "DELETED"]
 
 
@@ -182,12 +179,10 @@ async def test_a_watch_with_a_selector_sees_objects_come_and_go() -> None:
     client, seen = DirectClient(Registry()), Recorder()
     await client.create(JOB, job("a"))
     start = (await client.list(JOB)).resource_version
-    async with anyio.create_task_group() as group:
-        group.start_soon(lambda: client.watch(JOB, seen, resource_version=start, label_selector="x=1"))
+    async with running(lambda: client.watch(JOB, seen, resource_version=start, label_selector="x=1")):
         for value in ("1", "2"):
             await client.merge_patch(JOB, key("a"), {"metadata": {"labels": {"x": value}}})
         await turn_until(lambda: len(seen.events) == 2)
-        group.cancel_scope.cancel()
     assert seen.types == ["ADDED", "DELETED"]
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import anyio
-
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
+from multikueue.testing import running
 from tests.sandbox.apiserver.objects import turn_until
 
 OLD = Resource(GVK("", "v1", "Event"), "events")
@@ -78,8 +77,6 @@ async def test_a_watch_of_the_old_group_tells_of_both() -> None:
     """In its own words."""
     client, told = DirectClient(ApiServer("a")), list[WatchEvent]()
     await client.create(EVENT, reported())
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(functools.partial(client.watch, OLD, told.append, resource_version="0"))
+    async with running(functools.partial(client.watch, OLD, told.append, resource_version="0")):
         await turn_until(lambda: bool(told))
-        tasks.cancel_scope.cancel()
     assert told[0].object["message"] == "The workload was admitted"

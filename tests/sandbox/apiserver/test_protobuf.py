@@ -205,11 +205,6 @@ def test_fields_of_a_later_release_are_passed_over() -> None:
     assert found == {"apiVersion": "v1", "kind": "ConfigMap", "data": {"k": ""}}
 
 
-def tag_of(name: str, wanted: str) -> int:
-    """The number of a field."""
-    return next(tag for tag, field in fields_of(name).items() if field.name == wanted)
-
-
 def test_numbers_in_one_field_are_read_too() -> None:
     """Protobuf calls that packed; Kubernetes does not write it, but must be read when others do."""
     (tag,) = (

@@ -9,8 +9,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.validation.cel_rules import check_rules
 from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults, prune
-from multikueue.sandbox.apiserver.validation.schema_limits import compile_pattern
-from multikueue.sandbox.apiserver.validation.schema_validation import validate
+from multikueue.sandbox.apiserver.validation.schema_validation import compile_pattern, validate
 
 
 def fields(**properties: Json) -> Json:

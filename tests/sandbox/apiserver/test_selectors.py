@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from multikueue.sandbox.apiserver.status_errors import StatusError
 from multikueue.sandbox.apiserver.storage.selectors import Selector, parse_fields, parse_labels
+from multikueue.sandbox.apiserver.storage.store import Entry
 from tests.sandbox.apiserver.objects import CONFIG_MAPS, config_map
 
 
@@ -34,7 +35,7 @@ from tests.sandbox.apiserver.objects import CONFIG_MAPS, config_map
 )
 def test_label_selectors_match_as_kubernetes_says(text: str, labels: dict[str, str], matches: bool) -> None:
     """Including the rule that a missing label satisfies the negative operators."""
-    assert Selector(parse_labels(text)).matches_labels(labels) is matches
+    assert Selector(parse_labels(text)).matches(Entry(1, {"metadata": {"labels": labels}})) is matches
 
 
 @pytest.mark.parametrize("text", ["x in (1", "x in 1", "=1", "!", "x=1 y=2", "x=1;y=2", "(", "x ~ 1"])
@@ -60,6 +61,6 @@ def test_fields_that_cannot_be_selected_are_refused() -> None:
 
 def test_field_selectors_compare_text() -> None:
     """A missing field is the empty string."""
-    obj = {**config_map("a"), "spec": {"unschedulable": True}}
-    assert Selector((), parse_fields("metadata.name=a,spec.unschedulable=true,spec.none=")).matches_fields(obj)
-    assert not Selector((), parse_fields("metadata.name!=a")).matches_fields(obj)
+    found = Entry(1, {**config_map("a"), "spec": {"unschedulable": True}})
+    assert Selector((), parse_fields("metadata.name=a,spec.unschedulable=true,spec.none=")).matches(found)
+    assert not Selector((), parse_fields("metadata.name!=a")).matches(found)

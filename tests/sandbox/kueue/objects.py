@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.kueue.queues import Configuration
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
@@ -69,6 +71,14 @@ def job(
         "metadata": {"name": name, "namespace": "default", "labels": marked, "annotations": annotations or {}},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}, **spec},
     }
+
+
+def configuration(*objects: Json) -> Configuration:
+    """These objects, as an administrator has made them."""
+    kinds = (ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR)
+    return Configuration(
+        {kind: {ObjectKey.of(obj): obj for obj in objects if obj["kind"] == kind.gvk.kind} for kind in kinds}
+    )
 
 
 def condition(obj: Json, kind: str) -> tuple[str, str, str] | None:

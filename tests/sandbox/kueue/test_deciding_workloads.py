@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Replace, Rest, Step
-from multikueue.sandbox.kueue.queues import Configuration
 from multikueue.sandbox.kueue.statuses import evicted, released, reserved, synced_admitted, unreserved
-from tests.sandbox.kueue.objects import admission_check, cluster_queue, condition, flavor, local_queue
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, condition, configuration, flavor, local_queue
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 EARLIER = timestamp(NOW - timedelta(seconds=30))
@@ -57,18 +56,8 @@ def workload(*, checks: dict[str, str] | None = None, active: bool = True, **con
 def decide(found: Json, *, checks: tuple[str, ...] = ("mk",), queues: bool = True, orphaned: bool = False) -> Decision:
     mk = {**admission_check(), "status": {"conditions": [{"type": "Active", "status": "True"}]}}
     objects = [flavor(), cluster_queue(checks=checks), local_queue(), mk] if queues else []
-    kinds: dict[str, dict[ObjectKey, Json]] = {}
-    for obj in objects:
-        kinds.setdefault(obj["kind"], {})[ObjectKey.of(obj)] = obj
-    configuration = Configuration(
-        local_queues=kinds.get("LocalQueue", {}),
-        cluster_queues=kinds.get("ClusterQueue", {}),
-        flavors=kinds.get("ResourceFlavor", {}),
-        checks=kinds.get("AdmissionCheck", {}),
-        namespaces={},
-    )
     before = copy.deepcopy(found)
-    decision = decide_workload(Situation(found, configuration, NOW, orphaned))
+    decision = decide_workload(Situation(found, configuration(*objects), NOW, orphaned))
     assert found == before, "deciding changes nothing"
     return decision
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
-import anyio
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
@@ -17,6 +16,7 @@ from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.ledger import holds_quota
 from multikueue.sandbox.kueue.quota import used_by
+from multikueue.testing.waiting import background
 from tests.sandbox.kueue.doings import admitted, lasting, runs, waits
 from tests.sandbox.kueue.objects import (
     cluster_queue,
@@ -217,23 +217,21 @@ async def test_another_kueue_goes_on_where_the_first_stopped() -> None:
     async with world(queues=True, runner=True) as cluster:
         await cluster.create(lasting("j1", "20s"), lasting("j2", "20s"))
         await cluster.job_when(runs, "j1")
-        async with anyio.create_task_group() as second:
+        async with background() as second:
             await second.start(SmallKueue(cluster.client, clock=wall_clock).run)
             await cluster.workload_when(lambda workload: is_true(workload, "Finished"), "j2")
             await cluster.settle()
-            second.cancel_scope.cancel()
         held = [item for item in (await cluster.client.list(WORKLOAD)).items if not is_true(item, "Finished")]
         assert held == []
 
 
 async def test_two_at_work_get_everything_done() -> None:
     """A standby that believes it is the leader: their writes conflict, and each tries again."""
-    async with world(cpu="3") as cluster, anyio.create_task_group() as second:
+    async with world(cpu="3") as cluster, background() as second:
         await second.start(SmallKueue(cluster.client, clock=wall_clock).run)
         await cluster.create(*[lasting(f"j{number}", "5s") for number in range(9)])
         for number in range(9):
             await cluster.workload_when(lambda workload: is_true(workload, "Finished"), f"j{number}")
-        second.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("seed", range(3))

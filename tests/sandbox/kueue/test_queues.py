@@ -6,22 +6,9 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.queues import Configuration, check_names
-from tests.sandbox.kueue.objects import admission_check, cluster_queue, flavor, local_queue
-
-
-def configuration(*objects: Json) -> Configuration:
-    by_kind: dict[str, dict[ObjectKey, Json]] = {}
-    for obj in objects:
-        by_kind.setdefault(obj["kind"], {})[ObjectKey.of(obj)] = obj
-    return Configuration(
-        local_queues=by_kind.get("LocalQueue", {}),
-        cluster_queues=by_kind.get("ClusterQueue", {}),
-        flavors=by_kind.get("ResourceFlavor", {}),
-        checks=by_kind.get("AdmissionCheck", {}),
-        namespaces=by_kind.get("Namespace", {}),
-    )
+from multikueue.core.model.names import Json
+from multikueue.sandbox.kueue.queues import check_names
+from tests.sandbox.kueue.objects import admission_check, cluster_queue, configuration, flavor, local_queue
 
 
 def workload(**status: Any) -> Json:

@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 import attrs
 
 from multikueue.core.model.kinds import NAMESPACE
@@ -21,6 +20,7 @@ from multikueue.sandbox.ocm.kinds import DECISION, PLACEMENT, SCORE, SET_BINDING
 from multikueue.sandbox.ocm.registering import join
 from multikueue.sandbox.ocm.spokes import Spoke, spoke_of
 from multikueue.testing import InMemoryCluster
+from multikueue.testing.waiting import background
 from tests.sandbox.kueue.world import wall_clock
 
 NAMESPACE_NAME = "kueue-system"
@@ -107,8 +107,7 @@ async def hubs(
     if not bind:
         await admin.delete(SET_BINDING, ObjectKey(NAMESPACE_NAME, "global"))
     hub = OcmHub(cluster.client("ocm"), spokes, clock=wall_clock, pause=pause)
-    async with anyio.create_task_group() as tasks:
+    async with background() as tasks:
         tasks.start_soon(cluster.registry.run_collector)
         await tasks.start(hub.run)
         yield Hubs(cluster, hub, servers, spokes)
-        tasks.cancel_scope.cancel()

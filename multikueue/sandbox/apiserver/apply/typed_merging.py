@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 from multikueue.core.model.names import Json
@@ -46,66 +47,42 @@ def _merge_lists(shape: ListShape, live: Any, config: Any) -> Any:
     if shape.atomic or not (left or right):
         return live if config is ABSENT else config
     try:
-        left_steps = [item_step(shape, item) for item in left]
-        right_steps = [item_step(shape, item) for item in right]
+        old, new = ([(item_step(shape, item), item) for item in items] for items in (left, right))
     except UnkeyedItemError:
         return live if config is ABSENT else config
-    items = _Items(shape, left, left_steps, right, right_steps)
-    return items.merged() or ABSENT
+    return _merge_items(shape, old, new) or ABSENT
 
 
-class _Items:
-    """Two lists on their way into one.
+def _merge_items(shape: ListShape, live: list[tuple[str, Any]], config: list[tuple[str, Any]]) -> list[Any]:
+    """The applied items in the applied order.
 
-    The result has the applied items in the applied order. An item that only the live list has stays where it is
-    relative to the items both have.
+    An item that only the live list has stays where it is relative to the items both have.
     """
-
-    def __init__(
-        self, shape: ListShape, left: list[Any], left_steps: list[str], right: list[Any], right_steps: list[str]
-    ) -> None:
-        self._shape = shape
-        self._left, self._left_steps = left, left_steps
-        self._right, self._right_steps = right, right_steps
-        self._applied = dict(zip(right_steps, right, strict=True))
-        # An item that is there twice is merged with neither: which one would it be.
-        self._live = {
-            step: item if left_steps.count(step) == 1 else None for step, item in zip(left_steps, left, strict=True)
-        }
-        self._shared = [step for step in right_steps if step in self._live]
-
-    def merged(self) -> list[Any]:
-        """The merged list."""
-        out: list[Any] = []
-        done: set[str] = set()
-        left = right = 0
-        while left < len(self._left) or right < len(self._right):
-            if left < len(self._left):
-                step = self._left_steps[left]
-                both = right < len(self._right)
-                if both and step == self._right_steps[right]:
-                    out.append(self._both(step))
-                    done.add(step)
-                    self._shared = self._shared[1:]
-                    left, right = left + 1, right + 1
-                    continue
-                if both and step in self._applied and self._shared and self._shared[0] != step:
-                    left += 1  # it has its turn where the applied list has it
-                    continue
-                if step not in self._applied:
-                    out.append(self._left[left])
-                    left += 1
-                    continue
-                if step in done:
-                    left += 1
-            if right < len(self._right):
-                step = self._right_steps[right]
-                out.append(self._both(step))
-                done.add(step)
-                right += 1
-                if self._shared and self._shared[0] == step:
-                    self._shared = self._shared[1:]
-        return out
-
-    def _both(self, step: str) -> Any:
-        return _merge(self._shape.items, self._live.get(step, ABSENT), self._applied[step])
+    applied, often = dict(config), Counter(step for step, _ in live)
+    # An item that is there twice is merged with neither: which one would it be.
+    known = {step: item if often[step] == 1 else None for step, item in live}
+    shared = [step for step, _ in config if step in known]
+    out: list[Any] = []
+    done: set[str] = set()
+    left = right = 0
+    while left < len(live) or right < len(config):
+        if left < len(live):
+            step, item = live[left]
+            both = right < len(config)
+            if both and step in applied and step != config[right][0] and shared and shared[0] != step:
+                left += 1  # it has its turn where the applied list has it
+                continue
+            if step not in applied:
+                out.append(item)
+                left += 1
+                continue
+            if step in done or (both and step == config[right][0]):
+                left += 1
+        if right < len(config):
+            step = config[right][0]
+            out.append(_merge(shape.items, known.get(step, ABSENT), applied[step]))
+            done.add(step)
+            right += 1
+            if shared and shared[0] == step:
+                shared = shared[1:]
+    return out

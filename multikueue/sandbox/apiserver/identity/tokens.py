@@ -12,11 +12,12 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
 from multikueue.sandbox.apiserver.identity.shapes import of_type, struct, texts
@@ -73,11 +74,11 @@ class TokenIssuer:
             "nbf": int(now.timestamp()),
             "sub": account_user(namespace, name),
         }
-        status = {"token": self._signed(claims), "expirationTimestamp": _written(until)}
+        status = {"token": self._signed(claims), "expirationTimestamp": timestamp(until)}
         return {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": _written(now)},
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": timestamp(now)},
             "spec": {**spec, "audiences": audiences, "expirationSeconds": seconds},
             "status": status,
         }
@@ -147,10 +148,6 @@ def _check_seconds(seconds: int) -> None:
 
 def _reference(obj: Json) -> Json:
     return {"name": obj["metadata"]["name"], "uid": obj["metadata"]["uid"]}
-
-
-def _written(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _packed(raw: bytes) -> str:

@@ -6,22 +6,19 @@ The schemas of builtin kinds with their descriptions, for `kubectl explain`; rea
 
 from __future__ import annotations
 
-import gzip
 import re
 from collections.abc import Iterable
 from functools import cache
-from importlib import resources
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.encoding import decode, encode
+from multikueue.sandbox.apiserver.encoding import encode, packaged
 
 _REFERENCE = re.compile(rb'"#/components/schemas/([^"]+)"')
 
 
 @cache
 def _document() -> Json:
-    packed = resources.files(__package__).joinpath("builtin_openapi.json.gz").read_bytes()
-    found: Json = decode(gzip.decompress(packed))
+    found: Json = packaged(__package__, "builtin_openapi.json.gz")
     return found
 
 

@@ -8,10 +8,9 @@ left out when it is empty or zero, and `x-null`, it is written as null when it i
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.encoding import decode
+from multikueue.sandbox.apiserver.encoding import packaged
 from multikueue.sandbox.apiserver.kinds.shapes import DEDUCED, Reader, Shape
 
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -19,7 +18,7 @@ _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 @cache
 def _document() -> Json:
-    found: Json = decode(resources.files(__package__).joinpath("builtin_schemas.json").read_bytes())
+    found: Json = packaged(__package__, "builtin_schemas.json")
     return found
 
 

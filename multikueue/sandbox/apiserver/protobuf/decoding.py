@@ -11,14 +11,13 @@ import base64
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.encoding import decode
+from multikueue.sandbox.apiserver.encoding import decode, packaged
 from multikueue.sandbox.apiserver.protobuf.wire import BYTES, VARINT, ProtobufError, read, signed, varints
 
 CONTENT_TYPE: Final = "application/vnd.kubernetes.protobuf"
@@ -53,7 +52,7 @@ class Field:
 
 @cache
 def _table() -> Json:
-    found: Json = decode(resources.files(__package__).joinpath("messages.json").read_bytes())
+    found: Json = packaged(__package__, "messages.json")
     return found
 
 

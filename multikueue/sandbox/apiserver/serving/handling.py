@@ -37,21 +37,15 @@ from multikueue.sandbox.apiserver.verbs.updating import scale_of, scaled
 _log = logging.getLogger(__name__)
 
 
+@attrs.define(eq=False)
 class Handler:
-    """Serves requests; one for the whole server.
+    """Serves requests; one for the whole server."""
 
-    Args:
-        registry: the cluster.
-        access: who may ask.
-        faults: what goes wrong.
-        address: host and port, for discovery.
-    """
-
-    def __init__(self, registry: Registry, access: Access, faults: Faults, address: Callable[[], str]) -> None:
-        self._registry = registry
-        self._access = access
-        self._faults = faults
-        self._address = address
+    _registry: Registry
+    _access: Access
+    _faults: Faults
+    _address: Callable[[], str]
+    """Host and port, for discovery."""
 
     async def __call__(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request; whatever goes wrong is answered as a Status."""

@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import attrs
 from aiohttp import web
 
 from multikueue.sandbox.apiserver.encoding import encode
-from multikueue.sandbox.apiserver.faults import (
-    CutWatch,
-    ExpireWatch,
-    Fault,
-    Faults,
-    SilenceWatch,
-)
+from multikueue.sandbox.apiserver.faults import Fault, Faults
 from multikueue.sandbox.apiserver.serving.representations import Representation
 from multikueue.sandbox.apiserver.serving.routing import Route
 from multikueue.sandbox.apiserver.status_errors import StatusError
@@ -25,14 +20,14 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 _BATCH = 200  # events in one write: few system calls, and no megabytes in one buffer
 
 
+@attrs.define(eq=False)
 class _LineSink:
     """Writes watch lines into a response."""
 
-    def __init__(self, response: web.StreamResponse, form: Representation, moment: Callable[[], datetime]) -> None:
-        self._response = response
-        self._form = form
-        self._moment = moment
-        self._first = True
+    _response: web.StreamResponse
+    _form: Representation
+    _moment: Callable[[], datetime]
+    _first: bool = attrs.field(default=True, init=False)
 
     async def events(self, emissions: Sequence[Emission]) -> None:
         for start in range(0, len(emissions), _BATCH):
@@ -77,12 +72,11 @@ async def stream_watch(
     response = web.StreamResponse(headers=headers)
     response.enable_chunked_encoding()
     await response.prepare(request)
-    effects = [fault.effect for fault in hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
     stream = WatchStream(
         cursor,
         _LineSink(response, form, registry.cluster.moment),
         faults,
-        effects,
+        hit,
         timeout=options.timeout or registry.watch_timeout(),
         bookmark_interval=registry.bookmark_interval,
     )

@@ -20,7 +20,6 @@ from multikueue.sandbox.apiserver.status_errors import (
     not_acceptable,
     unsupported_media,
 )
-from multikueue.sandbox.apiserver.storage.cluster import view
 from multikueue.sandbox.apiserver.storage.store import Entry
 from multikueue.sandbox.apiserver.verbs.listing import Page
 
@@ -71,7 +70,7 @@ class Representation:
         if page.remaining is not None:
             metadata["remainingItemCount"] = page.remaining
         if self.form == "table":
-            objects = (view(self.row, entry.obj) for entry in page.entries)
+            objects = (self.row.viewed(entry.obj) for entry in page.entries)
             return encode_answer(table(self.row, objects, metadata, now, include=self.include))
         if self.form == "partial":
             items = [encode_answer(partial(entry.obj)) for entry in page.entries]
@@ -83,13 +82,13 @@ class Representation:
         return (
             self._as_stored(entry)
             if self.row.custom
-            else encode_answer(listed_item(self.row, view(self.row, entry.obj)))
+            else encode_answer(listed_item(self.row, self.row.viewed(entry.obj)))
         )
 
     def _as_stored(self, entry: Entry) -> bytes:
         if self.row.as_stored:
             return entry.raw
-        return encode_answer(view(self.row, entry.obj))
+        return encode_answer(self.row.viewed(entry.obj))
 
     def event(self, entry: Entry, now: datetime, *, first: bool) -> bytes:
         """The object of a watch event."""
@@ -98,7 +97,7 @@ class Representation:
         if self.form == "partial":
             return encode_answer(partial(entry.obj))
         metadata = {"resourceVersion": str(entry.revision)}
-        objects = [view(self.row, entry.obj)]
+        objects = [self.row.viewed(entry.obj)]
         return encode_answer(table(self.row, objects, metadata, now, include=self.include, headers=first))
 
     def bookmark(self, revision: int, now: datetime, *, initial_end: bool) -> bytes:

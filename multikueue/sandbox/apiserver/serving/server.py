@@ -21,11 +21,12 @@ from aiohttp.web_protocol import RequestHandler
 
 from multikueue.core.model.names import Json
 from multikueue.errors import SandboxError
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
 from multikueue.sandbox.apiserver.serving.representations import MAX_BODY
-from multikueue.sandbox.apiserver.storage.cluster import Clock, utc_now
+from multikueue.sandbox.apiserver.storage.cluster import Clock
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
 _CLOSE_TIMEOUT = 5.0  # seconds; handlers end at once when their connection is cut, so this is never reached

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 import uuid
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
 from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType, types_of
@@ -19,11 +20,6 @@ from multikueue.sandbox.apiserver.storage.store import Entry, Key, Store
 Clock: TypeAlias = Callable[[], datetime]
 
 _NAME_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # kube-apiserver's: no vowels, so no words
-
-
-def utc_now() -> datetime:
-    """The wall clock."""
-    return datetime.now(UTC)
 
 
 @attrs.frozen
@@ -95,8 +91,7 @@ class Cluster:
 
     def now(self, seconds: float = 0.0) -> str:
         """The wall clock in RFC 3339, `seconds` later."""
-        moment = datetime.fromtimestamp(self._clock().timestamp() + seconds, UTC)
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(self._clock() + timedelta(seconds=seconds))
 
     def moment(self) -> datetime:
         """The wall clock."""
@@ -127,14 +122,14 @@ class Cluster:
         if old is not None:
             self.filled_on_read.discard(obj["metadata"]["uid"])
         self._changed(row, old, entry.obj)
-        return view(row, entry.obj)
+        return row.viewed(entry.obj)
 
     def remove(self, row: ResourceType, key: Key) -> Json:
         """Delete an object; returns its final state."""
         entry = self.store.remove(row.group_resource, key)
         self.filled_on_read.discard(entry.obj["metadata"]["uid"])
         self._changed(row, entry.obj, None)
-        return view(row, entry.obj)
+        return row.viewed(entry.obj)
 
     def _changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         if row.group_resource == DEFINITIONS:
@@ -153,8 +148,3 @@ class Cluster:
             return
         for row in types_of(new):
             self._serve(row)
-
-
-def view(row: ResourceType, obj: Json) -> Json:
-    """A stored object as the kind it was asked for."""
-    return row.viewed(obj)

@@ -12,6 +12,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request
+from multikueue.sandbox.apiserver.storage.store import Entry
 
 _TOKEN = re.compile(r"\s*(==|!=|=|!|\(|\)|,|>|<|[A-Za-z0-9._/-]+)")
 _WORD = re.compile(r"[A-Za-z0-9]")
@@ -215,13 +216,11 @@ class Selector:
         """Whether nothing is excluded."""
         return not self.labels and not self.fields
 
-    def matches_labels(self, labels: Json) -> bool:
-        """Whether the labels fit."""
-        return all(requirement.matches(labels) for requirement in self.labels)
-
-    def matches_fields(self, obj: Json) -> bool:
-        """Whether the fields fit."""
-        return all((_field_text(obj, field.path) == field.value) == field.wanted for field in self.fields)
+    def matches(self, entry: Entry) -> bool:
+        """Whether labels and fields fit; an object is decoded only where there are fields to look at."""
+        return all(requirement.matches(entry.labels) for requirement in self.labels) and all(
+            (_field_text(entry.obj, field.path) == field.value) == field.wanted for field in self.fields
+        )
 
 
 EVERYTHING = Selector()

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import anyio
+import attrs
 
 from multikueue.sandbox.apiserver.faults import (
     ConnectionLostError,
     CutWatch,
     ExpireWatch,
+    Fault,
     Faults,
     SilenceWatch,
     WatchEffect,
@@ -36,26 +38,22 @@ class Sink(Protocol):
         ...
 
 
+@attrs.define(eq=False)
 class WatchStream:
     """One watch being served."""
 
-    def __init__(
-        self,
-        cursor: WatchCursor,
-        sink: Sink,
-        faults: Faults,
-        effects: Sequence[WatchEffect],
-        *,
-        timeout: float,
-        bookmark_interval: float,
-    ) -> None:
-        self._cursor = cursor
-        self._sink = sink
-        self._faults = faults
-        self._effects = effects
-        self._timeout = timeout
-        self._bookmark_interval = bookmark_interval
-        self._sent = 0
+    _cursor: WatchCursor
+    _sink: Sink
+    _faults: Faults
+    _hit: Sequence[Fault]
+    """What is to go wrong with it."""
+    _timeout: float = attrs.field(kw_only=True)
+    _bookmark_interval: float = attrs.field(kw_only=True)
+    _sent: int = attrs.field(default=0, init=False)
+
+    @property
+    def _effects(self) -> list[WatchEffect]:
+        return [fault.effect for fault in self._hit if isinstance(fault.effect, CutWatch | ExpireWatch | SilenceWatch)]
 
     async def run(self) -> None:
         """Serve until the timeout, or until the kind is gone.

@@ -118,7 +118,7 @@ class WatchCursor:
             initial = options.revision in ("", "0")
         if initial:
             entries = (bucket.objects[key] for key in bucket.keys_of(self._namespace))
-            return [Emission("ADDED", entry) for entry in entries if self._matches(entry)]
+            return [Emission("ADDED", entry) for entry in entries if self.options.selector.matches(entry)]
         if options.revision:
             since = int(options.revision)
             if since < bucket.oldest:
@@ -147,19 +147,13 @@ class WatchCursor:
         return found
 
     def _seen(self, change: Change) -> Emission | None:
-        now = not change.deleted and self._matches(change.new)
-        before = change.old is not None and self._matches(change.old)
+        now = not change.deleted and self.options.selector.matches(change.new)
+        before = change.old is not None and self.options.selector.matches(change.old)
         if now:
             return Emission("MODIFIED" if before else "ADDED", change.new)
         if not before or change.old is None:
             return None
         return Emission("DELETED", change.new if change.deleted else _departed(change.old, change.revision))
-
-    def _matches(self, entry: Entry) -> bool:
-        selector = self.options.selector
-        if selector.everything:
-            return True
-        return selector.matches_labels(entry.labels) and (not selector.fields or selector.matches_fields(entry.obj))
 
     async def wait(self) -> None:
         """Wait until `poll` has something to look at."""

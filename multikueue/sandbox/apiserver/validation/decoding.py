@@ -12,12 +12,13 @@ import base64
 import binascii
 import functools
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import BINARY, POWERS, exact
 from multikueue.sandbox.apiserver.kinds.builtin_schemas import definition, metadata_schema
@@ -136,7 +137,7 @@ def _time(value: Any, path: str) -> str:
 
 @functools.lru_cache(4096)
 def _canonical_time(value: str) -> str:
-    return datetime.fromisoformat(value).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp(datetime.fromisoformat(value))
 
 
 def decode_object(

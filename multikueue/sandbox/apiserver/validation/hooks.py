@@ -31,19 +31,7 @@ from multikueue.sandbox.apiserver.validation.secrets import (
 )
 
 
-def _leave(_obj: Json) -> None:
-    return None
-
-
-def _leave_both(_old: Json, _new: Json) -> None:
-    return None
-
-
-def _accept(_obj: Json) -> list[Cause]:
-    return []
-
-
-def _accept_both(_old: Json, _new: Json) -> list[Cause]:
+def _accept(*_objects: Json) -> list[Cause]:
     return []
 
 
@@ -59,12 +47,12 @@ class Hooks:
         status: what is wrong with a replacement of the status.
     """
 
-    fill: Callable[[Json], None] = _leave
-    prepare: Callable[[Json], None] = _leave
-    adjust: Callable[[Json, Json], None] = _leave_both
+    fill: Callable[[Json], object] = _accept
+    prepare: Callable[[Json], object] = _accept
+    adjust: Callable[[Json, Json], object] = _accept
     create: Callable[[Json], list[Cause]] = _accept
-    update: Callable[[Json, Json], list[Cause]] = _accept_both
-    status: Callable[[Json, Json], list[Cause]] = _accept_both
+    update: Callable[[Json, Json], list[Cause]] = _accept
+    status: Callable[[Json, Json], list[Cause]] = _accept
 
 
 _NONE = Hooks()

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, GroupResource, ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError
-from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
+from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions
 from multikueue.sandbox.apiserver.storage.store import Entry, Key
 from multikueue.sandbox.apiserver.verbs.deleting import FOREGROUND, ORPHAN, DeleteOptions, delete
 from multikueue.sandbox.apiserver.verbs.updating import Target, update
@@ -199,7 +199,7 @@ class Collector:
         entry = self._cluster.store.get(row.group_resource, key)
         if entry is None:
             return
-        owner = clone(view(row, entry.obj))
+        owner = clone(row.viewed(entry.obj))
         kept = [name for name in owner["metadata"].get("finalizers") or [] if name not in (FOREGROUND, ORPHAN)]
         owner["metadata"]["finalizers"] = kept
         self._update(row, key, owner)
@@ -228,7 +228,7 @@ class Collector:
         entry = self._cluster.store.get(row.group_resource, key)
         if entry is None:
             return
-        child = clone(view(row, entry.obj))
+        child = clone(row.viewed(entry.obj))
         kept = [reference for reference in _references(child) if reference.get("uid") != uid]
         child["metadata"]["ownerReferences"] = kept
         self._update(row, key, child)

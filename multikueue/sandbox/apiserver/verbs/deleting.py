@@ -10,7 +10,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, precondition
-from multikueue.sandbox.apiserver.storage.cluster import Cluster, view
+from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.updating import Target
 
@@ -73,7 +73,7 @@ def delete(cluster: Cluster, target: Target, options: DeleteOptions) -> tuple[Js
     """
     options.check()
     row = target.row
-    obj = view(row, cluster.entry(row, target.namespace, target.name).obj)
+    obj = row.viewed(cluster.entry(row, target.namespace, target.name).obj)
     _check_preconditions(target, obj, options)
     new = clone(obj)
     grace = _grace(obj, options.grace) if row.group_resource == PODS else None

@@ -76,7 +76,7 @@ def list_objects(cluster: Cluster, row: ResourceType, namespace: str | None, opt
     last: Key = ("", "")
     for index, key in enumerate(keys):
         entry = objects[key]
-        if not _matches(options.selector, entry):
+        if not options.selector.matches(entry):
             continue
         if options.limit and len(entries) == options.limit:
             remaining = len(keys) - index if options.selector.everything else None
@@ -95,12 +95,6 @@ def _keys_at(
         return bucket.keys_of(namespace), bucket.objects
     keys, objects = store.snapshot(row.group_resource, revision)
     return [key for key in keys if namespace is None or key[0] == namespace], objects
-
-
-def _matches(selector: Selector, entry: Entry) -> bool:
-    if selector.everything:
-        return True
-    return selector.matches_labels(entry.labels) and (not selector.fields or selector.matches_fields(entry.obj))
 
 
 def _from_where(cluster: Cluster, options: ListOptions) -> tuple[int, Key | None]:

@@ -15,7 +15,7 @@ from multikueue.sandbox.apiserver.apply.typed_values import misfits
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, conflict, not_found
-from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
+from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions
 from multikueue.sandbox.apiserver.validation.decoding import empty_object
 from multikueue.sandbox.apiserver.validation.every_kind import check_identity
 from multikueue.sandbox.apiserver.verbs.creating import create
@@ -39,7 +39,7 @@ def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: Wr
     Raises:
         StatusError: as kube-apiserver refuses.
     """
-    old = clone(view(target.row, cluster.entry(target.row, target.namespace, target.name).obj))
+    old = clone(target.row.viewed(cluster.entry(target.row, target.namespace, target.name).obj))
     if format_ == JSON_PATCH:
         new = json_patch(old, body)
     elif not isinstance(body, dict):
@@ -62,7 +62,7 @@ def apply(cluster: Cluster, target: Target, body: Any, options: WriteOptions) ->
     row = target.row
     config = _checked_config(target, body, options)
     entry = cluster.store.get(row.group_resource, target.key)
-    live = view(row, entry.obj) if entry else None
+    live = row.viewed(entry.obj) if entry else None
     if live is None and target.subresource:
         raise not_found(row, target.name)
     revision = config["metadata"].get("resourceVersion")

@@ -14,10 +14,11 @@ from typing import Any
 import anyio
 
 from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import StatusError, no_route
-from multikueue.sandbox.apiserver.storage.cluster import Clock, Cluster, WriteOptions, utc_now, view
+from multikueue.sandbox.apiserver.storage.cluster import Clock, Cluster, WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import WatchCursor, WatchOptions
 from multikueue.sandbox.apiserver.verbs import creating, deleting, listing, patching, updating
 from multikueue.sandbox.apiserver.verbs.collecting import Collector
@@ -96,7 +97,7 @@ class Registry:
         Raises:
             StatusError: 404.
         """
-        return view(row, self.cluster.entry(row, namespace, name).obj)
+        return row.viewed(self.cluster.entry(row, namespace, name).obj)
 
     def list(self, row: ResourceType, namespace: str | None, options: ListOptions) -> Page:
         """Objects of one namespace, or of all for None; see `listing`."""
@@ -128,7 +129,7 @@ class Registry:
         self, row: ResourceType, namespace: str | None, which: ListOptions, options: DeleteOptions
     ) -> Sequence[Json]:
         """Delete everything a list selects; returns what it selected."""
-        selected = [view(row, entry.obj) for entry in self.list(row, namespace, which).entries]
+        selected = [row.viewed(entry.obj) for entry in self.list(row, namespace, which).entries]
         for obj in selected:
             metadata = obj["metadata"]
             target = Target(row, metadata.get("namespace"), metadata["name"])

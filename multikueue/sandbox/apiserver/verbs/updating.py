@@ -12,7 +12,7 @@ from multikueue.sandbox.apiserver.apply.ownership import track_update
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
 from multikueue.sandbox.apiserver.status_errors import Cause, bad_request, conflict, invalid
-from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions, view
+from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions
 from multikueue.sandbox.apiserver.storage.selectors import field_value
 from multikueue.sandbox.apiserver.storage.store import Key
 from multikueue.sandbox.apiserver.validation.decoding import decode_object
@@ -63,7 +63,7 @@ def update(
     row = target.row
     new = check_identity(row, target.namespace, target.name, body)
     new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied)
-    old = view(row, cluster.entry(row, target.namespace, target.name).obj)
+    old = row.viewed(cluster.entry(row, target.namespace, target.name).obj)
     _check_preconditions(target, old, new, needs_revision=not is_patch)
     hooks = hooks_of(row.group_resource)
     hooks.fill(new)
