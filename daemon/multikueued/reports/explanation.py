@@ -156,8 +156,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     if known is not None:
         yield known
     elif job.state is JobState.INACTIVE:
-        begin = "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
-        remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
+        remedy = filled(
+            "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
+            """-p '{{"spec": {{"active": true}}}}'""",
+            context,
+        )
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
     else:
         retry = f"multikueue retry {job.job} -n {job.namespace}"
