@@ -103,7 +103,7 @@ class CertificateSecret:
 
     def _is_kept(self, credentials: WebhookCredentials, found: Json | None) -> bool:
         """Whether the Secret holds the credentials in use: it may hold unusable ones."""
-        kept = _read(found) if found is not None else None
+        kept = credentials_in(found) if found is not None else None
         return kept is not None and kept.written() == credentials.written()
 
     def _only_ours(self, secret: Json) -> Json | None:
@@ -111,7 +111,7 @@ class CertificateSecret:
 
     def _changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         del key, old
-        found = None if new is None else _read(new)
+        found = None if new is None else credentials_in(new)
         if found is not None:
             self._use(found)
         self.changed.set()
@@ -127,7 +127,7 @@ class CertificateSecret:
             self.credentials = credentials
 
 
-def _read(secret: Json) -> WebhookCredentials | None:
+def credentials_in(secret: Json) -> WebhookCredentials | None:
     """The credentials in a Secret; None if they cannot be used. The log says why, without the content."""
     data = {field: value for field, value in (dig(secret, "data") or {}).items() if field in FIELDS}
     if not data:

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import aiohttp
@@ -28,12 +29,14 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueue.testing import job, workload
+from multikueued.commands.manager_lists import read_findings
 from multikueued.dashboard.in_process import OwnRights
 from multikueued.logserver.access import Slots
 from multikueued.logserver.running import WHOLE
 from multikueued.remote.pod_lookup import JobLocator
 from multikueued.remoteapi.handlers import BASE, JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.reports.typenames import JobName
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 from tests.benchmarks.answering import Answer, nothing_to_ask, run
@@ -165,9 +168,9 @@ async def serving(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
     """The API over HTTP, for everybody: a process of its own."""
     manager = parse_worker_kubeconfig(orjson.dumps(config["kubeconfig"]))
     async with KubeClient(manager, name="manager", options=WHOLE) as client, anyio.create_task_group() as tasks:
-        view = ManagerView.over(client, utc_now, ObjectKey("kueue-system", "multikueue-findings"))
-        everybody = Slots(1 << 16, 1 << 16)
-        handlers = JobHandlers(view, client, OwnRights(), everybody, everybody, _nowhere, "kueue-system")
+        view = ManagerView(client, utc_now, partial(read_findings, client, "kueue-system"))
+        places = Slots(1 << 16, 1 << 16)
+        handlers = JobHandlers(view, client, OwnRights(), _nowhere, "kueue-system", places, places, places)
         await tasks.start(view.run)
         application = web.Application()
         handlers.add_to(application)
@@ -177,7 +180,7 @@ async def serving(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
         tasks.cancel_scope.cancel()
 
 
-def _nowhere(workload: Json) -> JobLocator:
+def _nowhere(name: JobName, namespace: str) -> JobLocator:
     raise NotImplementedError("nobody asks for pods")
 
 

@@ -22,7 +22,7 @@ _END: Final = ",;:)`\"'"
 _VERBS: Final = frozenset({"apply", "auth", "create", "delete", "explain", "get", "patch"})
 _KUBECTL: Final = {
     **dict.fromkeys(
-        ("-n", "-f", "-l", "-o", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
+        ("-n", "-f", "-l", "-o", "-p", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
     ),
     **dict.fromkeys(("-A", "--ignore-not-found", "--show-labels"), False),
 }

@@ -12,13 +12,26 @@ import click
 import pytest
 from click.testing import Result
 
+from multikueue.adapters.pod import KINDS, PODS
+from multikueue.core.model.kinds import CONFIG_MAP, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import RETRY_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
 from multikueued.cli import SUBCOMMANDS
 from multikueued.commands.exits import EXIT_CODES
+from multikueued.doctor.published import Published, config_map, written
+from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.lazy_group import LazyGroup
 from multikueued.logserver.answers import GROUP
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
+from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Account, binding, role
+from multikueued.rbac.users import user_kind_rules, verbs_of, viewer_rules
+from multikueued.remoteapi import handlers
+from multikueued.workers.move_targets import QueuesOnWorker
 from tests.commands.people import People, people
+
+(POD,) = KINDS
 
 WHO: Final = ("admin", "submitter", "viewer", "nobody")
 ENDLESS: Final = ("api-server", "dashboard", "demo", "logs-server", "run", "sandbox")
@@ -201,3 +214,90 @@ async def test_all_namespaces_of_a_viewer_are_those_in_which_he_may_list_jobs(tm
     assert "name a namespace with -n, without -A" in before.stderr
     assert after.stdout.splitlines()[1].split()[:3] == ["default", "job/train", "worker1"]
     assert nobody.stdout == "No jobs.\n"
+
+
+@pytest.mark.timeout(60)
+async def test_a_submitter_retries_a_group_on_one_of_its_pods(tmp_path: Path) -> None:
+    """He may patch no Workload. A pod that is gone, or was made again, is passed over."""
+    async with people(tmp_path) as here:
+        admin = here.stage.admin
+        await admin.create(ROLE, role("pods", user_kind_rules(POD, verbs_of("submitter")), "default"))
+        await admin.create(ROLE_BINDING, binding("pods", Account("default", "submitter"), "default"))
+        for one in ("again", "last"):
+            spec: Json = {"containers": [{"name": "main", "image": "example.com/train"}]}
+            metadata: Json = {"namespace": "default", "name": one}
+            await admin.create(PODS, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        last = await admin.get(PODS, ObjectKey("default", "last"))
+        made = await here.stage.fleet.person.submit("sort")
+        members = [("gone", "u1"), ("again", "u2"), ("last", last["metadata"]["uid"])]
+        owners = [{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid} for name, uid in members]
+        noted = {"ownerReferences": owners, "annotations": {"kueue.x-k8s.io/is-group-workload": "true"}}
+        await admin.merge_patch(WORKLOAD, ObjectKey.of(made), {"metadata": noted})
+        name = f"podgroup/{name_of(made)}"
+        viewer = await here.run("viewer", "retry", name)
+        done = await here.run("submitter", "retry", name)
+        pods = [await admin.get(PODS, ObjectKey("default", one)) for one in ("again", "last")]
+        workload = await admin.get(WORKLOAD, ObjectKey.of(made))
+
+    assert (viewer.exit_code, done.exit_code) == (4, 0), viewer.output + done.output
+    assert f" on pod/last: workers that refuse {name} are asked again" in done.stdout
+    assert [RETRY_ANNOTATION in annotations_of(one) for one in (*pods, workload)] == [False, True, False]
+
+
+@pytest.mark.timeout(60)
+async def test_what_the_daemon_publishes_is_found_whatever_its_settings_call_it(tmp_path: Path) -> None:
+    """By its label; the one of the usual name counts more."""
+    queues = QueuesOnWorker({ObjectKey("default", "user-queue"): "cq"}, {"cq": _queue("4")})
+    usual = QueuesOnWorker({ObjectKey("default", "user-queue"): "cq"}, {"cq": _queue("6")})
+    async with people(tmp_path) as here:
+        made = {"worker1": written(Published(WorkerFacts("worker1", queues=queues), quota_at=NOW))}
+        await here.stage.admin.create(CONFIG_MAP, config_map("kueue-system", "seen-by-me", made))
+        shown = await here.run("admin", "get", "workers", "-o", "json")
+        made = {"worker1": written(Published(WorkerFacts("worker1", queues=usual), quota_at=NOW))}
+        former = config_map("kueue-system", "multikueue-findings", made)
+        await here.stage.admin.create(CONFIG_MAP, former)
+        both = await here.run("admin", "get", "workers", "-o", "json")
+
+    assert _totals(shown.stdout)["worker1"] == {"cpu": "4"}
+    assert _totals(both.stdout)["worker1"] == {"cpu": "6"}
+
+
+def _queue(cpu: str) -> Json:
+    flavors = [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}]
+    return {"metadata": {"name": "cq"}, "spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]}}
+
+
+def _totals(printed: str) -> dict[str, Json]:
+    return {one["name"]: one["quota"]["total"] for one in json.loads(printed)["workers"]}
+
+
+@pytest.mark.timeout(60)
+async def test_jobs_of_all_ones_namespaces_are_listed_however_many_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The API tells namespaces in pages; here each page asks about one, and the second shows none."""
+    monkeypatch.setattr(handlers, "NAMESPACES", 1)
+    async with people(tmp_path) as here:
+        admin = here.stage.admin
+        await with_a_job(here)
+        for name in ("team-a", "team-b"):
+            await admin.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            made = workload(stored(job("sort", namespace=name)))
+            status, metadata = made.pop("status"), made["metadata"]
+            del metadata["resourceVersion"], metadata["uid"]
+            await admin.create(WORKLOAD, made)
+            await admin.merge_patch(WORKLOAD, ObjectKey.of(made), {"status": status}, subresource="status")
+        await admin.create(ROLE, role("reads", viewer_rules(), "team-b"))
+        await admin.create(ROLE_BINDING, binding("reads", Account("default", "viewer"), "team-b"))
+        rule: Json = {"apiGroups": [GROUP], "resources": ["remotenamespaces"], "verbs": ["list"]}
+        await admin.create(CLUSTER_ROLE, role("namespaces", [rule]))
+        await admin.create(CLUSTER_ROLE_BINDING, binding("namespaces", Account("default", "viewer")))
+
+        async def known() -> bool:
+            return (await here.run("admin", "get", "jobs", "-A")).stdout.count("job/sort") == 2
+
+        await until(known)
+        done = await here.run("viewer", "get", "jobs", "-A", "-o", "json")
+
+    assert done.exit_code == 0, done.output
+    assert [one["namespace"] for one in json.loads(done.stdout)["jobs"]] == ["default", "team-b"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from contextlib import ExitStack
 from pathlib import Path
 
 import yaml
@@ -29,10 +31,10 @@ def test_the_api_is_the_one_that_is_served() -> None:
 
 def test_the_bounds_are_those_in_the_code() -> None:
     defaults = {one.name: one.default for one in logs_server.params}
-    assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["max_streams_per_user"])
+    assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["streams_per_user"])
     slots = access.Slots(int(BOUNDS["logs of a replica at a time, of all"]), 1)
-    assert BOUNDS["logs of a replica at a time, of one namespace"] == f"{slots.per_namespace}: half of all"
-    assert BOUNDS["logs of a replica at a time, of all"] == str(defaults["max_streams"])
+    assert BOUNDS["logs of a replica at a time, of one namespace"] == f"{of_one_namespace(slots)}: half of all"
+    assert BOUNDS["logs of a replica at a time, of all"] == str(defaults["streams"])
     assert BOUNDS["bytes of one answer"] == f"{reading.Bounds().size >> 20} MiB"
     assert (BOUNDS["its time"], reading.Bounds().time, defaults["max_time"]) == ("1 h", 3600, "1h")
     kept = BOUNDS["bytes kept for a reader who is slow, with what is put before each line"]
@@ -46,14 +48,25 @@ def test_the_bounds_are_those_in_the_code() -> None:
     listed = f"{limits.list_bytes >> 20} MiB, {limits.list_objects:,} objects"
     assert BOUNDS["what is listed of one namespace on a worker"] == listed
     assert BOUNDS["the manager's word on a user"] == f"{access.TIMEOUT:g} s, {access.REVIEWS} users at a time"
-    assert (reading.CHECK, tls.INTERVAL) == (60, 30)
+    assert (access.CHECK, tls.INTERVAL) == (60, 30)
+
+
+def of_one_namespace(slots: access.Slots) -> int:
+    """How many places one may have."""
+    with ExitStack() as taken:
+        for number in itertools.count():
+            try:
+                taken.enter_context(slots.in_namespace("team-a"))
+            except access.RefusedError:
+                return number
+    raise AssertionError("there is no bound")
 
 
 def test_the_chart_has_the_commands_bounds() -> None:
     defaults = {one.name: one.default for one in logs_server.params}
     values = yaml.safe_load((CHART / "values.yaml").read_text())["apiServer"]
-    assert values["maxStreams"] == defaults["max_streams"]
-    assert values["maxStreamsPerUser"] == defaults["max_streams_per_user"]
+    assert values["maxStreams"] == defaults["streams"]
+    assert values["maxStreamsPerUser"] == defaults["streams_per_user"]
     assert (values["maxBytes"], values["maxTime"]) == (defaults["max_bytes"], defaults["max_time"])
     assert values["port"] == defaults["port"]
     service = (CHART / "templates" / "logs-apiservice.yaml").read_text()

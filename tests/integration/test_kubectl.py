@@ -40,6 +40,8 @@ class Terminal:
     """Where a person types."""
 
     folder: Path
+    manager: ApiServer
+    worker: ApiServer
 
     async def kubectl(self, *arguments: str, code: int = 0) -> str:
         """What kubectl prints; fails if it ends with another code."""
@@ -60,11 +62,11 @@ async def terminal(folder: Path) -> AsyncIterator[Terminal]:
     ):
         for server in (manager, worker):
             server.access.enforce_roles()
-        for definition in load_crds():
-            manager.registry.create_object(definition)
+            for definition in load_crds():
+                server.registry.create_object(definition)
         text = json.dumps(merged([manager.kubeconfig(), worker.kubeconfig()]))
         await anyio.Path(folder / "kubeconfig").write_text(text)
-        yield Terminal(folder)
+        yield Terminal(folder, manager, worker)
 
 
 def without_nulls(value: Any) -> Any:

@@ -55,9 +55,8 @@ class Manager:
 
     def places(self) -> LocatorOfTenant:
         client: Any = self
-        return LocatorOfTenant(
-            ReadableWorkers(client, "multikueue", {}), JobName("job", "train"), "default", "multikueue", MARKS
-        )
+        workers = ReadableWorkers(client, "multikueue", {})
+        return LocatorOfTenant(workers, "multikueue", MARKS, JobName("job", "train"), "default")
 
 
 def changed(**metadata: str) -> Json:

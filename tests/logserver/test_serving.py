@@ -17,7 +17,7 @@ from multikueue.core.model.objects import uid
 from multikueue.kube import ClientOptions
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing.waiting import until
-from multikueued.logserver import reading, resolving, tls
+from multikueued.logserver import access, reading, resolving, tls
 from multikueued.logserver.access import RefusedError, Slots
 from multikueued.logserver.answers import NOTE
 from multikueued.logserver.frontproxy import CONFIG_KEY, CONFIG_MAP
@@ -89,16 +89,17 @@ class TestWhoIsBelieved:
             with pytest.raises(aiohttp.ClientError):
                 await here.ask(tls=here.tls(PROXY, trustme.CA()))
 
+    @pytest.mark.parametrize(("path", "code"), [(BASE, 200), (f"{BASE}/fleet", 403)])
     async def test_a_connection_of_an_earlier_authority_counts_no_more(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int
     ) -> None:
         """Who could sign the front proxy's certificate before may have been taken off the list because it leaked."""
         monkeypatch.setattr(tls, "INTERVAL", 0.1)
-        url, headers = f"https://{HOST}:{{}}{BASE}", {"X-Remote-User": TENANT}
+        url, headers = f"https://{HOST}:{{}}{path}", {"X-Remote-User": TENANT}
         async with stage(tmp_path) as here, aiohttp.ClientSession(headers=headers) as session:
             kept, place = here.tls(), url.format(here.port)
             async with session.get(place, ssl=kept) as first:
-                assert first.status == 200
+                assert first.status == code
                 await first.read()
             here.proxies = trustme.CA()
             changed = {"data": config_map(here.proxies)["data"]}
@@ -318,7 +319,7 @@ class TestBounds:
             await until(lambda: _is_free(TENANT, here))
 
     async def test_who_may_read_no_more_is_cut_off(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(reading, "CHECK", 0.2)
+        monkeypatch.setattr(access, "CHECK", 0.2)
         async with stage(tmp_path) as here:
             _, copy = await here.fleet.run_job()
             await here.fleet.pod("train-a", copy, running=True)

@@ -119,6 +119,30 @@ def undocumented(value: Any, schema: Json, path: str = "") -> list[str]:
     ]
 
 
+async def test_a_job_whose_name_has_its_group_has_logs(tmp_path: Path) -> None:
+    """Its name here is dashed, and no TYPE that people write."""
+    volcano: Json = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "sort", "uid": "u"}}
+    async with stage(tmp_path) as here:
+        await ready(here)
+        made = await here.fleet.person.submit("sort", offered=False)
+        owner = {**volcano, **volcano["metadata"], "controller": True}
+        del owner["metadata"]
+        await here.admin.merge_patch(WORKLOAD, ObjectKey.of(made), {"metadata": {"ownerReferences": [owner]}})
+
+        async def named() -> list[str]:
+            return [one["metadata"]["name"] for one in (await read(here, JOBS))["items"]]
+
+        async def renamed() -> bool:
+            return await named() == ["job-batch-volcano-sh.sort"]
+
+        await until(renamed)
+        names = await named()
+        code, told = await here.refused(f"{JOBS}/{names[0]}/log")
+
+    assert names == ["job-batch-volcano-sh.sort"]
+    assert (code, told) == (404, "job.batch.volcano.sh/sort has no logs: no worker has it")
+
+
 async def test_kubectl_gets_a_table_and_pages(tmp_path: Path) -> None:
     async with served(tmp_path) as here:
         await here.fleet.run_job()
@@ -365,7 +389,7 @@ async def test_bookmarks_are_for_those_who_ask(tmp_path: Path, monkeypatch: pyte
 async def test_a_watch_ends_once_its_user_may_not_read_any_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("multikueued.remoteapi.handlers.ASKED_AGAIN", 0.1)
+    monkeypatch.setattr("multikueued.logserver.access.CHECK", 0.1)
     async with served(tmp_path) as here:
         await here.fleet.person.submit(offered=False)
         async with here.asking(JOBS, user=READER, watch="true") as response:

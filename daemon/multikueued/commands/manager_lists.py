@@ -23,11 +23,14 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.protocols import Reader
 from multikueued.clusters import ClusterClient
+from multikueued.doctor.published import LABEL as FINDINGS_LABEL
 from multikueued.doctor.published import NAME as FINDINGS
+from multikueued.doctor.published import merged
 from multikueued.reports.events import EventReport, as_new_event, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import resource_of
@@ -66,7 +69,10 @@ class ManagerLists:
 
     async def read_findings(self, namespace: str) -> None:
         """Read what the daemon has published of workers, if it has and it may be read."""
-        self.findings = await self._one(CONFIG_MAP, ObjectKey(namespace, FINDINGS))
+        try:
+            self.findings = await read_findings(self.client, namespace)
+        except ApiError as error:
+            self.error = self.error or error
 
     async def _one(self, resource: Resource, key: ObjectKey) -> Json | None:
         try:
@@ -76,6 +82,27 @@ class ManagerLists:
         except ApiError as error:
             self.error = self.error or error
             return None
+
+
+async def read_findings(client: Reader, namespace: str) -> Json | None:
+    """What the daemon has published of workers; None if it has not, or if it may not be read.
+
+    The name is one of its settings, so it is found by its label. Who may not list ConfigMaps may perhaps read the one
+    of the usual name; so it is with what a former version of the daemon has published.
+
+    Args:
+        client: of the manager.
+        namespace: the daemon's.
+
+    Raises:
+        ApiError: the manager does not answer.
+    """
+    with contextlib.suppress(Forbidden):
+        if listed := (await client.list(CONFIG_MAP, namespace=namespace, label_selector=FINDINGS_LABEL)).items:
+            return merged(sorted(listed, key=lambda one: (name_of(one) != FINDINGS, name_of(one))))
+    with contextlib.suppress(NotFound, Forbidden):
+        return await client.get(CONFIG_MAP, ObjectKey(namespace, FINDINGS))
+    return None
 
 
 async def read_objects(

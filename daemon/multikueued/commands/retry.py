@@ -12,8 +12,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import name_of, uid
-from multikueue.core.model.workloads import was_rejected
+from multikueue.core.model.objects import dig, name_of, uid
+from multikueue.core.model.workloads import has_members, was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, CommandError
@@ -45,9 +45,9 @@ class Retried:
 def retry_command(job: str, output: Format, **options: Any) -> None:
     """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
 
-    It writes the annotation multikueue.dev/retry-at on the job, which whoever submits it may patch; the daemon does
-    the rest. Where there is no one job, or you may not patch it, it is written on the Workload. JOB is named as for
-    explain.
+    It writes the annotation multikueue.dev/retry-at on the job, of a podgroup on one of its pods, which whoever
+    submits it may patch; the daemon does the rest. Where you may not patch it, it is written on the Workload. JOB is
+    named as for explain.
     """
     target = target_of(options)
 
@@ -101,14 +101,19 @@ async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: boo
     """Write the annotation: on what, and whether the Workload is active again."""
     noted: Json = {RETRY_ANNOTATION: asked}
     job, refused = found.job, None
-    resource = await job_resource(client, GVK.of(job["apiVersion"], job["kind"])) if job is not None else None
-    if job is not None and resource is not None:
+    for one in [job] if job is not None else _members(found.workload):
+        resource = await job_resource(client, GVK.of(one["apiVersion"], one["kind"]))
         try:
-            metadata = {"uid": uid(job), "annotations": noted}
-            await client.merge_patch(resource, ObjectKey.of(job), {"metadata": metadata})
-            return found.name, False
+            if resource is not None:
+                metadata = {"uid": uid(one), "annotations": noted}
+                await client.merge_patch(resource, ObjectKey.of(one), {"metadata": metadata})
+                return found.name if job is not None else f"pod/{name_of(one)}", False
         except Forbidden as error:
             refused = error
+            break
+        except (Conflict, NotFound):
+            if job is not None:
+                raise
     if found.workload is None:
         raise refused or NotFound(f"{found.name} has no Workload")
     key = ObjectKey.of(found.workload)
@@ -118,3 +123,14 @@ async def _ask(client: ClusterClient, found: Found, asked: str, *, rejected: boo
     except Forbidden as error:
         raise refused or error from error
     return f"Workload {key}", rejected
+
+
+def _members(workload: Json | None) -> list[Json]:
+    """The pods of a group, of which one that is still there will do: what their Workload knows of them."""
+    if workload is None or not has_members(workload):
+        return []
+    namespace = ObjectKey.of(workload).namespace
+    return [
+        {**one, "metadata": {"namespace": namespace, "name": one["name"], "uid": one["uid"]}}
+        for one in dig(workload, "metadata", "ownerReferences") or []
+    ]

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
 import attrs
-import orjson
 from aiohttp import web
 
 from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, status
+from multikueued.logserver.access import RefusedError
+from multikueued.logserver.answering import Handler, fixed, refusal
+from multikueued.logserver.answers import GROUP, REMOTE_JOB
 from multikueued.serving.gate import Limits
 from multikueued.serving.port import listening
 
@@ -40,12 +41,10 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_SEGMENT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._~%:-]*")
+_SEGMENT: Final = re.compile(r"(?!.*%(2f|5c))[a-z0-9][a-z0-9._~%:-]*", re.IGNORECASE)
 """A part of a path as it is passed on: neither empty, nor `..`, nor an encoded slash."""
 
 API: Final = f"/apis/{GROUP}/"
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Source(Protocol):
@@ -110,7 +109,7 @@ class LocalPort:
         for file in sorted(PAGE.iterdir()):
             if (media_type := _TYPES.get(file.suffix)) is not None:
                 name = "" if file.name == "index.html" else file.name
-                application.router.add_get(f"/{name}", _file(file.read_bytes(), media_type), allow_head=False)
+                application.router.add_get(f"/{name}", fixed(file.read_bytes(), media_type), allow_head=False)
         async with listening(
             application, ADDRESS, port, settings="--port", limits=Limits(connections=32), streams=True
         ) as self.port:
@@ -119,50 +118,34 @@ class LocalPort:
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Refuse what does not come from this page, and what is no GET."""
+        try:
+            self._check(request)
+            return await handler(request)
+        except RefusedError as error:
+            return refusal(error)
+        except web.HTTPNotFound:
+            return refusal(RefusedError(404, "there is no such page here"))
+        except ApiError as error:
+            return refusal(RefusedError(error.status or 503, str(error)))
+
+    def _check(self, request: web.Request) -> None:
         names = {f"{ADDRESS}:{self.port}", f"localhost:{self.port}"}
         origin = request.headers.get("Origin")
         if request.method != "GET":
-            return _refused(405, "this port answers GET only")
+            raise RefusedError(405, "this port answers GET only")
         if request.headers.get("Host") not in names or len(request.headers.getall("Host")) != 1:
-            return _refused(421, "this port answers for its own name only")
-        if origin is not None and origin.removeprefix("http://") not in names:
-            return _refused(403, "this port answers its own page only")
-        if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-            return _refused(403, "this port answers its own page only")
-        if request.path.startswith(API) and (refused := self._refused_api(request)) is not None:
-            return refused
-        try:
-            return await handler(request)
-        except web.HTTPNotFound:
-            return _refused(404, "there is no such page here")
-        except ApiError as error:
-            return _refused(error.status or 503, str(error))
-
-    def _refused_api(self, request: web.Request) -> web.Response | None:
+            raise RefusedError(421, "this port answers for its own name only")
+        site = request.headers.get("Sec-Fetch-Site", "none")
+        if (origin is not None and origin.removeprefix("http://") not in names) or site not in ("none", "same-origin"):
+            raise RefusedError(403, "this port answers its own page only")
+        if not request.path.startswith(API):
+            return
         given = request.headers.get(TOKEN_HEADER, "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, self.token.encode()):
-            return _refused(401, "the token is not the one that was printed")
-        if not all(map(_allowed, request.rel_url.raw_path.split("/")[1:])):
-            return _refused(400, "this is no path of the API")
-        return None
+            raise RefusedError(401, "the token is not the one that was printed")
+        if not all(map(_SEGMENT.fullmatch, request.rel_url.raw_path.split("/")[1:])):
+            raise RefusedError(400, "this is no path of the API")
 
 
 async def _with_headers(_request: web.Request, response: web.StreamResponse) -> None:
     response.headers.update(HEADERS)
-
-
-def _file(body: bytes, media_type: str) -> Handler:
-    async def show(request: web.Request) -> web.StreamResponse:
-        del request
-        return web.Response(body=body, content_type=media_type, charset="utf-8")
-
-    return show
-
-
-def _allowed(segment: str) -> bool:
-    return _SEGMENT.fullmatch(segment) is not None and "%2f" not in segment.lower() and "%5c" not in segment.lower()
-
-
-def _refused(code: int, message: str) -> web.Response:
-    body = orjson.dumps(status(code, message))
-    return web.Response(status=code, body=body, content_type="application/json")

@@ -7,7 +7,7 @@ and words without addresses. Clocks are told relative to the manager's: the read
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -25,6 +25,8 @@ from multikueued.workers.move_targets import QueuesOnWorker
 
 NAME: Final = str(FindingsSettings().config_map_name)
 """The ConfigMap's name, unless the daemon's settings name another."""
+LABEL: Final = "multikueue.dev/findings"
+"""By it the ConfigMap is found, whatever its name is."""
 TOO_LARGE: Final = 1_000_000
 """Characters of a document that are not even parsed."""
 MOST: Final = 64 << 10
@@ -140,9 +142,16 @@ def _local(queues: QueuesOnWorker) -> Json:
 
 def config_map(namespace: str, name: str, documents: Mapping[str, str]) -> Json:
     """The ConfigMap with the documents of workers."""
-    metadata: Json = {"namespace": namespace, "name": name, "labels": {"app.kubernetes.io/name": "multikueued"}}
+    labels = {"app.kubernetes.io/name": "multikueued", LABEL: ""}
+    metadata: Json = {"namespace": namespace, "name": name, "labels": labels}
     data = {f"{worker}{_END}": text for worker, text in sorted(documents.items())}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+def merged(found: Sequence[Json]) -> Json | None:
+    """The documents of several daemons as one ConfigMap; of two about a worker the one that the first has."""
+    data = {name: text for one in reversed(found) for name, text in (one.get("data") or {}).items()}
+    return {**found[0], "data": data} if found else None
 
 
 def published_in(stored: Json | None) -> dict[str, Published]:

@@ -1,4 +1,4 @@
-"""Whether a user may read a log, by the word of the manager's API server; and how many they may read at a time."""
+"""Who asks, whether they may, by the word of the manager's API server, and how much they may read at a time."""
 
 from __future__ import annotations
 
@@ -9,22 +9,35 @@ from typing import Final, Protocol
 
 import anyio
 import attrs
+import orjson
 from aiohttp import web
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, SUBRESOURCE, VERSION
+from multikueue.runtime.loop import utc_now
+from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.frontproxy import User
+from multikueued.logserver.tls import FrontTls, peer_of
 
 ACCESS_REVIEW: Final = Resource(
     GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
 )
+CHECK: Final = 60.0
+"""Seconds after which it is asked again whether a user may read what is still being read."""
+UNANSWERED: Final = 3
+"""How often in a row nobody may say whether the reader still may: then nothing more is shown."""
 TIMEOUT: Final = 10.0
 """Seconds that the manager's API server may take to say."""
 REVIEWS: Final = 8
 """Users asked about at a time."""
+KEPT: Final = 60.0
+"""Seconds for which it is known in which namespaces a user may list jobs."""
+USERS: Final = 256
+"""How many are kept: by user and page."""
 
+Check = Callable[[], Awaitable[None]]
+"""Raises RefusedError if who asks may not, or nobody says."""
 Create = Callable[[Resource, Json], Awaitable[Json]]
 
 
@@ -60,30 +73,39 @@ class Rights(Protocol):
         ...
 
 
+async def until_refused(check: Check) -> None:
+    """Ask again and again; it ends once the user may not, or nobody has said for a while."""
+    unanswered = 0
+    while unanswered < UNANSWERED:
+        await anyio.sleep(CHECK)
+        try:
+            await check()
+            unanswered = 0
+        except RefusedError as error:
+            unanswered += 1 if error.code not in (401, 403) else UNANSWERED
+
+
 @attrs.define(eq=False)
-class AccessReviews:
-    """Asks the manager's API server."""
+class FrontProxyRights:
+    """Implements `Rights`: who asks by the word of the front proxy, and what they may by that of the manager."""
 
     create: Create
+    """Of the manager."""
+    tls: FrontTls
     _turns: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(REVIEWS), init=False)
+    _known: dict[bytes, tuple[float, list[str]]] = attrs.field(factory=dict, init=False)
+    """By user and page: until when, and the answer."""
 
-    async def check(
-        self, user: User, key: ObjectKey, verb: str = "get", resource: str = REMOTE_JOB.plural, part: str = SUBRESOURCE
-    ) -> None:
-        """
-        Args:
-            user: who asks.
-            key: of the object; without a name: all of the namespace, without a namespace: of the cluster.
-            verb: `get`, `list` or `watch`.
-            resource: of our group.
-            part: the subresource; empty: none.
+    def user(self, request: web.Request) -> str:
+        """See `Rights`."""
+        return self._user(request).name
 
-        Raises:
-            RefusedError: the user may not, or nobody says.
-        """
+    async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
+        """See `Rights`."""
         asked = {"verb": verb, "group": GROUP, "version": VERSION, "resource": resource}
         given = {"subresource": part, "namespace": key.namespace, "name": key.name}
         asked |= {field: value for field, value in given.items() if value}
+        user = self._user(request)
         review: Json = {"apiVersion": ACCESS_REVIEW.gvk.api_version, "kind": ACCESS_REVIEW.gvk.kind, "metadata": {}}
         review["spec"] = {**user.spec, "resourceAttributes": asked}
         try:
@@ -98,6 +120,50 @@ class AccessReviews:
             where += f' in the namespace "{key.namespace}"' if key.namespace else " at the cluster scope"
             raise RefusedError(403, f"{what} {where}")
 
+    async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
+        """See `Rights`."""
+        now = anyio.current_time()
+        who = orjson.dumps([self._user(request).spec, known], option=orjson.OPT_SORT_KEYS)
+        until, found = self._known.get(who, (0.0, []))
+        if now < until:
+            return found
+        found, unanswered = [], []
+
+        async def ask(namespace: str) -> None:
+            try:
+                await self.check(request, "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+                found.append(namespace)
+            except RefusedError as error:
+                if error.code != 403:
+                    unanswered.append(error)
+
+        await ask("")  # one answer for all, of those who may everywhere
+        if found:
+            found = list(known)
+        else:
+            async with anyio.create_task_group() as tasks:
+                for namespace in known:
+                    tasks.start_soon(ask, namespace)
+        if unanswered:
+            raise unanswered[0]
+        if len(self._known) >= USERS:
+            self._known.clear()
+        self._known[who] = (now + KEPT, sorted(found))
+        return sorted(found)
+
+    def _user(self, request: web.Request) -> User:
+        connection = request.transport.get_extra_info("ssl_object") if request.transport is not None else None
+        peer = peer_of(connection, utc_now())
+        if connection is None or peer is None or self.tls.front is None:
+            raise RefusedError(401, "only the front proxy of the manager's API servers may ask: use kubectl")
+        if not self.tls.is_current(connection.context):
+            raise RefusedError(503, "the front proxy's authorities have changed: ask again", 1)
+        user = self.tls.front.user(peer, request.headers)
+        if user is None:
+            told = "only the front proxy of the manager's API servers may ask, for a user that it names"
+            raise RefusedError(401, told)
+        return user
+
 
 @attrs.define(eq=False)
 class Slots:
@@ -108,11 +174,6 @@ class Slots:
     what: str = "logs"
     _users: Counter[str] = attrs.field(factory=Counter, init=False)
     _namespaces: Counter[str] = attrs.field(factory=Counter, init=False)
-
-    @property
-    def per_namespace(self) -> int:
-        """Half of all: one tenant leaves places for the others."""
-        return max(1, self.most // 2)
 
     @contextmanager
     def of_user(self, user: str) -> Iterator[None]:
@@ -135,8 +196,9 @@ class Slots:
         Raises:
             RefusedError: there is none.
         """
-        if self._namespaces[namespace] >= self.per_namespace:
-            told = f"{self.per_namespace} {self.what} of namespace {namespace} are read already: ask again later"
+        most = max(1, self.most // 2)  # one tenant leaves places for the others
+        if self._namespaces[namespace] >= most:
+            told = f"{most} {self.what} of namespace {namespace} are read already: ask again later"
             raise RefusedError(429, told, 5)
         with _counted(self._namespaces, namespace):
             yield

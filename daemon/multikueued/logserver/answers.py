@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -21,18 +22,8 @@ NOTE: Final = "--- multikueue: "
 """How lines of the server's own begin: those of a job have their time before anything else, if times are asked for."""
 END: Final = "this ends here: "
 """How the note begins that says why an answer has no more."""
-_REASONS: Final = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    405: "MethodNotAllowed",
-    410: "Expired",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
+_REASONS: Final = {410: "Expired", 500: "InternalError", 504: "Timeout"}
+"""Where API servers say it in other words than HTTP."""
 
 
 def status(code: int, message: str, name: str = "", retry_after: int = 0) -> Json:
@@ -77,7 +68,13 @@ def documents() -> dict[str, Json]:
 _OPENAPI: Final = f"apis/{GROUP}/{VERSION}"
 _TIME: Final = {"type": "string", "format": "date-time"}
 _TEXT: Final = {"type": "string"}
-_STATUS: Final[Json] = {
+
+
+def _listed(about: str, **fields: Json) -> Json:
+    return {"type": "array", "description": about, "items": {"type": "object", "properties": fields}}
+
+
+JOB_STATUS: Final[Mapping[str, Json]] = {
     "job": _TEXT | {"description": "TYPE/NAME."},
     "state": _TEXT | {"description": "Where it is on its way, as `multikueue get jobs` says."},
     "cluster": _TEXT | {"description": "The worker that has it."},
@@ -87,47 +84,30 @@ _STATUS: Final[Json] = {
     "workload": _TEXT | {"description": "Name of its Workload on the manager."},
     "since": _TIME | {"description": "Since when it is in this state."},
     "reason": _TEXT | {"description": "Why it is in this state."},
-    "next": {
-        "type": "array",
-        "description": "What happens next.",
-        "items": {"type": "object", "properties": {"text": _TEXT, "at": _TIME}},
-    },
-    "placements": {
-        "type": "array",
-        "description": "The workers that have had it.",
-        "items": {
-            "type": "object",
-            "properties": {"cluster": _TEXT, "since": _TIME, "until": _TIME, "reason": _TEXT},
-        },
-    },
+    "next": _listed("What happens next.", text=_TEXT, at=_TIME),
+    "placements": _listed("The workers that have had it.", cluster=_TEXT, since=_TIME, until=_TIME, reason=_TEXT),
 }
+"""The fields of a job's status, as OpenAPI says it."""
 
 
 def _openapi() -> Json:
     """What `kubectl explain` shows."""
-    metadata = {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+    object_meta = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+    kinds = {"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}
+    metadata = {"allOf": [{"$ref": f"#/components/schemas/{object_meta}"}]}
+    told = {"type": "object", "description": "Where it is, and why.", "properties": JOB_STATUS}
     job: Json = {
         "type": "object",
         "description": "A job that MultiKueue looks after.",
-        "properties": {
-            "apiVersion": _TEXT,
-            "kind": _TEXT,
-            "metadata": {"allOf": [metadata]},
-            "status": {"type": "object", "description": "Where it is, and why.", "properties": _STATUS},
-        },
-        "x-kubernetes-group-version-kind": [{"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}],
+        "properties": {"apiVersion": _TEXT, "kind": _TEXT, "metadata": metadata, "status": told},
+        "x-kubernetes-group-version-kind": [kinds],
     }
-    answer = {"200": {"description": "OK"}}
-    kind = {"x-kubernetes-group-version-kind": {"group": GROUP, "version": VERSION, "kind": REMOTE_JOB.gvk.kind}}
+    got = {"responses": {"200": {"description": "OK"}}, "x-kubernetes-action": "list"}
     path = f"/apis/{GROUP}/{VERSION}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
+    schemas = {"dev.multikueue.remote.v1alpha1.RemoteJob": job, object_meta: {"type": "object"}}
     return {
         "openapi": "3.0.0",
         "info": {"title": "multikueue", "version": VERSION},
-        "paths": {path: {"get": {"responses": answer, "x-kubernetes-action": "list", **kind}}},
-        "components": {
-            "schemas": {
-                "dev.multikueue.remote.v1alpha1.RemoteJob": job,
-                "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"type": "object"},
-            }
-        },
+        "paths": {path: {"get": {**got, "x-kubernetes-group-version-kind": kinds}}},
+        "components": {"schemas": schemas},
     }

@@ -16,12 +16,13 @@ import attrs
 import structlog
 
 from multikueue.core.model.kinds import SECRET
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import ApiError, SettingsError
 from multikueue.protocols import ApiClient
+from multikueue.webhook.certificate_secret import credentials_in
 from multikueue.webhook.certificates import UnusableError, pem
-from multikueue.webhook.rotation import FIELDS, WebhookCredentials, renewed
+from multikueue.webhook.rotation import WebhookCredentials, renewed
 from multikueued.logserver.answers import API_SERVICE, API_SERVICE_NAME
 from multikueued.logserver.tls import FrontTls
 
@@ -69,7 +70,7 @@ class OwnCertificate:
         secret = await self.client.get(SECRET, self.key)
         service = await self.client.get(API_SERVICE, ObjectKey("", API_SERVICE_NAME))
         trusted = _decoded(dig(service, "spec", "caBundle"))
-        known = _read(secret)
+        known = credentials_in(secret)
         if (wanted := renewed(known, self.host, self.clock(), trusted)) is not None:
             data = {field: _encoded(text) for field, text in wanted.written().items()}
             precondition = {"resourceVersion": resource_version(secret)}
@@ -88,14 +89,6 @@ class OwnCertificate:
         if certificate != self._served:
             self.tls.load(certificate, credentials.serving.key_pem)
             self._served = certificate
-
-
-def _read(secret: Json) -> WebhookCredentials | None:
-    data = {field: _decoded(dig(secret, "data", field)) for field in FIELDS}
-    try:
-        return WebhookCredentials.read(data)
-    except UnusableError:
-        return None
 
 
 def _encoded(text: str) -> str:

@@ -86,6 +86,7 @@ _WHERE: Final = (
     click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
     click.option(
         "--certificate-secret",
+        "secret",
         default="multikueue-logs",
         show_default=True,
         help="In which it keeps the certificate that it makes. The Secret must exist.",
@@ -99,10 +100,11 @@ _WHERE: Final = (
 )
 """Where its objects are."""
 _BOUNDS: Final = (
-    click.option("--bind-address", default="", help="Without it: all addresses."),
+    click.option("--bind-address", "address", default="", help="Without it: all addresses."),
     click.option("--port", type=click.IntRange(0, 65_535), default=8443, show_default=True, help="HTTPS."),
     click.option(
         "--max-streams",
+        "streams",
         type=click.IntRange(1, 512),
         default=32,
         show_default=True,
@@ -110,6 +112,7 @@ _BOUNDS: Final = (
     ),
     click.option(
         "--max-streams-per-user",
+        "streams_per_user",
         type=click.IntRange(1),
         default=4,
         show_default=True,
@@ -142,6 +145,9 @@ def _options(command: F) -> F:
 @_options
 def logs_server(
     workers: tuple[tuple[str, str], ...],
+    daemon_namespace: str,
+    findings_config_map: str,
+    marks_secret: str,
     max_bytes: int,
     max_time: float,
     log_format: Literal["json", "console"],
@@ -157,19 +163,12 @@ def logs_server(
     manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
     chosen = Options(
         manager=manager,
-        namespace=options["namespace"] or manager.namespace or "default",
+        namespace=options.pop("namespace") or manager.namespace or "default",
         workers=dict(workers),
-        findings=ObjectKey(options["daemon_namespace"], options["findings_config_map"]),
-        marks=ObjectKey(options["daemon_namespace"], options["marks_secret"]),
-        origin=options["origin"],
-        service=options["service"],
-        secret=options["certificate_secret"],
-        cert_dir=options["cert_dir"],
-        address=options["bind_address"],
-        port=options["port"],
-        streams=options["max_streams"],
-        streams_per_user=options["max_streams_per_user"],
+        findings=ObjectKey(daemon_namespace, findings_config_map),
+        marks=ObjectKey(daemon_namespace, marks_secret),
         bounds=Bounds(max_bytes, max_time),
+        **options,
     )
     configure_logging(LoggingSettings(log_format, log_level), sys.stderr)
     anyio.run(serve, chosen)

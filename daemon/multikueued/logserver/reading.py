@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Final, Self
 
@@ -14,7 +14,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueued.cli import known_error
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
-from multikueued.logserver.access import RefusedError
+from multikueued.logserver.access import Check, RefusedError, until_refused
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.resolving import for_users, told_of_worker
@@ -23,11 +23,6 @@ from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.reports.typenames import JobName
 
-CHECK: Final = 60.0
-"""Seconds after which it is asked again whether the user may read a log that is still being read."""
-UNANSWERED: Final = 3
-"""How often in a row nobody may say whether the reader still may: then nothing more is shown."""
-FORBIDDEN: Final = 403
 EVERY: Final = 5.0
 """Seconds between two looks at the pods and the Workload of a job that is followed: many may be."""
 BEGIN: Final = 5.0
@@ -69,27 +64,37 @@ class Query:
         if container and _NAME.fullmatch(container) is None:
             raise RefusedError(400, f"container: {container!r} is no container's name")
         return cls(
-            _flag(query, "follow"),
-            _flag(query, "allPods"),
-            _flag(query, "timestamps"),
+            flag(query, "follow"),
+            flag(query, "allPods"),
+            flag(query, "timestamps"),
             container,
-            _number(query, "sinceSeconds") or 0,
-            _number(query, "tailLines"),
-            _number(query, "limitBytes"),
+            number_in(query, "sinceSeconds") or 0,
+            number_in(query, "tailLines"),
+            number_in(query, "limitBytes"),
         )
 
 
-def _flag(query: Mapping[str, str], name: str) -> bool:
+def flag(query: Mapping[str, str], name: str) -> bool:
+    """A parameter that is true or false; false without it.
+
+    Raises:
+        RefusedError: it is neither.
+    """
     text = query.get(name, "false").lower()
     if text not in ("true", "1", "false", "0"):
         raise RefusedError(400, f"{name}: {text!r} is neither true nor false")
     return text in ("true", "1")
 
 
-def _number(query: Mapping[str, str], name: str) -> int | None:
-    text = query.get(name)
-    if text is not None and re.fullmatch("[0-9]{1,12}", text) is None:
-        raise RefusedError(400, f"{name}: {text!r} is no number")
+def number_in(query: Mapping[str, str], name: str) -> int | None:
+    """A parameter that is a number; None without it.
+
+    Raises:
+        RefusedError: it is none.
+    """
+    text = query.get(name) or None
+    if text is not None and re.fullmatch("[0-9]{1,18}", text) is None:
+        raise RefusedError(400, f"{name}: {text[:20]!r} is no number")
     return None if text is None else int(text)
 
 
@@ -103,9 +108,6 @@ def job_name(key: ObjectKey) -> JobName:
     if not separator or not kind or not all(map(_NAME.fullmatch, (key.namespace, kind, name))):
         raise RefusedError(404, f'"{key.name}" names no job: write TYPE.NAME, as job.train-1, or TYPE.GROUP:NAME')
     return JobName(kind, name)
-
-
-Check = Callable[[], Awaitable[None]]
 
 
 @attrs.frozen
@@ -163,15 +165,8 @@ async def _until_over(query: Query, places: JobLocator, out: Outgoing, check: Ch
             out.over.set()
 
         async def ask_again() -> None:
-            unanswered = 0
-            while not out.revoked:
-                await anyio.sleep(CHECK)
-                try:
-                    await check()
-                    unanswered = 0
-                except RefusedError as error:
-                    unanswered += 1
-                    out.revoked = error.code == FORBIDDEN or unanswered >= UNANSWERED
+            await until_refused(check)
+            out.revoked = True
             out.over.set()
 
         async def begin() -> None:

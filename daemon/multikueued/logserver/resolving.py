@@ -30,14 +30,12 @@ from multikueued.remote.pod_lookup import RETENTION, UnplacedJob
 from multikueued.reports.typenames import JobName, matching, meant, type_name
 from multikueued.run.copy_key import key_in
 
-OPTIONS: Final = ClientOptions(
-    deadline=20.0,
-    connection_wait=10.0,
-    connections=4,
-    user_agent="multikueue-logs",
-    limits=AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000),
-)
-"""For workers: what one namespace there may be."""
+LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
+"""Of the objects of one namespace: a tenant may make as many as a quota of objects lets him."""
+CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LIMITS)
+"""For the manager."""
+OPTIONS: Final = attrs.evolve(CLIENT, connections=4)
+"""For workers."""
 READS: Final = 4
 """Lists of one worker at a time, of all requests: a worker that hangs holds up those of its own jobs alone."""
 TURN: Final = 20.0
@@ -108,11 +106,11 @@ class LocatorOfTenant:
     """Implements `remote.finding.JobLocator` for one request."""
 
     workers: ReadableWorkers
-    name: JobName
-    namespace: str
     origin: str
     marks: ObjectKey
     """The Secret with the key of marks."""
+    name: JobName
+    namespace: str
     worker: str = attrs.field(default="", init=False)
     """The last one that was read, for the audit."""
     _workload: Json | None = attrs.field(default=None, init=False)

@@ -13,26 +13,20 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
+from multikueue.core.model.kinds import CONFIG_MAP
+from multikueue.core.model.names import ObjectKey
+from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
-from multikueued.logserver.access import AccessReviews, Slots
+from multikueued.logserver.access import FrontProxyRights, Slots
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
-from multikueued.logserver.resolving import LocatorOfTenant, ReadableWorkers
-from multikueued.logserver.rights import FrontProxyRights
-from multikueued.logserver.serving import LogsServer, serving_logs
+from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
+from multikueued.logserver.serving import serving_logs
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
-from multikueued.reports.typenames import JobName, type_name
 from multikueued.webhook.files import CertificateFolder
-
-LIMITS: Final = AnswerLimits(list_bytes=32 << 20, list_pages=100, list_objects=10_000)
-"""Of the Workloads of one namespace: a tenant may make as many as a quota of objects lets him."""
-CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, user_agent="multikueue-logs", limits=LIMITS)
-"""For the manager."""
 
 WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
 """For its informers, which read the Workloads of all namespaces."""
@@ -98,37 +92,25 @@ async def running(options: Options) -> AsyncIterator[int]:
         KubeClient(options.manager, name="manager", options=WHOLE) as whole,
     ):
         certificate = await _certificate(options, client, tls)
-        server = LogsServer(
-            tls,
-            AccessReviews(client.create),
-            Slots(options.streams, options.streams_per_user),
-            ReadableWorkers(client, options.namespace, options.workers),
-            options.origin,
-            options.marks,
-            options.bounds,
-        )
-        view = ManagerView.over(whole, utc_now, options.findings)
-        server.jobs = JobHandlers(
+        workers = ReadableWorkers(client, options.namespace, options.workers)
+        view = ManagerView(whole, utc_now, partial(client.get, CONFIG_MAP, options.findings))
+        jobs = JobHandlers(
             view,
             client,
-            FrontProxyRights(server.access, server.user),
-            Slots(options.streams, options.streams_per_user, "lists"),
-            Slots(WATCHES, WATCHES_PER_USER, "watches"),
-            partial(_located, server),
+            FrontProxyRights(client.create, tls),
+            partial(LocatorOfTenant, workers, options.origin, options.marks),
             options.marks.namespace,
+            logs=Slots(options.streams, options.streams_per_user),
+            lists=Slots(options.streams, options.streams_per_user, "lists"),
+            watches=Slots(WATCHES, WATCHES_PER_USER, "watches"),
+            bounds=options.bounds,
         )
-        async with serving_logs(server, options.address, options.port) as port, anyio.create_task_group() as tasks:
+        async with serving_logs(tls, jobs, options.address, options.port) as port, anyio.create_task_group() as tasks:
             tasks.start_soon(certificate.run)
             tasks.start_soon(view.run)
             tasks.start_soon(follow_front_proxy, client.get, tls)
             yield port
             tasks.cancel_scope.cancel()
-
-
-def _located(server: LogsServer, workload: Json) -> LocatorOfTenant:
-    kind, _, name = type_name(workload).partition("/")
-    namespace = ObjectKey.of(workload).namespace
-    return LocatorOfTenant(server.workers, JobName(kind, name), namespace, server.origin, server.marks)
 
 
 async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> CertificateFolder | OwnCertificate:

@@ -53,6 +53,11 @@ class UnplacedJob:
 class JobLocator(Protocol):
     """Says where one job is, and reaches the workers."""
 
+    @property
+    def worker(self) -> str:
+        """The one that was read last, for an audit; empty: none, or nobody audits it."""
+        ...
+
     async def look(self) -> PlacedJob | UnplacedJob:
         """Where the job is now.
 
@@ -81,6 +86,8 @@ class LocatorOfManager:
 
     manager: ClusterClient
     asked: Asked
+    worker: str = attrs.field(default="", init=False)
+    """Nobody audits who reads with rights of his own."""
 
     async def look(self) -> PlacedJob | UnplacedJob:
         """See `JobLocator`."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
 import anyio
 import attrs
 import orjson
-import structlog
 from aiohttp import web
 
 from multikueue.core.model.kinds import EVENT
@@ -20,18 +19,20 @@ from multikueue.protocols import Reader
 from multikueued.commands.exits import CommandError
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.structured import plain
-from multikueued.logserver.access import RefusedError, Rights, Slots
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION, status
+from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
+from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
+from multikueued.logserver.answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
+from multikueued.logserver.outgoing import Outgoing
+from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
 from multikueued.logserver.resolving import for_users, told_of_worker
+from multikueued.remote.placed_job import PlacedJob
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.pods import PodList, pod_list
 from multikueued.remoteapi.job_query import (
     as_table,
     continued,
-    is_watch,
     job_version,
     list_metadata,
-    number_in,
     wanted_jobs,
 )
 from multikueued.remoteapi.job_watch import job_events
@@ -39,10 +40,9 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, fleet, for_tenants, table
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.typenames import JobName, type_name
 
 BASE: Final = f"/apis/{GROUP}/{VERSION}"
-ASKED_AGAIN: Final = 60.0
-"""Seconds after which it is asked again whether a user may watch."""
 NAMESPACES: Final = 200
 """Namespaces of one page: who may not read all is asked about each."""
 FLEET_KEPT: Final = 5.0
@@ -50,29 +50,30 @@ FLEET_KEPT: Final = 5.0
 LONGEST: Final = 3600.0
 """Seconds of a watch."""
 
-log = structlog.get_logger(__name__)
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 
 @attrs.define(eq=False)
 class JobHandlers:
     """Answers for jobs and the fleet, from a view of the manager."""
 
-    view: ManagerView
+    reads: ManagerView
     reader: Reader
     """Of the manager, for events."""
     rights: Rights
+    locate: Callable[[JobName, str], JobLocator]
+    """By name and namespace: says where a job is, and reaches its worker."""
+    daemon_namespace: str
+    logs: Slots
     lists: Slots
     watches: Slots
-    locate: Callable[[Json], JobLocator]
-    """By the Workload: says where a job is, and reaches its worker."""
-    daemon_namespace: str
+    bounds: Bounds = attrs.field(factory=Bounds)
+    """Of a log."""
+    answering: Answering = attrs.field(default=attrs.Factory(lambda self: Answering(self.rights), True), init=False)
     _fleet: tuple[float, Any] | None = attrs.field(default=None, init=False)
     """The last answer, and until when it is given again."""
 
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""
+        application.router.add_get(LOG_PATH, self.answering.handler(self.log, "log read"), allow_head=False)
         jobs = f"{BASE}/namespaces/{{namespace}}/{REMOTE_JOB.plural}"
         routes: dict[str, Handler] = {
             f"{BASE}/{REMOTE_JOB.plural}": self.all_jobs,
@@ -85,56 +86,64 @@ class JobHandlers:
             f"{BASE}/remotenamespaces": self.namespaces,
         }
         for path, handler in routes.items():
-            application.router.add_get(path, self.answering(handler), allow_head=False)
+            application.router.add_get(path, self.answering.handler(handler, "api read"), allow_head=False)
 
-    def answering(self, handler: Handler) -> Handler:
-        """A handler whose refusals are answered as API servers do."""
+    @property
+    def view(self) -> ManagerView:
+        """The manager.
 
-        async def answer(request: web.Request) -> web.StreamResponse:
-            began, code, why, user = anyio.current_time(), 499, "the request was given up", ""
-            try:
-                user = self.rights.user(request)
-                why = self.view.why_not_synced
-                if why or not self.view.synced:
-                    raise RefusedError(503, why or "the manager has not been read yet", 2)
-                response = await handler(request)
-                code, why = response.status, ""
-                return response
-            except RefusedError as error:
-                code, why = error.code, str(error)
-                return refusal(error, request.match_info.get("name", ""))
-            except Exception as error:  # a bug: the traceback goes to the log only
-                log.error("internal error", exc_info=error)
-                code, why = 500, "this server has failed: ask an operator"
-                return refusal(RefusedError(code, why), request.match_info.get("name", ""))
-            finally:
-                if user:  # strangers have no lines: anybody can send their requests
-                    seconds, watch = round(anyio.current_time() - began, 3), is_watch(request)
-                    log.info("api read", user=user, path=request.path, watch=watch, code=code, seconds=seconds, why=why)
+        Raises:
+            RefusedError: it has not been read, or not for a while.
+        """
+        why = self.reads.why_not_synced
+        if why or not self.reads.synced:
+            raise RefusedError(503, why or "the manager has not been read yet", 2)
+        return self.reads
 
-        return answer
+    async def log(self, request: web.Request) -> web.StreamResponse:
+        """The logs of a job; they need no view."""
+        key, out = _key(request), Outgoing(request, self.bounds.size)
+        audit: dict[str, object] = {"namespace": key.namespace, "job": key.name, "worker": "", "bytes": 0}
+        request[AUDIT], places = audit, self._located(key)
+        try:
+            with self.logs.of_user(self.rights.user(request)):
+                query = Query.read(request.query)
+                check = partial(self.rights.check, request, "get", REMOTE_JOB.plural, key, SUBRESOURCE)
+                await check()
+                out.most = min(self.bounds.size, self.bounds.size if query.limit is None else query.limit)
+                with self.logs.in_namespace(key.namespace):
+                    audit["why"] = await read(query, places, self.bounds, out, check)
+            return out.response or web.Response()
+        finally:
+            audit |= {"worker": places.worker, "bytes": out.sent}
+
+    def _located(self, key: ObjectKey) -> JobLocator:
+        workload = self.reads.workload_of(key)
+        name = JobName.parse(type_name(workload)) if workload is not None else job_name(key)
+        return self.locate(name, key.namespace)
 
     async def all_jobs(self, request: web.Request) -> web.StreamResponse:
         """List or watch jobs, of one namespace or of all."""
-        watch = is_watch(request)
+        watch = flag(request.query, "watch")
         namespace = request.match_info.get("namespace", "")
-        wanted = wanted_jobs(request, namespace)
-        await self.rights.check(request, "watch" if watch else "list", REMOTE_JOB.plural, ObjectKey(namespace, ""))
+        wanted, key = wanted_jobs(request, namespace), ObjectKey(namespace, "")
+        check = partial(self.rights.check, request, "watch" if watch else "list", REMOTE_JOB.plural, key)
+        await check()
         if watch:
-            return await self._watch(request, namespace, wanted)
+            return await self._watch(request, namespace, wanted, check)
         with self.lists.of_user(self.rights.user(request)):
             return self._list(request, wanted)
 
     def _list(self, request: web.Request, wanted: Callable[[Json], bool]) -> web.Response:
         version, after = self._begin(request)
-        limit = number_in(request, "limit") or math.inf
+        limit = number_in(request.query, "limit") or math.inf
         keys = sorted(key for key, one in self.view.jobs.items() if (key.namespace, key.name) > after and wanted(one))
         shown = keys if len(keys) <= limit else keys[: int(limit)]
         items = [self.view.jobs[key] for key in shown]
         metadata = list_metadata(version, shown[-1] if len(shown) < len(keys) else None)
         if as_table(request):
-            return _json(table(items, metadata))
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
+            return as_json(table(items, metadata))
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobList", "metadata": metadata, "items": items})
 
     def _begin(self, request: web.Request) -> tuple[int, tuple[str, str]]:
         """The version of a list, and the namespace and name behind which its page begins."""
@@ -145,28 +154,32 @@ class JobHandlers:
             raise RefusedError(410, "the list has changed too much since: begin again")
         return version, after
 
-    async def _watch(self, request: web.Request, namespace: str, wanted: Callable[[Json], bool]) -> web.StreamResponse:
-        began = request.query.get("resourceVersion", "")
-        initial = request.query.get("sendInitialEvents") == "true"
-        if len(began) > _DIGITS:
-            raise RefusedError(400, "resourceVersion: this is none")
-        version = int(began) if began.isdecimal() and began != "0" and not initial else None
-        bookmarks = request.query.get("allowWatchBookmarks") == "true"
-        if version is not None and version < self.view.begin:
+    async def _watch(
+        self, request: web.Request, namespace: str, wanted: Callable[[Json], bool], check: Check
+    ) -> web.StreamResponse:
+        initial = flag(request.query, "sendInitialEvents")
+        version = number_in(request.query, "resourceVersion") if not initial else None
+        bookmarks = flag(request.query, "allowWatchBookmarks") or initial
+        if version and version < self.view.begin:
             raise RefusedError(410, f"the version {version} is too old: list again")
-        in_table, seconds = as_table(request), min(LONGEST, number_in(request, "timeoutSeconds") or LONGEST)
-        user = self.rights.user(request)
-        with self.watches.of_user(user), self.watches.in_namespace(namespace):
+        in_table, seconds = as_table(request), min(LONGEST, number_in(request.query, "timeoutSeconds") or LONGEST)
+        view = self.view
+        with self.watches.of_user(self.rights.user(request)), self.watches.in_namespace(namespace):
             response = web.StreamResponse(headers={"Cache-Control": "no-store"})
             response.content_type = "application/json"
             await response.prepare(request)
             with anyio.move_on_after(seconds):
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._while_permitted, request, namespace, tasks.cancel_scope)
-                    async for kind, job in job_events(self.view, version, wanted, initial=initial):
+
+                    async def ask_again() -> None:
+                        await until_refused(check)
+                        tasks.cancel_scope.cancel()
+
+                    tasks.start_soon(ask_again)
+                    async for kind, job in job_events(view, version or None, wanted, initial=initial):
                         shown = table([job], list_metadata(job_version(job))) if in_table and kind in _JOBS else job
                         # White space is a sign of life that is no event: not all clients ask for bookmarks.
-                        told = kind in (*_JOBS, "ERROR") or bookmarks or initial
+                        told = kind in (*_JOBS, "ERROR") or bookmarks
                         try:
                             await response.write(orjson.dumps({"type": kind, "object": shown}) * told + b"\n")
                         except ConnectionError:  # the reader is gone
@@ -174,59 +187,51 @@ class JobHandlers:
                     tasks.cancel_scope.cancel()
             return response
 
-    async def _while_permitted(self, request: web.Request, namespace: str, watch: anyio.CancelScope) -> None:
-        while True:
-            await anyio.sleep(ASKED_AGAIN)
-            try:
-                await self.rights.check(request, "watch", REMOTE_JOB.plural, ObjectKey(namespace, ""))
-            except RefusedError as error:
-                if error.code in (401, 403):
-                    watch.cancel()
-
     async def job(self, request: web.Request) -> web.StreamResponse:
         """One job."""
-        one = self.view.jobs[await self._key(request)]
-        return _json(table([one], list_metadata(job_version(one))) if as_table(request) else one)
+        await self._allowed(request)
+        one = self.view.jobs[_key(request)]
+        return as_json(table([one], list_metadata(job_version(one))) if as_table(request) else one)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
         """The events of a job and its Workload, in the order of time."""
-        found, why = await self._events_of(request, await self._workload(request, "events"))
+        found, why = await self._events_of(request, await self._allowed(request, "events"))
         if why:
             raise RefusedError(503, why, 5)
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobEvents", "items": for_tenants(plain(found))})
 
     async def pods(self, request: web.Request) -> web.StreamResponse:
         """The pods of a job on the worker that has it."""
-        workload = await self._workload(request, "pods")
+        await self._allowed(request, "pods")
+        places = self._located(_key(request))
         with self.lists.of_user(self.rights.user(request)):
             try:
-                found = await _pods(self.locate(workload))
+                with for_users(places.told):
+                    found: PlacedJob | UnplacedJob | PodList = await places.look()
+                if isinstance(found, PlacedJob):
+                    worker = found.worker
+                    async with places.client(worker) as client:
+                        with for_users(partial(told_of_worker, worker)):
+                            found = pod_list(found, await WorkerPods(client, found).now())
             except CommandError as error:
                 raise RefusedError(503, str(error), 5) from error
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(found)})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobPods", **plain(found)})
 
     async def explained(self, request: web.Request) -> web.StreamResponse:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
-        workload = await self._workload(request, "explain")
+        workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
         unread = (why,) if why else ()
         seen = Seen(workload, None, self.view.objects, events, self.view.now(), self.daemon_namespace, unread)
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **for_tenants(plain(explain(seen)))})
 
-    async def _key(self, request: web.Request, part: str = "") -> ObjectKey:
-        """The job that is asked for: there is one, and who asks may."""
-        key = ObjectKey(request.match_info["namespace"], request.match_info["name"])
+    async def _allowed(self, request: web.Request, part: str = "") -> Json:
+        """The Workload of the job that is asked for: there is one, and who asks may."""
+        key = _key(request)
         await self.rights.check(request, "get", REMOTE_JOB.plural, key, part)
-        if key not in self.view.jobs:
-            raise _not_found(key)
-        return key
-
-    async def _workload(self, request: web.Request, part: str) -> Json:
-        """The Workload of the job that is asked for: it may be gone while the job is still shown."""
-        key = await self._key(request, part)
         found = self.view.workload_of(key)
-        if found is None:
-            raise _not_found(key)
+        if found is None or key not in self.view.jobs:
+            raise RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
         return found
 
     async def _events_of(self, request: web.Request, workload: Json) -> tuple[tuple[EventReport, ...], str]:
@@ -241,7 +246,7 @@ class JobHandlers:
         await self.rights.check(request, "get", "fleet", ObjectKey("", ""))
         with self.lists.of_user(self.rights.user(request)):
             if self._fleet is None or anyio.current_time() >= self._fleet[0]:
-                made = _json(fleet(self.view.objects, self.view.now(), self.daemon_namespace)).body
+                made = as_json(fleet(self.view.objects, self.view.now(), self.daemon_namespace)).body
                 self._fleet = anyio.current_time() + FLEET_KEPT, made
             return web.Response(body=self._fleet[1], content_type="application/json")
 
@@ -254,37 +259,11 @@ class JobHandlers:
         with self.lists.of_user(self.rights.user(request)):
             items = [{"metadata": {"name": name}} for name in await self.rights.namespaces(request, page)]
         metadata = list_metadata(version, ObjectKey(page[-1], "") if len(page) < len(known) else None)
-        return _json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
+        return as_json({"apiVersion": API_VERSION, "kind": "RemoteNamespaceList", "metadata": metadata, "items": items})
 
 
-async def _pods(locator: JobLocator) -> PodList | UnplacedJob:
-    """
-    Raises:
-        CommandError: the worker cannot be asked; in words for users.
-    """
-    with for_users(locator.told):
-        sought = await locator.look()
-    if isinstance(sought, UnplacedJob):
-        return sought
-    async with locator.client(sought.worker) as client:
-        with for_users(partial(told_of_worker, sought.worker)):
-            return pod_list(sought, await WorkerPods(client, sought).now())
-
-
-_DIGITS: Final = 20
 _JOBS: Final = ("ADDED", "MODIFIED", "DELETED")
 
 
-def _not_found(key: ObjectKey) -> RefusedError:
-    return RefusedError(404, f'{REMOTE_JOB.plural}.{GROUP} "{key.name}" not found')
-
-
-def refusal(error: RefusedError, name: str) -> web.Response:
-    """A refusal as API servers answer it."""
-    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-    body = status(error.code, str(error), name, error.retry_after)
-    return _json(body, error.code, headers)
-
-
-def _json(body: Json, code: int = 200, headers: dict[str, str] | None = None) -> web.Response:
-    return web.Response(status=code, body=orjson.dumps(body), content_type="application/json", headers=headers)
+def _key(request: web.Request) -> ObjectKey:
+    return ObjectKey(request.match_info["namespace"], request.match_info["name"])

@@ -12,7 +12,6 @@ from aiohttp import web
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.logserver.access import RefusedError
 
-AS_TABLE: Final = "as=Table"
 _SELECTOR: Final = "metadata.name="
 
 
@@ -38,19 +37,7 @@ def wanted_jobs(request: web.Request, namespace: str) -> Callable[[Json], bool]:
 
 def as_table(request: web.Request) -> bool:
     """Whether kubectl wants to print it."""
-    return AS_TABLE in request.headers.get("Accept", "").replace(" ", "")
-
-
-def number_in(request: web.Request, name: str) -> int:
-    """A number of the query; 0 if it is not there.
-
-    Raises:
-        RefusedError: it is none.
-    """
-    text = request.query.get(name, "")
-    if text and (not text.isdecimal() or len(text) > 9):
-        raise RefusedError(400, f"{name}: {text[:20]!r} is no number")
-    return int(text or 0)
+    return "as=Table" in request.headers.get("Accept", "").replace(" ", "")
 
 
 def list_metadata(version: int | str, last: ObjectKey | None = None) -> Json:
@@ -78,8 +65,3 @@ def continued(token: str) -> tuple[int, tuple[str, str]]:
         return int(version), (str(namespace), str(name))
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RefusedError(400, "continue: this is no token of ours") from error
-
-
-def is_watch(request: web.Request) -> bool:
-    """Whether changes are asked for."""
-    return request.query.get("watch", "false").lower() in ("true", "1")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 from functools import partial
-from typing import Final, Self
+from typing import Final
 
 import anyio
 import anyio.abc
@@ -19,7 +19,6 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
-    CONFIG_MAP,
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
@@ -31,18 +30,15 @@ from multikueue.core.model.shape import workload_flaw
 from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
-from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.reflector import ListerWatcher
-from multikueued.remoteapi.objects import api_name, one_for_each_job, remote_job
+from multikueued.remoteapi.objects import api_name, counts, remote_job
 from multikueued.remoteapi.slim_objects import (
     Change,
     at,
     checks_of,
     number,
     slim,
-    version_of,
     without_status,
-    without_version,
 )
 from multikueued.reports.objects import ManagerObjects
 
@@ -64,10 +60,14 @@ class ManagerView:
     """Implements what the handlers read. `run` keeps it."""
 
     client: ListerWatcher
-    informers: dict[str, Informer]
+    """Of the manager."""
     now: Callable[[], datetime]
-    published: ObjectKey
-    """The ConfigMap in which the daemon publishes what it sees of workers."""
+    """The wall clock."""
+    published: Callable[[], Awaitable[Json | None]]
+    """Reads what the daemon publishes of workers."""
+    namespace: str = ""
+    """Of jobs; empty: all."""
+    informers: dict[str, Informer] = attrs.field(init=False)
     findings: Json | None = attrs.field(default=None, init=False)
     jobs: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     """By namespace and API name."""
@@ -87,49 +87,33 @@ class ManagerView:
     _settled: int = attrs.field(default=0, init=False)
     """Up to here all jobs are made."""
 
-    @classmethod
-    def over(
-        cls, client: ListerWatcher, now: Callable[[], datetime], published: ObjectKey, *, namespace: str = ""
-    ) -> Self:
-        """A view of the manager behind a client.
-
-        Args:
-            client: of the manager.
-            now: the wall clock.
-            published: the ConfigMap in which the daemon publishes what it sees of workers.
-            namespace: of jobs; empty: all.
-        """
-        informer = partial(Informer, client)
-        found = {
+    @informers.default
+    def _informers(self) -> dict[str, Informer]:
+        informer = partial(Informer, self.client)
+        return {
             "workloads": informer(
-                WORKLOAD, namespace=namespace, transform=slim, flaw=workload_flaw, keeps_unreadable=True
+                WORKLOAD, namespace=self.namespace, transform=slim, flaw=workload_flaw, keeps_unreadable=True
             ),
             "checks": informer(ADMISSION_CHECK),
             "configs": informer(MULTIKUEUE_CONFIG),
             "clusters": informer(MULTIKUEUE_CLUSTER),
             "cluster_queues": informer(CLUSTER_QUEUE),
-            "local_queues": informer(LOCAL_QUEUE, namespace=namespace, transform=without_status),
+            "local_queues": informer(LOCAL_QUEUE, namespace=self.namespace, transform=without_status),
         }
-        view = cls(client, found, now, published)
-        found["workloads"].subscribe(view._workload_changed)
+
+    def __attrs_post_init__(self) -> None:
+        self.informers["workloads"].subscribe(self._workload_changed)
         for name in _LISTS:
-            found[name].subscribe(partial(view._other_changed, name))
-        return view
+            self.informers[name].subscribe(partial(self._other_changed, name))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Keep the view; ready once all can be read."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._read_findings)
             await start_informers([*self.informers.values()], tasks)
-            self.begin = self._latest = max(map(version_of, self.informers.values()))
-            self._due.clear()
-            context = self.context
-            for number, (key, workload) in enumerate(one_for_each_job(self._dispatched()).items(), 1):
-                if (job := self._job(workload, context, resource_version(workload))) is not None:
-                    self.jobs[key] = job
-                if number % BREATH == 0:
-                    await anyio.lowlevel.checkpoint()
-            self._settled = self.begin
+            self._latest = max(number(one.resource_version) for one in self.informers.values())
+            await self._make_due()
+            self._settled = self.begin = self._latest
             self.synced = True
             task_status.started()
             while True:
@@ -138,18 +122,21 @@ class ManagerView:
                 await self._make_due()
 
     async def _read_findings(self) -> None:
-        """Again and again, by name: it may be one that the reader may read alone."""
+        """Again and again: it is no kind that is watched."""
         while True:
             with contextlib.suppress(ApiError):
-                self.findings = await self.client.get(CONFIG_MAP, self.published)
+                self.findings = await self.published()
             await anyio.sleep(FINDINGS_AGAIN)
 
     @property
     def why_not_synced(self) -> str:
         """Which kind the manager does not give, or has not for a while; empty: none."""
         now = anyio.current_time()
-        failing = (one for one in self.informers.values() if not one.status.synced or _is_old(one.status, now))
-        return next((f"{one.resource} cannot be read on the manager" for one in failing if one.status.last_error), "")
+        for one in self.informers.values():
+            since = one.status.failing_since
+            if one.status.last_error and (not one.status.synced or (since is not None and now - since > STALE)):
+                return f"{one.resource} cannot be read on the manager"
+        return ""
 
     @property
     def version(self) -> int:
@@ -159,31 +146,18 @@ class ManagerView:
     @property
     def context(self) -> ManagerObjects:
         """What a job is made of beside its Workload."""
-        return self._objects(())
+        checks, configs, clusters, queues, local = (tuple(self.informers[name].values()) for name in _LISTS)
+        return ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
 
     @property
     def objects(self) -> ManagerObjects:
         """All that reports are made of."""
-        return self._objects(tuple(self.informers["workloads"].values()))
+        return attrs.evolve(self.context, workloads=tuple(self.informers["workloads"].values()))
 
     def workload_of(self, key: ObjectKey) -> Json | None:
         """The Workload that counts of a job's."""
-        found = [
-            one for name in self._by_job.get(key, ()) if (one := self.informers["workloads"].get(name)) is not None
-        ]
-        return one_for_each_job(found).get(key)
-
-    def _objects(self, found: tuple[Json, ...]) -> ManagerObjects:
-        checks, configs, clusters, cluster_queues, local_queues = (
-            tuple(self.informers[name].values()) for name in _LISTS
-        )
-        return ManagerObjects(found, checks, configs, clusters, cluster_queues, local_queues, findings=self.findings)
-
-    def _dispatched(self) -> Iterator[Json]:
-        context = self.context
-        for workload in self.informers["workloads"].values():
-            if context.is_dispatched(workload):
-                yield workload
+        found = map(self.informers["workloads"].get, self._by_job.get(key, ()))
+        return max(filter(None, found), key=counts, default=None)
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._seen("workloads", new)
@@ -237,10 +211,9 @@ class ManagerView:
                 del self.jobs[job]
                 self._note("DELETED", at(known, self._latest))
             return
-        new = self._job(workload, context, str(self._latest))
-        if new is None:
-            return
-        if known is None or without_version(known) != without_version(new):
+        # What was there at the start has the version that every replica gives it.
+        new = self._job(workload, context, str(self._latest) if self.synced else resource_version(workload))
+        if new is not None and (known is None or at(known, self._latest) != at(new, self._latest)):
             self.jobs[job] = new
             self._note("ADDED" if known is None else "MODIFIED", new)
 
@@ -253,13 +226,11 @@ class ManagerView:
             return None
 
     def _note(self, kind: str, job: Json) -> None:
+        if not self.synced:
+            return
         if len(self.changes) == WINDOW:
             self.begin, self.dropped = self.changes[0].version + 1, self.dropped + 1
         self.changes.append(Change(self._latest, kind, job))
 
 
 _LISTS: Final = ("checks", "configs", "clusters", "cluster_queues", "local_queues")
-
-
-def _is_old(status: InformerStatus, now: float) -> bool:
-    return status.failing_since is not None and now - status.failing_since > STALE

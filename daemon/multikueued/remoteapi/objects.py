@@ -13,12 +13,11 @@ from typing import Any, Final
 from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, timestamp
-from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.core.workload.check_message import without_addresses
 from multikueued.commands.structured import plain
-from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
+from multikueued.logserver.answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobReport, job_report
 from multikueued.reports.next_steps import next_steps
@@ -31,15 +30,8 @@ from multikueued.reports.workers import WorkerReport, worker_reports
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 HOUR: Final = timedelta(hours=1)
-COLUMNS: Final = (
-    ("Name", "string", 0, "TYPE.NAME of the job."),
-    ("State", "string", 0, "Where it is on its way."),
-    ("Cluster", "string", 0, "The worker that has it."),
-    ("Since", "date", 0, "Since when it is in this state."),
-    ("Queue", "string", 1, "Its LocalQueue."),
-    ("Reason", "string", 1, "Why it is in this state."),
-)
-"""Of a Table: name, type, priority (1: only with -o wide), description."""
+COLUMNS: Final = {"state": 0, "cluster": 0, "since": 0, "queue": 1, "reason": 1}
+"""Of a Table, beside the name: fields of the status, and their priority (1: only with -o wide)."""
 
 
 def api_name(workload: Json) -> str:
@@ -48,15 +40,8 @@ def api_name(workload: Json) -> str:
     return f"{kind.replace('.', '-')}.{name}"
 
 
-def one_for_each_job(found: Iterable[Json]) -> dict[ObjectKey, Json]:
-    """Of the Workloads of one job the one that counts: not ended, then newest. By namespace and API name."""
-    chosen: dict[ObjectKey, Json] = {}
-    for workload in sorted(found, key=_counts):
-        chosen[ObjectKey(ObjectKey.of(workload).namespace, api_name(workload))] = workload
-    return chosen
-
-
-def _counts(workload: Json) -> tuple[bool, str, str]:
+def counts(workload: Json) -> tuple[bool, str, str]:
+    """Of the Workloads of one job the greatest counts: not ended, then newest."""
     created = str(dig(workload, "metadata", "creationTimestamp") or "")
     return not workloads.is_finished(workload), created, name_of(workload)
 
@@ -74,33 +59,34 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
     # Of these alone a change makes the job anew.
     about = {job.worker, *job.offered_to}
     answers = [one for one in ask_workers(workload, job, objects, (), now) if one.worker in about]
-    metadata = {
-        "name": api_name(workload),
-        "namespace": job.namespace,
-        "uid": uid(workload),
-        "resourceVersion": version,
-    }
+    metadata = {"name": api_name(workload), "namespace": job.namespace, "uid": uid(workload)}
     if job.created is not None:
         metadata["creationTimestamp"] = timestamp(job.created)
-    status = {
-        "job": job.job,
-        "state": job.state.value,
-        "cluster": job.worker,
-        "offeredTo": list(job.offered_to),
-        "queue": job.queue,
-        "clusterQueue": job.cluster_queue,
-        "workload": job.workload,
-        "since": _time(job.since),
-        "reason": job.reason,
-        "next": plain(next_steps(workload, job, answers, (), objects)),
-        "placements": [
-            {"cluster": one.worker, "since": _time(one.since), "until": _time(one.until), "reason": one.why}
-            for one in placements(workload)
-        ],
-    }
-    kept = {field: value for field, value in status.items() if value not in (None, "", [])}
-    told = for_tenants(kept)
-    return {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata, "status": told}
+    status = _known(
+        {
+            "job": job.job,
+            "state": job.state,
+            "cluster": job.worker,
+            "offeredTo": job.offered_to,
+            "queue": job.queue,
+            "clusterQueue": job.cluster_queue,
+            "workload": job.workload,
+            "since": job.since,
+            "reason": job.reason,
+            "next": next_steps(workload, job, answers, (), objects),
+            "placements": [
+                {"cluster": one.worker, "since": one.since, "until": one.until, "reason": one.why}
+                for one in placements(workload)
+            ],
+        }
+    )
+    metadata["resourceVersion"] = version
+    return {"apiVersion": API_VERSION, "kind": REMOTE_JOB.gvk.kind, "metadata": metadata, "status": status}
+
+
+def _known(fields: Json) -> Json:
+    """As tenants are told it: what is empty is left out."""
+    return {field: value for field, value in for_tenants(plain(fields)).items() if value not in (None, "", [])}
 
 
 def for_tenants(told: Any) -> Any:
@@ -115,35 +101,24 @@ def for_tenants(told: Any) -> Any:
     return told
 
 
-def _time(at: datetime | None) -> str | None:
-    return timestamp(at) if at is not None else None
-
-
 def table(items: Iterable[Json], metadata: Json) -> Json:
     """Jobs as kubectl prints them."""
-    columns = [
-        {"name": name, "type": kind, "format": "name" * (name == "Name"), "priority": priority, "description": about}
-        for name, kind, priority, about in COLUMNS
+    name = {"name": "Name", "type": "string", "format": "name", "priority": 0, "description": "TYPE.NAME of the job."}
+    columns = [name]
+    for field, priority in COLUMNS.items():
+        about = {"description": JOB_STATUS[field]["description"], "format": "", "priority": priority}
+        columns.append({"name": field.capitalize(), "type": "date" if field == "since" else "string", **about})
+    rows = [
+        {
+            "cells": [one["metadata"]["name"], *(one["status"].get(field, "") for field in COLUMNS)],
+            "object": {**_META, "kind": "PartialObjectMetadata", "metadata": one["metadata"]},
+        }
+        for one in items
     ]
-    rows = [{"cells": _cells(one), "object": _metadata_only(one)} for one in items]
-    named = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata}
-    return {**named, "columnDefinitions": columns, "rows": rows}
+    return {**_META, "kind": "Table", "metadata": metadata, "columnDefinitions": columns, "rows": rows}
 
 
-def _cells(one: Json) -> list[Any]:
-    status = one["status"]
-    values = (
-        status.get("state"),
-        status.get("cluster"),
-        status.get("since"),
-        status.get("queue"),
-        status.get("reason"),
-    )
-    return [one["metadata"]["name"], *(value or "" for value in values)]
-
-
-def _metadata_only(one: Json) -> Json:
-    return {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": one["metadata"]}
+_META: Final[Json] = {"apiVersion": "meta.k8s.io/v1"}
 
 
 def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Json:
@@ -160,68 +135,58 @@ def fleet(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Json
         "queues": [_queue(one, objects, jobs, now) for one in queue_reports(objects, jobs)],
         "moves": list(_moves(objects)),
     }
-    told = for_tenants(status)
-    return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": told}
+    return {"apiVersion": API_VERSION, "kind": "Fleet", "metadata": {"name": "fleet"}, "status": for_tenants(status)}
 
 
 def _worker(report: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> Json:
-    cluster = objects.clusters_by_name.get(report.name) or {}
-    published = objects.published.get(report.name)
-    kueue = published.facts.kueue if published is not None else None
-    queues = published.facts.queues if published is not None else None
-    pending = (
-        sum(int(dig(one, "status", "pendingWorkloads") or 0) for one in queues.cluster.values()) if queues else None
+    published, quota = objects.published.get(report.name), report.quota
+    kueue, queues = (published.facts.kueue, published.facts.queues) if published is not None else (None, None)
+    others = None
+    if queues is not None:
+        pending = sum(int(dig(one, "status", "pendingWorkloads") or 0) for one in queues.cluster.values())
+        others = max(0, pending - report.waiting)
+    flavors: dict[str, list[Json]] = {}
+    for one in quota.flavors:
+        flavors.setdefault(one.resource, []).append({"name": one.flavor, "used": one.used, "nominal": one.total})
+    return _known(
+        {
+            "name": report.name,
+            "state": report.state,
+            "reachable": report.state in ("Connected", "Degraded"),
+            "since": report.since,
+            "cordoned": report.cordoned,
+            "reason": report.cordon,
+            "running": report.running,
+            "ownBacklog": report.waiting,
+            "othersBacklog": others,
+            "quota": [
+                {"resource": name, "used": quota.used.get(name, "0"), "nominal": total, "flavors": flavors[name]}
+                for name, total in sorted(quota.total.items())
+            ],
+            "readAt": quota.at,
+            "notChecked": quota.not_checked,
+            "findings": about(report, objects, daemon_namespace),
+            "kueueVersion": str(kueue.version or "") if kueue is not None else "",
+            "cost": annotations_of(objects.clusters_by_name.get(report.name) or {}).get(COST, ""),
+        }
     )
-    found = {
-        "name": report.name,
-        "state": report.state,
-        "reachable": report.state in ("Connected", "Degraded"),
-        "since": _time(report.since),
-        "cordoned": report.cordoned,
-        "reason": cordon_of(annotations_of(cluster)) if report.cordoned else "",
-        "running": report.running,
-        "ownBacklog": report.waiting,
-        "othersBacklog": max(0, pending - report.waiting) if pending is not None else None,
-        "quota": [
-            {
-                "resource": name,
-                "used": report.quota.used.get(name, "0"),
-                "nominal": total,
-                "flavors": [
-                    {"name": one.flavor, "used": one.used, "nominal": one.total}
-                    for one in report.quota.flavors
-                    if one.resource == name
-                ],
-            }
-            for name, total in sorted(report.quota.total.items())
-        ],
-        "readAt": _time(report.quota.at),
-        "notChecked": report.quota.not_checked,
-        "findings": [
-            {"id": one.id, "why": one.why, "remedy": one.remedy, "blocking": one.blocking}
-            for one in about(report, objects, daemon_namespace)
-        ],
-        "kueueVersion": str(kueue.version) if kueue is not None and kueue.version is not None else "",
-        "cost": annotations_of(cluster).get(COST, ""),
-    }
-    return {field: value for field, value in found.items() if value not in (None, "", [])}
 
 
 def _queue(report: QueueReport, objects: ManagerObjects, jobs: Sequence[JobReport], now: datetime) -> Json:
-    waiting = [job.created for job in jobs if job.cluster_queue == report.name and job.state in WAITING_STATES]
-    oldest = min((one for one in waiting if one is not None), default=None)
+    waiting = (job.created for job in jobs if job.cluster_queue == report.name and job.state in WAITING_STATES)
     ended = (one for one in objects.dispatched if workloads.cluster_queue(one) == report.name)
     times = (changed_at(one, "Finished") for one in ended)
-    found = {
-        "name": report.name,
-        "waiting": report.queued + report.waiting,
-        "running": report.running,
-        "oldestWaiting": _time(oldest),
-        "endedLastHour": sum(at is not None and now - at <= HOUR for at in times),
-        "used": dict(report.used),
-        "nominal": dict(report.total),
-    }
-    return {field: value for field, value in found.items() if value is not None}
+    return _known(
+        {
+            "name": report.name,
+            "waiting": report.queued + report.waiting,
+            "running": report.running,
+            "oldestWaiting": min((one for one in waiting if one is not None), default=None),
+            "endedLastHour": sum(at is not None and now - at <= HOUR for at in times),
+            "used": report.used,
+            "nominal": report.total,
+        }
+    )
 
 
 def _moves(objects: ManagerObjects) -> Iterator[Json]:
@@ -231,4 +196,4 @@ def _moves(objects: ManagerObjects) -> Iterator[Json]:
             if one.until is not None and not (after is None and workloads.is_finished(workload)):
                 at = {"namespace": ObjectKey.of(workload).namespace, "job": type_name(workload), "from": one.worker}
                 to = after.worker if after is not None else ""
-                yield at | {"to": to, "at": _time(one.until), "reason": one.why}
+                yield at | {"to": to, "at": timestamp(one.until), "reason": one.why}

@@ -7,7 +7,6 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.kube.informer import Informer
 
 
 @attrs.frozen
@@ -40,17 +39,6 @@ def checks_of(queue: Json | None) -> tuple[object, ...]:
     """What jobs are made of in a ClusterQueue."""
     spec = dig(queue, "spec") or {}
     return (queue is None, spec.get("admissionChecks"), spec.get("admissionChecksStrategy"), spec.get("stopPolicy"))
-
-
-def without_version(job: Json) -> Json:
-    """A job as it is compared."""
-    metadata = {field: value for field, value in job["metadata"].items() if field != "resourceVersion"}
-    return {**job, "metadata": metadata}
-
-
-def version_of(informer: Informer) -> int:
-    """The version that an informer has reached."""
-    return number(informer.resource_version)
 
 
 def number(version: str) -> int:

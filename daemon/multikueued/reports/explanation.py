@@ -154,8 +154,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
     if job.state is JobState.REJECTED or was_rejected(seen.workload):
         yield why_rejected(seen.workload, seen.job, where, job.reason, context)
     elif not over:
-        begin = "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
-        remedy = filled(begin + """-p '{{"spec": {{"active": true}}}}'""", context)
+        remedy = filled(
+            "set it active again: kubectl -n {namespace} patch workload {workload} --type merge "
+            """-p '{{"spec": {{"active": true}}}}'""",
+            context,
+        )
         yield Finding("inactive", where, "the Workload was deactivated", job.reason, remedy)
 
 

@@ -32,4 +32,5 @@ class FindingsSettings:
     config_map_name: ObjectName = "multikueue-findings"
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
     their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`
-    and `explain` look for the default one."""
+    and `explain` find it by its label `multikueue.dev/findings`. Who may not list ConfigMaps there sees the one of the
+    default name, where that may be read."""

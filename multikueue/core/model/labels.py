@@ -86,8 +86,8 @@ worker has been seen, or has been lost for `workerLostTimeout`."""
 PLACEMENTS_ANNOTATION: Final = "multikueue.dev/placements"
 """On a Workload of the manager that was moved: where it has run before (`core.workload.history`)."""
 RETRY_ANNOTATION: Final = "multikueue.dev/retry-at"
-"""On a job of the manager or its Workload, set by its user: a time (RFC 3339). With each new one, workers that have
-refused it are asked again at once; on a job, one that a check has rejected before is made active."""
+"""On a job of the manager, any pod of a group, or its Workload, set by its user: a time (RFC 3339). With each new one,
+workers that have refused it are asked again at once; on a job, one that a check has rejected before is made active."""
 MOVE_FROM_ANNOTATION: Final = "multikueue.dev/move-from"
 """On a Workload of the manager: it shall leave the worker of this name. It is taken off once another worker has it."""
 GIVE_UP_ANNOTATION: Final = "multikueue.dev/give-up"

@@ -90,7 +90,10 @@ def activate(situation: Situation) -> Plan:
 
 
 def _asked_on_job(situation: Situation) -> str | None:
-    return annotations_of(situation.job or {}).get(RETRY_ANNOTATION)
+    """When its user has asked for it last, of a group on any of its pods; None: never, or no time can be read."""
+    asked = (annotations_of(job).get(RETRY_ANNOTATION) for job in situation.snapshot.jobs.values())
+    times = {at: text for text in asked if (at := parse_timestamp(text)) is not None}
+    return times[max(times)] if times else None
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:

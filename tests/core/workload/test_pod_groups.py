@@ -8,14 +8,15 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.model.labels import STARTED_LABELS
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
-from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Lost
-from tests.core.building import KEY, NAMESPACE, copy_of, decide, snapshot, workload
+from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import in_words
 
@@ -290,3 +291,30 @@ def test_what_has_members(annotations: Json, expected: bool) -> None:
     made["metadata"]["annotations"] = annotations
     assert has_members(made) is expected
     assert ObjectKey.of(made) == KEY
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({}, []),
+        ({"b": timestamp(NOW)}, [timestamp(NOW)]),
+        ({"a": timestamp(NOW - timedelta(hours=1)), "b": timestamp(NOW)}, [timestamp(NOW)]),
+        ({"a": timestamp(NOW - timedelta(hours=1))}, []),
+        ({"a": "soon"}, []),
+        ({"a": "soon", "b": timestamp(NOW)}, [timestamp(NOW)]),
+    ],
+    ids=["nobody", "on one pod", "the last counts", "before it was rejected", "no time", "one is no time"],
+)
+def test_one_that_a_check_has_rejected_is_active_again_once_a_pod_asks(
+    asked: dict[str, str], expected: list[str]
+) -> None:
+    """Whoever submits the pods may patch them, and no Workload."""
+    local = group("a", "b", quota=False, spec={"active": False})
+    local["status"]["conditions"].append(condition("Evicted", "DeactivatedDueToAdmissionCheck"))
+    pods = [pod("a"), pod("b")]
+    for one in pods:
+        if at := asked.get(one["metadata"]["name"]):
+            one["metadata"]["annotations"][RETRY_ANNOTATION] = at
+    patches = [one.patch for one in decide(seen(local, pods)).effects if isinstance(one, PatchWorkload)]
+    assert [one["metadata"]["annotations"][RETRY_ANNOTATION] for one in patches] == expected
+    assert all(one["spec"] == {"active": True} for one in patches)
