@@ -77,7 +77,7 @@ async def test_connections_to_workers_without_jobs_are_counted_and_the_next_star
     kinds = 20
     options = Options(command=default_command(kinds=kinds))
     scenario = SCENARIOS["idle"].changed(workers=2, rtt=20, kinds=kinds)
-    measured = await measure_idle(scenario, options, rest=0.5, idle=0.5)
+    measured = await measure_idle(scenario, options, rest=0.5, busy=0.5, quiet=0.5)
     assert measured.complaint == ""
     idle = measured.extra["idle"]
     assert idle["connections_per_worker"] >= 1

@@ -49,7 +49,7 @@ async def probed_at(workers: int) -> list[float]:
         await anyio.sleep(60)
         found = list(probes)
         fleet.workers[names[-1]].faults.add(Hang(), on=Match(verbs=("list",), user="multikueue"))
-        await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + 3 * ROUND)
+        await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + 2 * ROUND)
     return found
 
 
