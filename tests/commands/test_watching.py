@@ -28,8 +28,8 @@ from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
 from multikueued.settings.config import Settings
-from tests.commands.breaking import Person
-from tests.commands.diagnosing import MANAGER, Refusals, Reviewing, visited
+from tests.commands.breaking import Person, Refusals
+from tests.commands.diagnosing import MANAGER, Reviewing, visited
 from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
