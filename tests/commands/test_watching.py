@@ -14,19 +14,21 @@ import pytest
 
 from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
+from multikueued.doctor.cluster_reader import SELF_REVIEW
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.published import Published, published_in
-from multikueued.doctor.publisher import EVERY, SOON, FindingsPublisher
+from multikueued.doctor.publisher import EVERY, LOOKS, SOON, FindingsPublisher
 from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
 from multikueued.settings.config import Settings
-from tests.commands.breaking import Person
+from tests.commands.breaking import Person, Refusals
 from tests.commands.diagnosing import MANAGER, Reviewing, visited
 from tests.runtime.fleet import Fleet, now
 
@@ -55,7 +57,7 @@ class Scene:
 
 
 @asynccontextmanager
-async def scene(*workers: str) -> AsyncIterator[Scene]:
+async def scene(*workers: str, refusals: Refusals | None = None) -> AsyncIterator[Scene]:
     fleet, looks = Fleet.of(*workers), Counter[str]()
     await fleet.connect()
 
@@ -66,7 +68,7 @@ async def scene(*workers: str) -> AsyncIterator[Scene]:
     client: Any = Reviewing(Person(fleet.manager), {})
     async with fleet.running() as manager, anyio.create_task_group() as tasks:
         settings = Settings(namespace=KUEUE_NAMESPACE)
-        reach, connect = partial(reached, manager), visited(fleet, {})
+        reach, connect = partial(reached, manager), visited(fleet, refusals or {})
         kinds = tuple(BUILTIN)
         watcher = FindingsPublisher(
             settings, kinds, client, MANAGER, reach, manager.cluster.secrets.get, now, connect, measure
@@ -84,6 +86,26 @@ async def test_each_worker_is_looked_at_once_an_interval() -> None:
         assert (here.looks["worker1"], here.looks["worker2"]) == (3, 3)
         found = await here.published()
     assert found.keys() == {"worker1", "worker2"}
+
+
+async def test_what_a_worker_has_granted_is_asked_for_with_every_sixth_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Six requests for each kind otherwise. What it has refused is asked for with each, and all is told each time."""
+    asked: Counter[int] = Counter()
+    create = Reviewing.create
+
+    async def counted(self: Reviewing, resource: Resource, obj: Json) -> Json:
+        asked[round(anyio.current_time() / INTERVAL)] += resource == SELF_REVIEW
+        return await create(self, resource, obj)
+
+    monkeypatch.setattr(Reviewing, "create", counted)
+    async with scene("worker1", refusals={("delete", "jobs"): Forbidden("no")}) as here:
+        first = (await here.published())["worker1"].facts.permissions
+        await anyio.sleep(LOOKS * INTERVAL + 60)
+        last = (await here.published())["worker1"].facts.permissions
+    everything = asked[0]
+    assert everything > 10
+    assert asked == {0: everything, **dict.fromkeys(range(1, LOOKS), 1), LOOKS: everything}
+    assert set(first) == set(last)
 
 
 async def test_a_worker_that_is_back_is_looked_at_again() -> None:

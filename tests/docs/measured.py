@@ -127,6 +127,7 @@ def _command(run: Json) -> str:
         "--control-plane": (run["control_plane"], "real"),
         "--dispatcher": (run.get("dispatcher"), None),
         "--workers": (run["workers"], scenario.workers),
+        "--kinds": (run.get("kinds", 1), scenario.kinds),
         "--rate": (run["offered_per_s"], scenario.rate or None),
         "--count": (run["scale"]["running"], scenario.preloaded)
         if scenario.preloaded

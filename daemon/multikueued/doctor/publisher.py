@@ -28,7 +28,7 @@ from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import certificate_expires, token_expires
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import bound_in
@@ -56,6 +56,12 @@ EVERY: Final = 30.0
 SOON: Final = 60.0
 """Seconds until a worker is looked at again that did not answer to a look."""
 AT_ONCE: Final = 5
+"""Workers that are looked at."""
+LOOKS: Final = 6
+"""With the first of so many looks a worker is asked for all permissions, then for those alone that it has not granted:
+each is a request, and 20 kinds need a hundred."""
+QUOTAS_AT_ONCE: Final = 32
+"""Workers whose quotas are read: small lists, which cost less together, since each alone wakes an idle process."""
 QUOTA_DEADLINE: Final = 10.0
 """Seconds for both lists of one worker."""
 MOST_QUEUES: Final = 2_000
@@ -77,6 +83,10 @@ class KnownWorker:
     probed: float | None = None
     """When it was looked at, on the loop's clock; None: not since it was connected."""
     published: Published | None = None
+    granted: frozenset[Permission] = frozenset()
+    """What it grants, as it has said at the last look."""
+    looks: int = 0
+    """How often it was looked at."""
     forbidden: bool = False
     """Whether its queues may not be read: that is tried again with the next look."""
 
@@ -146,8 +156,10 @@ class FindingsPublisher:
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
         async def visit(one: Reached) -> None:
-            here = frozenset({one.name})
-            rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts)
+            here, known = frozenset({one.name}), self._known[one.name]
+            granted = {one.name: known.granted if known.looks % LOOKS else frozenset()}
+            known.looks += 1
+            rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts, granted)
             async with limiter:
                 try:
                     await rounds.visit({one.name: one.config})
@@ -184,13 +196,14 @@ class FindingsPublisher:
             if known.published is not None:
                 return  # what was seen before stays, with its time
             facts, gaps = WorkerFacts(name), [NotChecked(f"{name} itself", _SILENT, "it is looked at again")]
+        known.granted = frozenset(one for one in facts.permissions if one.allowed)
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
         known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
         known.forbidden = queues is None
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
-        limiter = anyio.CapacityLimiter(AT_ONCE)
+        limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
         async with anyio.create_task_group() as tasks:
             for one in workers:
                 tasks.start_soon(self._read_quota, one, limiter)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ from multikueue.errors import ApiError, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
-from multikueued.doctor.facts import NotChecked, WorkerFacts
+from multikueued.doctor.facts import NotChecked, Permission, WorkerFacts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
@@ -54,6 +54,8 @@ class Rounds:
     measure: Measure = probe
     accounts: Mapping[str, Account] = attrs.field(factory=dict)
     """By worker: who must be able to ask for tokens of itself, because they are bound."""
+    granted: Mapping[str, Set[Permission]] = attrs.field(factory=dict)
+    """By worker: what it has granted not long ago, which it is not asked again."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
@@ -78,7 +80,8 @@ class Rounds:
         waiting.discard(name)
 
     async def _asked(self, name: str, config: ClusterConfig) -> None:
-        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, self.accounts.get(name))
+        account, granted = self.accounts.get(name), self.granted.get(name, frozenset())
+        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, account, granted)
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -116,6 +119,8 @@ class Visit:
     measure: Measure
     account: Account | None = None
     """Whose tokens are bound."""
+    granted: Set[Permission] = frozenset()
+    """See `Rounds`."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -145,8 +150,9 @@ class Visit:
         asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
         if self.account is not None:
             asked += permissions(own_token_rules(self.account.name), self.account.namespace)
-        found = await sight.reviewed(asked, f"permissions on {self.name}")
-        self.facts = attrs.evolve(self.facts, permissions=found)
+        held = {one: had for one in asked if (had := attrs.evolve(one, allowed=True)) in self.granted}
+        found = await sight.reviewed([one for one in asked if one not in held], f"permissions on {self.name}")
+        self.facts = attrs.evolve(self.facts, permissions=(*found, *held.values()))
 
     async def _kinds(self, sight: Sight) -> None:
         lacking = await lacking_of(sight, [WORKLOAD.gvk, *(kind.resource.gvk for kind in self.kinds)])

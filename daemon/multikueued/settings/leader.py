@@ -28,7 +28,8 @@ class FindingsSettings:
     """On: the leader looks at each worker as `multikueue doctor` does, with the credentials that it has, and writes
     what it sees into a ConfigMap. `multikueue doctor`, `explain` and `status` read it there."""
     interval: ProbeInterval = timedelta(minutes=10)
-    """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s."""
+    """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s; what a worker
+    has granted is asked for again with every sixth look."""
     config_map_name: ObjectName = "multikueue-findings"
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
     their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`
