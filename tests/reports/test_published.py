@@ -147,10 +147,12 @@ def test_quota_is_that_of_the_queues_that_ours_lead_to_once_each() -> None:
 
 def test_quota_that_may_not_be_read_is_not_checked() -> None:
     assert quota_of(None, [KEY]).not_checked == NOBODY_SAW
-    gap = NotChecked("quotas of worker1", "the user of its kubeconfig may not list clusterqueues there", "who")
-    blind = Published(attrs.evolve(FACTS, queues=None), NOW, (gap,))
+    why = "the user of its kubeconfig may not list clusterqueues there"
+    blind = Published(attrs.evolve(FACTS, queues=None, queues_unseen=why), NOW)
     found = quota_of(through(blind), [KEY])
-    assert (found.at, found.total, found.not_checked) == (None, {}, gap.why)
+    assert (found.at, found.total, found.not_checked) == (None, {}, why)
+    untold = Published(attrs.evolve(FACTS, queues=None), NOW, (NotChecked("quotas of worker1", why, "who"),))
+    assert quota_of(through(untold), [KEY]).not_checked == NOBODY_SAW, "the words of a gap tell nothing"
 
 
 def test_a_later_read_of_quotas_is_told_with_its_own_time() -> None:

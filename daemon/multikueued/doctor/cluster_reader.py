@@ -38,9 +38,9 @@ class Sight:
     """Who could see more."""
     not_checked: list[NotChecked] = attrs.field(factory=list)
 
-    def blind(self, what: str, why: str, who: str = "") -> None:
+    def blind(self, what: str, why: str, who: str = "", *, worker: str = "") -> None:
         """Note what could not be seen."""
-        self.not_checked.append(NotChecked(what, why, who or self.remedy))
+        self.not_checked.append(NotChecked(what, why, who or self.remedy, worker))
 
     async def items(
         self, resource: Resource, what: str, *, namespace: str = "", label_selector: str = ""

@@ -123,7 +123,7 @@ def completed(facts: Facts, known: dict[str, Published]) -> Facts:
     names = facts.objects.clusters_by_name.keys() & known.keys() - facts.workers.keys()
     taken = {name: known[name] for name in sorted(names) if known[name].at is not None}
     workers = {**facts.workers, **{name: one.on_this_machine(facts.clock) for name, one in taken.items()}}
-    gaps = [gap for gap in facts.not_checked if gap.what.partition(" itself")[0] not in taken]
+    gaps = [gap for gap in facts.not_checked if gap.worker not in taken]
     told = [gap for name, one in taken.items() for gap in _gaps(name, one, facts.not_checked)]
     return attrs.evolve(
         facts,
@@ -143,7 +143,7 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
     """What the daemon could not see, and what only somebody with the credentials can."""
     assert one.at is not None, "it was looked at"
     seen = f"as the daemon saw it at {timestamp(one.at)}"
-    why = next((gap for gap in here if gap.what.startswith(f"{name} itself")), None)
+    why = next((gap for gap in here if gap.worker == name), None)
     own = (
         []
         if why is None

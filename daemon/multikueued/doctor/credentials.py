@@ -41,10 +41,11 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
     except NoAccess as error:
         if error.lack is Lack.UNUSABLE and profile_reference(cluster) is None:
             return HeldCredentials(KubeconfigFacts(location(cluster), problem=str(error.__cause__)), None)
-        sight.blind(f"{worker} itself, and when its credentials expire", str(error), _REMEDIES.get(error.lack, ""))
+        who = _REMEDIES.get(error.lack, "")
+        sight.blind(f"{worker} itself, and when its credentials expire", str(error), who, worker=worker)
         return None
     except (Unreadable, ServerFault) as error:
-        sight.blind(f"{worker} itself, and when its credentials expire", str(error))
+        sight.blind(f"{worker} itself, and when its credentials expire", str(error), worker=worker)
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way

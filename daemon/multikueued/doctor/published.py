@@ -72,18 +72,19 @@ def written(one: Published, limit: int = MOST) -> str:
     for what, without in _LESS:
         if len(told) <= limit:
             return told
-        gap = NotChecked(f"{what} of {one.facts.name}", "there are more than can be published", _WHO)
+        gap = NotChecked(f"{what} of {one.facts.name}", _MANY, _WHO)
         one = attrs.evolve(one, facts=without(one.facts), not_checked=(*one.not_checked, gap))
         told = _dumped(one)
     if len(told) <= limit:
         return told
-    gap = NotChecked(f"{one.facts.name} itself", "there is more than can be published", _WHO)
+    gap = NotChecked(f"{one.facts.name} itself", "there is more than can be published", _WHO, one.facts.name)
     return _dumped(Published(WorkerFacts(one.facts.name), one.at, (gap,)))
 
 
+_MANY: Final = "there are more than can be published"
 _LESS: Final[tuple[tuple[str, Callable[[WorkerFacts], WorkerFacts]], ...]] = (
     ("namespaces", lambda facts: attrs.evolve(facts, namespaces=None)),
-    ("queues and quotas", lambda facts: attrs.evolve(facts, queues=None)),
+    ("queues and quotas", lambda facts: attrs.evolve(facts, queues=None, queues_unseen=_MANY)),
 )
 
 
@@ -100,9 +101,10 @@ def _dumped(one: Published) -> str:
         "namespaces": sorted(facts.namespaces) if facts.namespaces is not None else None,
         "localQueues": _local(queues) if queues is not None else None,
         "clusterQueues": dict(sorted(queues.cluster.items())) if queues is not None else None,
+        "queuesUnseen": plain(facts.queues_unseen),
         "kueue": _kueue(facts.kueue) if facts.kueue is not None else None,
         "credentials": _dates(one.credentials) if one.credentials is not None else None,
-        "notChecked": [[plain(text) for text in attrs.astuple(gap)] for gap in one.not_checked],
+        "notChecked": [[plain(text) for text in (gap.what, gap.why, gap.who)] for gap in one.not_checked],
     }
     kept = {name: value for name, value in document.items() if value not in (None, "", [])}
     return json.dumps(kept, separators=(",", ":"))
@@ -183,6 +185,7 @@ def _published(name: str, document: Json) -> Published:
         lacking=frozenset(GVK(*_texts(one, 3)) for one in document.get("lacking") or ()),
         namespaces=frozenset(map(str, namespaces)) if namespaces is not None else None,
         queues=_queues(document),
+        queues_unseen=str(document.get("queuesUnseen") or ""),
         kueue=_kueue_in(document.get("kueue")),
     )
     gaps = tuple(NotChecked(*_texts(one, 3)) for one in document.get("notChecked") or ())

@@ -195,7 +195,8 @@ class FindingsPublisher:
             known.probed += SOON - self.settings.findings.interval.total_seconds()
             if known.published is not None:
                 return  # what was seen before stays, with its time
-            facts, gaps = WorkerFacts(name), [NotChecked(f"{name} itself", _SILENT, "it is looked at again")]
+            facts = WorkerFacts(name)
+            gaps = [NotChecked(f"{name} itself", _SILENT, "it is looked at again", name)]
         known.granted = frozenset(one for one in facts.permissions if one.allowed)
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
@@ -230,7 +231,7 @@ class FindingsPublisher:
     def _blind(self, known: KnownWorker, why: str) -> None:
         """Its queues may not be read any more, or are too many."""
         assert known.published is not None, "only what was read is read again"
-        facts, known.forbidden = attrs.evolve(known.published.facts, queues=None), True
+        facts, known.forbidden = attrs.evolve(known.published.facts, queues=None, queues_unseen=why), True
         gap = NotChecked(f"quotas of {facts.name}", why, f"{DIAGNOSE} {facts.name}")
         gaps = (*known.published.not_checked, gap)
         known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=None)

@@ -20,6 +20,8 @@ class NotChecked:
     why: str
     who: str
     """Who could check it, or what to grant."""
+    worker: str = ""
+    """The worker of which nothing could be seen; empty: it is about less than that."""
 
 
 @attrs.frozen
@@ -85,6 +87,8 @@ class WorkerFacts:
     """Kinds that it does not serve."""
     namespaces: frozenset[str] | None = None
     queues: QueuesOnWorker | None = None
+    queues_unseen: str = ""
+    """Why they are not known, if that was told."""
     kueue: WorkerKueue | None = None
     takes_anybody: bool | None = None
     """Whether no policy there asks its namespaces whose copies they take."""

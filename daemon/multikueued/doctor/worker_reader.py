@@ -103,7 +103,7 @@ class Rounds:
         name, elsewhere = visit.name, silent and visit.name in self.connected_by_daemon
         told = f"it cannot be reached from here, and the daemon can: {error}" if elsewhere else error
         who = "run multikueue doctor where the daemon runs" if elsewhere else "once it answers, multikueue doctor can"
-        self.not_checked.append(NotChecked(f"{name} itself", told, who))
+        self.not_checked.append(NotChecked(f"{name} itself", told, who, name))
         if not elsewhere:
             self.found[name] = WorkerFacts(name, error=error)
 
@@ -168,7 +168,10 @@ class Visit:
 
     async def _queues(self, sight: Sight) -> None:
         local = await sight.items(LOCAL_QUEUE, f"LocalQueues of {self.name}")
-        cluster = await sight.items(CLUSTER_QUEUE, f"quotas of {self.name}")
+        cluster = await sight.items(CLUSTER_QUEUE, what := f"quotas of {self.name}")
+        if cluster is None:
+            why = next(gap.why for gap in sight.not_checked if gap.what == what)
+            self.facts = attrs.evolve(self.facts, queues_unseen=why)
         if local is not None and cluster is not None:
             leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
             self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker(leads, {name_of(one): one for one in cluster}))

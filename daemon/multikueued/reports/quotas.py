@@ -53,8 +53,7 @@ def quota_of(published: Published | None, local_queues: Iterable[ObjectKey]) -> 
         return WorkerQuota(not_checked=NOBODY_SAW)
     queues = published.facts.queues
     if queues is None or published.quota_at is None:
-        told = [gap.why for gap in published.not_checked if gap.what.startswith(("quotas of", "queues and quotas of"))]
-        return WorkerQuota(not_checked=told[0] if told else NOBODY_SAW)
+        return WorkerQuota(not_checked=published.facts.queues_unseen or NOBODY_SAW)
     used, total = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     for name in sorted({queues.local[key] for key in local_queues if key in queues.local}):
         queue = queues.cluster.get(name) or {}

@@ -1,6 +1,8 @@
 """The table of remedies about workers: the words of Kueue, API servers and of systems, what they mean, what to do.
 
 Words are matched where nothing else tells: what is wrong with how a worker is reached has a cause (`cause_remedies`).
+Why a worker refuses a job stands in words only, those of its server or ours about a name or what the job needs: a fact
+of each would be one more write of the Workload. They lead to a remedy, and to nothing else.
 
 The first row whose pattern is found decides, so the special ones come before the general ones. `{worker}`,
 `{namespace}`, `{queue}`, `{cluster_queue}`, `{job}`, `{secrets}` (the daemon's namespace) and `{told}` (the words) are
