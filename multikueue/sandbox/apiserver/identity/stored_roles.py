@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import attrs
 
@@ -36,7 +37,8 @@ class StoredRoles:
             yield from (bucket.objects[key].obj for key in bucket.keys_of(namespace))
 
 
+@cache
 def first_roles() -> list[Json]:
-    """What a cluster has from the start; `first_roles.yaml` says what."""
+    """What a cluster has from the start; `first_roles.yaml` says what. Treat it as read-only: it is shared."""
     found: list[Json] = packaged(__package__, "first_roles.yaml")
     return found
