@@ -55,19 +55,18 @@ class Scenario:
 
 
 INTERVALS: Final = Floor("interval_right", 0.9, absolute=True, least=0.7)
+MODERATE: Final = (
+    Floor("requests", 3.0, absolute=True),
+    Floor("writes", 1.5),
+    Floor("cost", 0.85),
+    Floor("staged", 0.65),
+    Floor("own_p99", 0.6),
+    Floor("wait_mean", 0.9),
+    INTERVALS,
+)
 SCENARIOS: Final[Mapping[str, Scenario]] = {
-    "load 0.6": Scenario(
-        Wanted(load=0.6),
-        (
-            Floor("requests", 3.0, absolute=True),
-            Floor("writes", 1.5),
-            Floor("cost", 0.85),
-            Floor("staged", 0.65),
-            Floor("own_p99", 0.6),
-            Floor("wait_mean", 0.9),
-            INTERVALS,
-        ),
-    ),
+    "load 0.6": Scenario(Wanted(load=0.6), MODERATE),
+    "load 0.6, five queues": Scenario(Wanted(load=0.6, queues=5), MODERATE),
     "load 0.95": Scenario(Wanted(load=0.95), (Floor("wait_mean", 1.1), INTERVALS)),
     "load 0.95, unlimited": Scenario(
         Wanted(load=0.95),
@@ -85,9 +84,9 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
 
 
 def run(name: str, seed: int, policy: str, jobs: int) -> Measures:
-    """One run of a scenario."""
+    """One run of a scenario, with so many jobs for each of its queues."""
     scenario = SCENARIOS[name]
-    load = draw(attrs.evolve(scenario.wanted, jobs=jobs), seed)
+    load = draw(attrs.evolve(scenario.wanted, jobs=jobs * scenario.wanted.queues), seed)
     return simulate(load, POLICIES[policy], scenario.settings, scenario.horizon)
 
 
@@ -99,7 +98,7 @@ def _written(measures: Measures) -> dict[str, float | None]:
 @click.command()
 @click.option("--scenario", "names", type=click.Choice(list(SCENARIOS)), multiple=True, help="All by default.")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many, from 1.")
-@click.option("--jobs", type=click.IntRange(1), default=20_000, show_default=True)
+@click.option("--jobs", type=click.IntRange(1), default=20_000, show_default=True, help="Of each queue.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
 @click.option("--json", "target", type=click.Path(dir_okay=False, path_type=Path), help="Add all measures there.")
 def main(names: Sequence[str], seeds: int, jobs: int, processes: int | None, target: Path | None) -> None:

@@ -16,6 +16,7 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.room import Tree
 from multikueue.core.dispatchers.scored.run_times import Ended, RunTimes
 from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.dispatchers.scored.starts import Starts
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
@@ -62,6 +63,7 @@ class ScoredPolicy:
         self._entries: dict[ObjectKey, Entry] = {}
         self._jobs: dict[str, JobFacts] = {}
         self._run_times = RunTimes()
+        self._starts = Starts()
         self._ticking = False
         for known in self._known.values():
             self._status(known, *self._snapshot(known))
@@ -72,6 +74,7 @@ class ScoredPolicy:
         known = self._objects.get(key)
         obj = known[1] if known else self._arrive(key, workload)
         if not known:
+            self._starts.reserved(key, *kind(workload))
             self._clock.after(ASKED_AFTER, self._ask, workload, workload.reserved)
         now = moment(self._clock.now)
         places = self._by_queue[workload.job.queue]
@@ -97,6 +100,8 @@ class ScoredPolicy:
             one.offered.discard(workload.job.name)
         known = self._objects.pop(key, None)
         self._entries.pop(key, None)
+        begun = workload.reserved is not None and workload.winner is not None
+        self._starts.left(key, *kind(workload), self._clock.now - (workload.reserved or 0.0) if begun else None)
         if workload.winner is not None:
             self._clock.after(JUST_WON, self._forget, key)
         elif known or workload.placements:
@@ -106,9 +111,7 @@ class ScoredPolicy:
 
     def ended(self, workload: Workload, site: Site, copy: Copy) -> None:
         """See `manager.Policy`: its run time is a sample, and its worker is well."""
-        started = workload.started or 0.0
-        wait = started - (workload.reserved or 0.0)
-        self._run_times.add(Ended(*kind(workload), self._clock.now - started, wait))
+        self._run_times.add(Ended(*kind(workload), self._clock.now - (workload.started or 0.0)))
         self._known[site.name].failures = Failures()
 
     def touched(self, site: Site) -> None:
@@ -178,7 +181,8 @@ class ScoredPolicy:
     def _ask(self, workload: Workload, reserved: float) -> None:
         """When will it start?"""
         if workload.waits and workload.reserved == reserved:
-            workload.promised = self._run_times.start(*kind(workload), ASKED_AFTER)
+            key = ObjectKey(NAMESPACE, workload.job.name)
+            workload.promised = self._starts.interval(key, *kind(workload), ASKED_AFTER)
 
     def _forget(self, key: ObjectKey) -> None:
         if key not in self._objects:

@@ -81,7 +81,7 @@ def test_an_urgent_job_preempts(policy: str) -> None:
     assert (found["preemptions"], found["unfinished"]) == (1, 0)
 
 
-def test_when_a_job_starts_is_told_once_enough_of_its_size_have_ended() -> None:
+def test_when_a_job_starts_is_told_once_enough_of_its_size_have_started() -> None:
     """Two always wait: each for about two hours."""
     first = [hour(f"first-{i}") for i in range(3)]
     load = Load((*first, *(hour(f"job-{i}", 3600.0 * i + i * 7 % 10 * 60) for i in range(1, 60))), workers("a"))
@@ -90,5 +90,5 @@ def test_when_a_job_starts_is_told_once_enough_of_its_size_have_ended() -> None:
 
     assert 20 <= found["interval_told"] <= 40
     assert found["interval_right"] >= 0.7
-    assert found["interval_width"] < 600
+    assert found["interval_width"] < 1800
     assert simulate(load, POLICIES["all-at-once"], Settings(unlimited=True))["interval_told"] == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.dispatchers.dispatcher import Nomination
-from multikueue.core.dispatchers.scored.run_times import Interval
+from multikueue.core.dispatchers.scored.starts import Interval
 from tests.dispatch.kueue import Copy
 from tests.dispatch.load import Job
 

@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
-from multikueue.core.dispatchers.scored.run_times import LEAST, Interval
+from multikueue.core.dispatchers.scored.starts import LEAST, Interval
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.kinds import WORKLOAD
@@ -46,10 +46,10 @@ def waits(
 
 
 def ended(number: int) -> Json:
-    """One of its size that began after so many minutes."""
+    """One of its size that began after so many minutes, when no other waited."""
     made = workload(stored(job(f"ended-{number}")), checks={CHECK: "Ready"}, cluster="worker1", finished="Succeeded")
     made["status"]["admission"] = waits("x")["status"]["admission"]
-    times = {"QuotaReserved": NOW - timedelta(hours=9), "Finished": NOW}
+    times = {"QuotaReserved": NOW - timedelta(hours=1 + number), "Finished": NOW}
     times["Admitted"] = times["QuotaReserved"] + number * MINUTE
     kept = [one for one in made["status"]["conditions"] if one["type"] not in times]
     told = [new_condition(kind, True, "Test", "", now=at) for kind, at in times.items()]
@@ -91,7 +91,7 @@ def test_when_four_of_five_started_that_had_waited_as_long() -> None:
     held, such = waits("train", minutes=10), [ended(10 + number) for number in range(1, LEAST + 1)]
     shorter = [ended(number) for number in range(9)]
     (known,) = waiting([held], fleet(held, *such, *shorter), {}, NOW).values()
-    assert known.start == Interval(12 * 60, 29 * 60)
+    assert known.start == Interval(11 * 60, 30 * 60)
     (unknown,) = waiting([held], fleet(held, *such[1:], *shorter), {}, NOW).values()
     assert unknown.start is None
 

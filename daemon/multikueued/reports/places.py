@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Rank
 from multikueue.core.dispatchers.scored.job_annotations import read
-from multikueue.core.dispatchers.scored.run_times import Interval, RunTimes, size
+from multikueue.core.dispatchers.scored.starts import Interval, Starts
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model import workloads
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -74,15 +74,13 @@ def waiting(
         pending: the places that Kueue tells.
         now: the wall clock.
     """
-    ended = RunTimes()
-    for one in filter(None, map(kueue_objects.ended, sorted(objects.workloads, key=_finished))):
-        ended.add(one)
+    starts = Starts.of(filter(None, map(kueue_objects.waited, objects.workloads)))
     held = _places(objects)
     found = {}
     for workload in chosen:
         key = ObjectKey.of(workload)
         place = held.get(key) if workloads.has_quota(workload) else pending.get(key)
-        found[key] = Waiting(place, _start(workload, ended, now))
+        found[key] = Waiting(place, _start(workload, starts, now))
     return found
 
 
@@ -92,16 +90,11 @@ def places_told(summary: Json) -> dict[ObjectKey, int]:
     return {key: at + 1 for key, at in listed if isinstance(at, int)}
 
 
-def _finished(workload: Json) -> str:
-    conditions = dig(workload, "status", "conditions") or []
-    return next((str(one.get("lastTransitionTime")) for one in conditions if one.get("type") == "Finished"), "")
-
-
-def _start(workload: Json, ended: RunTimes, now: datetime) -> Interval | None:
-    reserved, needs = workloads.reserved_at(workload), kueue_objects.request(workload)
-    if not workloads.is_live(workload) or workloads.cluster_name(workload) or reserved is None or needs is None:
+def _start(workload: Json, starts: Starts, now: datetime) -> Interval | None:
+    one = kueue_objects.waited(workload)
+    if one is None or one.started is not None:
         return None
-    return ended.start(workloads.cluster_queue(workload), size(needs.total), (now - reserved).total_seconds())
+    return starts.interval(one.key, one.queue, one.size, (now - one.reserved).total_seconds())
 
 
 def _places(objects: ManagerObjects) -> dict[ObjectKey, int]:

@@ -19,14 +19,17 @@ from multikueue.core.dispatchers.scored.facts import (
 )
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.run_times import Ended, size
+from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.quantities import MILLI, thousandths
 from multikueue.core.model.workloads import (
     cluster_name,
     cluster_queue,
+    has_quota,
     is_finished,
+    is_live,
     is_replaced,
     pod_counts,
     reserved_at,
@@ -139,18 +142,26 @@ def queued_at(workload: Json) -> datetime | None:
 
 
 def ended(workload: Json) -> Ended | None:
-    """How long a job waited, and ran on the worker that is recorded; None: it has not ended on one, or that cannot be
-    read."""
-    needs, reserved = request(workload), reserved_at(workload)
-    if not is_finished(workload) or is_replaced(workload) or cluster_name(workload) is None or needs is None:
+    """How long a job ran on the worker that is recorded; None: it has not ended on one, or that cannot be read."""
+    needs, start, end = request(workload), _started_at(workload), changed_at(workload, "Finished")
+    if not is_finished(workload) or is_replaced(workload) or needs is None or start is None or end is None:
         return None
-    if not is_true(workload, "Admitted") or reserved is None:
+    return Ended(cluster_queue(workload), size(needs.total), max(0.0, (end - start).total_seconds()))
+
+
+def waited(workload: Json) -> Waited | None:
+    """How a job waits for a worker, or has waited; None: it does neither, or that cannot be read."""
+    needs, reserved, started = request(workload), reserved_at(workload), _started_at(workload)
+    waits = started is None and has_quota(workload) and is_live(workload)
+    if needs is None or reserved is None or is_replaced(workload) or not (waits or started):
         return None
-    start, end = (changed_at(workload, kind) for kind in ("Admitted", "Finished"))
-    if start is None or end is None:
-        return None
-    run_time, wait = (end - start).total_seconds(), (start - reserved).total_seconds()
-    return Ended(cluster_queue(workload), size(needs.total), max(0.0, run_time), max(0.0, wait))
+    return Waited(ObjectKey.of(workload), cluster_queue(workload), size(needs.total), reserved, started)
+
+
+def _started_at(workload: Json) -> datetime | None:
+    """On the worker that is recorded."""
+    is_there = is_true(workload, "Admitted") and cluster_name(workload) is not None
+    return changed_at(workload, "Admitted") if is_there else None
 
 
 def _pod_set(usage: Mapping[str, Any], count: int, least: int | None) -> PodSet:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
 from multikueue.core.dispatchers.scored.run_times import Ended
+from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.shape import queue_flaw, workload_flaw
 from tests.core.building import NOW, condition, workload
 from tests.core.odd_shapes import ODD, paths, spoiled
@@ -115,16 +117,28 @@ def ran(*conditions: Json, **facts: Any) -> Json:
     return made
 
 
-def test_how_long_a_job_waited_and_ran() -> None:
+def test_how_long_a_job_ran() -> None:
     admitted = condition("Admitted", at=timestamp(NOW - timedelta(minutes=7)))
     finished = condition("Finished", "Succeeded", at=timestamp(NOW))
 
-    assert kueue_objects.ended(ran(admitted, finished)) == Ended("cq", (("cpu", 3_000), ("pods", 2_000)), 420.0, 120.0)
+    assert kueue_objects.ended(ran(admitted, finished)) == Ended("cq", (("cpu", 3_000), ("pods", 2_000)), 420.0)
     assert kueue_objects.ended(ran(admitted)) is None
     assert kueue_objects.ended(ran(finished)) is None
     nowhere = ran(admitted, finished)
     del nowhere["status"]["clusterName"]
     assert kueue_objects.ended(nowhere) is None
+
+
+def test_who_waits_and_who_has_waited() -> None:
+    reserved, started = NOW - timedelta(minutes=9), NOW - timedelta(minutes=7)
+    admitted, finished = condition("Admitted", at=timestamp(started)), condition("Finished", at=timestamp(NOW))
+    running = ran(admitted)
+    began = Waited(ObjectKey.of(running), "cq", (("cpu", 3_000), ("pods", 2_000)), reserved, started)
+
+    assert kueue_objects.waited(running) == kueue_objects.waited(ran(admitted, finished)) == began
+    assert kueue_objects.waited(ran()) == attrs.evolve(began, started=None)
+    assert kueue_objects.waited(ran(finished)) is None
+    assert kueue_objects.waited({"spec": {"podSets": [{"name": "main"}]}}) is None
 
 
 ASSIGNED = {"name": "main", "count": 2, "flavors": {"gpu": "a100"}, "resourceUsage": {"gpu": "2"}}
