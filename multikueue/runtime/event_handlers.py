@@ -27,7 +27,7 @@ from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_s
 from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.workers.executor import WorkerBackoffs
 from multikueue.runtime.workers.pool import WorkerCluster, workloads_on
-from multikueue.runtime.workload_indexes import looking
+from multikueue.runtime.workload_indexes import RUNNING, looking
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
@@ -44,16 +44,23 @@ MARKS_RATE: Final = 200.0
 """Workloads that are planned in a second because of such changes, if these do not end."""
 
 
-def _namespace(key: ObjectKey) -> str:
-    return key.namespace
+def workload_queue(manager: ManagerCluster, memory: WorkloadMemory) -> _Keys:
+    """Namespaces take turns, and so does each worker with the Workloads that the manager does not have. In a namespace,
+    those that run where they should and that this process has not looked at take turns with all others: after a start
+    these are many, and what is new must not wait for them."""
+
+    def flow(key: ObjectKey) -> tuple[str, bool]:
+        return key.namespace, key not in memory and bool(manager.workloads.informer.values_of(RUNNING, key))
+
+    return KeyQueue(ChargedQueue(flow_of=flow, limit=CAUSED))
 
 
 @attrs.frozen
 class WorkQueues:
     """One queue of keys per controller."""
 
-    workloads: _Keys = attrs.field(factory=lambda: KeyQueue(ChargedQueue(flow_of=_namespace, limit=CAUSED)))
-    """Namespaces take turns, and so does each worker with the Workloads that the manager does not have."""
+    workloads: _Keys
+    """See `workload_queue`."""
     clusters: _Keys = attrs.field(factory=KeyQueue)
     checks: _Keys = attrs.field(factory=KeyQueue)
     quotas: _Keys = attrs.field(factory=KeyQueue)

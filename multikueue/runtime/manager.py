@@ -28,7 +28,7 @@ from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, Placeme
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues
+from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues, workload_queue
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.inventory.selection import PlacementSelector
@@ -144,14 +144,15 @@ class Manager:
     _rooms: WorkerRooms | None = attrs.field(init=False)
     _profiles: ClusterProfiles = attrs.field(init=False)
     _controllers: tuple[Controller[ObjectKey], ...] = attrs.field(init=False)
+    """That of the Workloads first: it alone needs the manager's jobs."""
     _services: tuple[Task, ...] = attrs.field(init=False)
     """What runs beside the controllers; nothing waits for it."""
 
     def __attrs_post_init__(self) -> None:
         """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
-        settings, work, memory = self.settings, WorkQueues(), WorkloadMemory()
+        settings, cluster, memory = self.settings, self._caches(), WorkloadMemory()
+        self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory))
         process = Process(self.clock, self.fraction, self.instance, self.controller_hook)
-        cluster = self.cluster = self._caches()
         queues = QueueInformers.build(
             self.client, partial(work.quotas.enqueue, after=BATCH), fraction=self.fraction, slim=False
         )
@@ -243,10 +244,8 @@ class Manager:
         return Part((process.controller("multikueue_clusterqueue", reconciler, work.quotas),), (queues.run,))
 
     def _inventory_options(self) -> InventoryOptions:
-        settings = self.settings
-        return InventoryOptions(
-            settings.placement, self.placement_hook, settings.spokes, self.selection, self.permissions
-        )
+        to = self.settings
+        return InventoryOptions(to.placement, self.placement_hook, to.spokes, self.selection, self.permissions)
 
     def __repr__(self) -> str:
         words = Counter(worker.state.connection.word for worker in self.workers)
@@ -265,11 +264,13 @@ class Manager:
             await tasks.start(self._executor.run)
             for service in self._services:
                 tasks.start_soon(service)
-            # Only now: before the caches are complete, absence means nothing, and copies would be removed for it.
             await tasks.start(self.workers.run)
             async with anyio.create_task_group() as work:
-                for controller in self._controllers:
-                    work.start_soon(controller.run)
+                for controller in self._controllers[1:]:
+                    work.start_soon(controller.run)  # workers are read meanwhile
+                # Only then: before the caches are complete, absence means nothing, and copies would be removed for it.
+                await self.cluster.wait_settled()
+                work.start_soon(self._controllers[0].run)
                 task_status.started()
             await self._executor.wait_idle()
             tasks.cancel_scope.cancel()

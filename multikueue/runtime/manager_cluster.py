@@ -102,15 +102,17 @@ class ManagerCluster(Target):
         return f"<ManagerCluster {len(self.workloads.informer)} workloads, {len(self.clusters)} workers{unread}>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Keep the caches; ready once all but the job kinds' are complete: a kind may not be installed here."""
-        jobs = [cache.informer for cache in self.jobs.values()]
+        """Keep the caches; ready once all but the job kinds' are complete, see `wait_settled`."""
         async with anyio.create_task_group() as tasks:
-            for informer in jobs:
-                tasks.start_soon(informer.run)
+            for cache in self.jobs.values():
+                tasks.start_soon(cache.informer.run)
             await start_informers(self._required, tasks)
-            for informer in jobs:
-                await informer.wait_settled()
             task_status.started()
+
+    async def wait_settled(self) -> None:
+        """Wait until the job kinds' caches are complete, too, or cannot be: a kind may not be installed here."""
+        for cache in self.jobs.values():
+            await cache.informer.wait_settled()
 
     async def write_conditions(self, resource: Resource, obj: Json, wanted: list[Json]) -> bool:
         """Write the conditions of an object as it was read; return whether it still exists.
@@ -127,8 +129,9 @@ class ManagerCluster(Target):
 
     @property
     def unread(self) -> list[Resource]:
-        """What is needed to decide and has not been complete yet."""
-        return [informer.resource for informer in self._required if not informer.status.synced]
+        """What is needed to decide and has not been complete yet; of job kinds, what has not failed either."""
+        jobs = [cache.informer for cache in self.jobs.values() if not cache.informer.status.failures]
+        return [informer.resource for informer in (*self._required, *jobs) if not informer.status.synced]
 
     @property
     def _required(self) -> tuple[Informer, ...]:

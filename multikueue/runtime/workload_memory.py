@@ -53,6 +53,10 @@ class WorkloadMemory:
     def __len__(self) -> int:
         return len(self._known)
 
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Whether this process has looked at the Workload."""
+        return key in self._known
+
     def touched(self, key: ObjectKey) -> None:
         """Something of this Workload changed, here or on a worker. One that is gone is not remembered again."""
         if (known := self._known.get(key)) is not None:

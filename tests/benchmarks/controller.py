@@ -59,6 +59,8 @@ class Controller:
     """A running command."""
 
     log: Path
+    tells: bool
+    """Whether it is our daemon, which tells what it has read."""
     _process: Process
 
     def usage(self) -> Usage:
@@ -72,6 +74,10 @@ class Controller:
     async def decisions(self) -> int | None:
         """How many decisions it has made, if it is our daemon."""
         return await anyio.to_thread.run_sync(scraping.decisions, self.log)
+
+    async def has_read_the_manager(self) -> bool:
+        """Whether the manager's caches are complete; for our daemon only, others do not say."""
+        return await anyio.to_thread.run_sync(scraping.has_read_the_manager, self.log)
 
     def check(self) -> None:
         """Raise `ProcessEnded` if it has ended by itself."""
@@ -101,7 +107,7 @@ async def running(command: str, kubeconfig: Json, folder: Path, **more: str) -> 
             env={**os.environ, "KUBECONFIG": str(config), **more},
         )
     try:
-        yield Controller(log, process)
+        yield Controller(log, "multikueued" in command, process)
     finally:
         with anyio.CancelScope(shield=True):
             await _stop(process)

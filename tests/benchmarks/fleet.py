@@ -96,7 +96,8 @@ async def fleet(
         await connect_workers(observing[manager.name], kubeconfigs)
         user = await stack.enter_async_context(client(manager.name, manager.kubeconfig(USER), connections=32))
         if scenario.preloaded:
-            preload = Preload(observing[manager.name], {plane.name: observing[plane.name] for plane in workers})
+            followed = {plane.name: observing[plane.name] for plane in workers}
+            preload = Preload(observing[manager.name], followed, everything)
             await preload.create(scenario.preloaded)
         children = {} if proxy is None else {"proxy": proxy}
         if worker_kueue:

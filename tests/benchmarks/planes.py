@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Literal, Protocol
@@ -48,6 +48,10 @@ class Plane(Protocol):
         """How many requests it has had so far."""
         ...
 
+    async def copy(self, texts: Sequence[Sequence[str]]) -> bool:
+        """Store more objects like two that are there, see `sandbox_server.copy`; return whether it can."""
+        ...
+
 
 @attrs.frozen(eq=False)
 class SandboxPlane:
@@ -70,6 +74,11 @@ class SandboxPlane:
         told = await self.server.ask(tell="requests")
         return Requests({(user, verb, resource): count for user, verb, resource, count in told["requests"]})
 
+    async def copy(self, texts: Sequence[Sequence[str]]) -> bool:
+        """See `Plane`."""
+        await self.server.ask(do="copy", texts=texts)
+        return True
+
 
 @attrs.frozen(eq=False)
 class RealPlane:
@@ -90,6 +99,11 @@ class RealPlane:
     async def requests(self) -> Requests:
         """See `Plane`."""
         return await anyio.to_thread.run_sync(self.log.count)
+
+    async def copy(self, texts: Sequence[Sequence[str]]) -> bool:
+        """See `Plane`."""
+        del texts
+        return False
 
 
 @asynccontextmanager

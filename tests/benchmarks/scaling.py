@@ -32,7 +32,7 @@ async def measure_restart(scenario: Scenario, options: Options, *, quiet: float 
     Args:
         scenario: how many run.
         options: of the run.
-        quiet: seconds without a watch opened or a write; then the controller counts as up to date.
+        quiet: seconds without a watch opened, a write or a decision; then the controller counts as up to date.
         idle: seconds for which its CPU is measured then. What comes once a minute is in them: `gcInterval`.
 
     Raises:
@@ -68,10 +68,14 @@ def _running(options: Options, config: Json, folder: Path) -> AbstractAsyncConte
 
 
 async def _restart(around: Fleet, second: Controller, measured: Measured, began: float, quiet: float) -> None:
-    """A new job is submitted at the restart: when it is Ready, the new controller works."""
-    await around.user.create(JOB, objects.job(0, _PROBE))
+    """A new job is submitted once the new controller has read the manager; at the restart if it does not tell."""
     seen, seconds = around.observer.moments, measured.options.timeout
+    read = submitted = began
     try:
+        if second.tells:
+            read = await _has_read(second, seconds)
+        await around.user.create(JOB, objects.job(0, _PROBE))
+        submitted = time.perf_counter()
         await around.observer.until(
             lambda: seen.count(moments.READY) > 0, seconds=seconds, otherwise="no new job is Ready"
         )
@@ -82,22 +86,36 @@ async def _restart(around: Fleet, second: Controller, measured: Measured, began:
     measured.extra["scale"] = {
         "running": measured.scenario.preloaded,
         "restart_to_synced_s": round(synced, 2),
+        "restart_to_manager_read_s": round(read - began, 2) if second.tells else None,
         "restart_to_first_ready_s": round(ready[0] - began, 2) if ready else None,
+        "submitted_to_first_ready_s": round(ready[0] - submitted, 2) if ready else None,
     }
 
 
-async def _quiet(around: Fleet, tested: Controller, seconds: float, quiet: float) -> float:
-    """Wait until the controller opens no watch and writes nothing any more; returns when it last did.
+async def _has_read(tested: Controller, seconds: float) -> float:
+    """Wait until the manager's caches are complete; returns when that was seen."""
+    with anyio.move_on_after(seconds):
+        while not await tested.has_read_the_manager():
+            tested.check()
+            await anyio.sleep(_LOOK)
+        return time.perf_counter()
+    raise NotReady(f"the controller has not read the manager after {seconds:g} s")
 
-    Lists come before watches. Those that follow look whether a worker still answers.
+
+async def _quiet(around: Fleet, tested: Controller, seconds: float, quiet: float) -> float:
+    """Wait until the controller opens no watch, writes nothing and decides nothing any more; returns when it last did.
+
+    Lists come before watches. Those that follow look whether a worker still answers. Only our daemon tells what it
+    decides.
     """
-    last, seen = time.perf_counter(), -1
+    last = time.perf_counter()
+    seen: tuple[int, int | None] = (-1, None)
     with anyio.move_on_after(seconds):
         while time.perf_counter() - last < quiet:
             tested.check()
-            asked = _asked(await around.requests())
-            if asked != seen or not asked:
-                last, seen = time.perf_counter(), asked
+            done = (_asked(await around.requests()), await tested.decisions())
+            if done != seen or not done[0]:
+                last, seen = time.perf_counter(), done
             await anyio.sleep(_LOOK)
         return last
     raise NotReady(f"the controller still opens watches or writes after {seconds:g} s")

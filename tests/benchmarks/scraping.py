@@ -1,7 +1,9 @@
-"""How many decisions our daemon has made, as its metrics tell: one snapshot and one plan each."""
+"""What our daemon tells of itself: how many decisions it has made, a snapshot and a plan each, and whether it has read
+all of the manager."""
 
 from __future__ import annotations
 
+import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Final
@@ -9,6 +11,7 @@ from typing import Final
 import orjson
 
 _RECONCILES: Final = 'multikueue_reconcile_seconds_count{controller="multikueue_workload"}'
+_LEADS: Final = "multikueue_leading 1"
 _SECONDS: Final = 10.0
 
 
@@ -21,10 +24,30 @@ def decisions(log: Path) -> int | None:
     port = _port(log)
     if port is None:
         return None
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=_SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
-    found = [line.rpartition(" ")[2] for line in lines if line.startswith(_RECONCILES)]
+    found = [line.rpartition(" ")[2] for line in _get(port, "metrics").splitlines() if line.startswith(_RECONCILES)]
     return round(float(found[0])) if found else 0
+
+
+def has_read_the_manager(log: Path) -> bool:
+    """Whether the manager's caches are complete: it leads (`multikueue_leading`) and is ready (`/readyz`).
+
+    Args:
+        log: as for `decisions`.
+    """
+    port = _port(log)
+    if port is None:
+        return False
+    try:
+        _get(port, "readyz")
+        return any(line.startswith(_LEADS) for line in _get(port, "metrics").splitlines())
+    except urllib.error.HTTPError:  # 503: not yet
+        return False
+
+
+def _get(port: int, path: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=_SECONDS) as answer:
+        told: str = answer.read().decode()
+    return told
 
 
 def _port(log: Path) -> int | None:

@@ -17,7 +17,7 @@ from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, CORDON_ANNO
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.worker_states import Unanswered
 from multikueue.runtime.controller import KeyQueue
-from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues
+from multikueue.runtime.event_handlers import MARKS_BATCH, MARKS_RATE, ManagerHandlers, WorkQueues, workload_queue
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -72,7 +72,9 @@ class Wired:
     """The handlers of a manager whose caches hold one check, its config and a worker that the config lists."""
 
     cluster: ManagerCluster
-    work: WorkQueues = attrs.field(factory=WorkQueues)
+    work: WorkQueues = attrs.field(
+        default=attrs.Factory(lambda self: WorkQueues(workload_queue(self.cluster, WorkloadMemory())), takes_self=True)
+    )
     recomputed: int = 0
     asked_again: list[ObjectKey] = attrs.field(factory=list)
     handlers: ManagerHandlers = attrs.field(init=False)

@@ -124,3 +124,24 @@ async def test_a_namespace_with_thousands_of_workloads_delays_another_by_a_turn(
         await until(lambda: offered)
 
     assert offered[0] - begun[0] < 200
+
+
+async def test_after_a_restart_a_new_job_does_not_wait_for_a_look_at_all_that_run() -> None:
+    """Workers are read while the manager's jobs are, so that it can be offered at once."""
+    fleet, counted = Fleet.of("worker1"), Counted()
+    await fleet.connect(cpu=100)
+    async with fleet.kueues():
+        async with fleet.running():
+            for number in range(40):
+                await fleet.submit(f"job-{number:02}")
+            await anyio.sleep(20.0)
+        await fleet.submit("new")
+        fleet.manager.faults.add(Delay(5.0), on=Match(verbs=("list",), resource="jobs", user="multikueue"))
+        offered: list[int] = []
+        when(fleet.workers["worker1"], lambda _: True, lambda: offered.append(counted.reconciles))
+        async with fleet.running(attrs.evolve(fleet.build(concurrency=1), controller_hook=counted)):
+            await until(lambda: offered)
+            await anyio.sleep(20.0)
+
+    assert offered[0] < 10
+    assert counted.reconciles >= 41

@@ -6,7 +6,11 @@ import gc
 
 
 def freeze() -> None:
-    """Exempt the objects in the caches from garbage collection: a full one would stop the loop for 250 ms."""
-    gc.unfreeze()
-    gc.collect()
+    """Exempt the objects in the caches from garbage collection: a full one stops the loop for a second.
+
+    What was exempt before is looked at first: the caches of an earlier term are garbage.
+    """
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
     gc.freeze()

@@ -40,8 +40,6 @@ class ChargedQueue(WorkQueue[K]):
         """As `WorkQueue.add`, at nobody's expense."""
         if key in self._causes:
             self._discharge(key)
-            if key in self._ready:
-                self._ready.add(key, self._flow(key))
         self.again(key, at)
 
     def again(self, key: K, at: float) -> None:

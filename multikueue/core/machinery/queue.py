@@ -4,7 +4,8 @@
 due time. In client-go a key that was added with a delay and again without one is processed twice, now and after the
 delay. Here the later time is forgotten, so a reconciler says after each reconcile when it wants to look again.
 
-And it is fair: keys belong to flows, which take turns once they are due.
+And it is fair: keys belong to flows, which take turns once they are due. A key that is added again while it waits for
+its turn goes to the flow that it belongs to by then, and keeps its time.
 """
 
 from __future__ import annotations
@@ -71,7 +72,9 @@ class WorkQueue(Generic[K]):
         at = max(at, self._ready_at)
         if key in self._held:
             self._readded[key] = min(at, self._readded.get(key, at))
-        elif key not in self._ready and (key not in self._delayed or at < self._delayed[key][0]):
+        elif key in self._ready:
+            self._ready.add(key, self._flow(key))  # which one it is in may have changed
+        elif key not in self._delayed or at < self._delayed[key][0]:
             self._push(key, at)
 
     def take(self, now: float) -> K | None:

@@ -172,8 +172,11 @@ class SnapshotReader:
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
         if known is None or cluster.name in namespaces_on_workers(workload):
             return said
-        marks, of_attempt, here = Marks(self.mark_key), attempt(workload), known.workload_of(key, said)
-        copies = (*([here] if here is not None else []), *known.workloads.informer.by(ORIGIN, str(key)))
+        if not (elsewhere := known.workloads.informer.by(ORIGIN, str(key))):
+            return said
+        here = known.workload_of(key, said)
+        copies = (*([here] if here is not None else []), *elsewhere)
+        marks, of_attempt = Marks(self.mark_key), attempt(workload)
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]

@@ -142,10 +142,16 @@ class WorkerInformers(WorkerCopies):
             tasks.start_soon(self.workloads.informer.run)
             tasks.start_soon(self.probe.run, self.workloads.informer)
             tasks.start_soon(self.kueue.run, self.workloads.informer.wait_synced)
-            tasks.start_soon(self.watches.run, self._follow_jobs)
+            tasks.start_soon(self._watch_kinds)
             tasks.start_soon(self.identity.run, self.workloads.informer.wait_synced)
             await self._queues_wanted.wait()
             await self.queues.run()
+
+    async def _watch_kinds(self) -> None:
+        """Jobs come after the Workloads: which kinds are used is known then, and only one large list is held that is
+        not slim yet."""
+        await self.workloads.informer.wait_settled()
+        await self.watches.run(self._follow_jobs)
 
     async def _follow_jobs(self, watch: KindWatch) -> None:
         """Read the kind's definition before the kind counts as served, and again while it lacks a field."""

@@ -172,3 +172,15 @@ def test_a_key_behind_ten_thousand_of_another_flow_is_the_second() -> None:
     queue.add("small/one", 1)
 
     assert [queue.take(1), queue.take(1), queue.take(1)] == ["big/0", "small/one", "big/1"]
+
+
+def test_a_key_that_is_added_again_goes_to_the_flow_that_it_belongs_to_by_then() -> None:
+    """What is urgent by now must not wait behind what it was like before. It keeps its time."""
+    urgent: set[int] = set()
+    queue: WorkQueue[int] = WorkQueue(flow_of=lambda key: key in urgent)
+    for key in range(1, 10):
+        queue.add(key, 0)
+    assert queue.take(1) == 1
+    urgent.add(9)
+    queue.add(9, 1)
+    assert [queue.take(1), queue.take(1), queue.take(1)] == [2, 9, 3]
