@@ -62,6 +62,10 @@ class OneByOne:
         told = f"asking {name} since {int(now.timestamp())}"
         return Nomination((name,), look_again=float(self.patience), message=told)
 
+    def remembers(self, message: str) -> bool:
+        """See `Remembering`."""
+        return message.startswith("asking ")
+
     def _fail(self, workload: Json, now: datetime) -> None:
         broken = zlib.crc32(workload["metadata"]["uid"].encode()) % 4 == 0
         if broken and int(now.timestamp()) % 7 == 0:

@@ -115,7 +115,8 @@ class Nomination:
     """Seconds until time alone would change the answer; None: only a change can."""
     message: str | None = None
     """What our check on the Workload should say; None: what it says already. It is written together with the names, so
-    a dispatcher can keep here what it must remember, see `Remembering`. Kueue replaces it with an eviction."""
+    a dispatcher can keep here what it must remember. One that it does not know again is not written, see `Remembering`.
+    Kueue replaces it with an eviction."""
     binding: bool = False
     """Whether another controller chooses the names: then only those workers may get the Workload, and we write none."""
     problem: str = ""

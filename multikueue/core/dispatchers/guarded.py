@@ -31,12 +31,12 @@ class Guarded:
             answer = self.dispatcher.nominate(workload, candidates, now)
             problem = next(_faults(answer, candidates), "")
             if not problem:
-                return answer
+                return self._lasting(answer, candidates.message)
         except Exception as error:  # another package's code may raise anything
             problem = f"raises {type(error).__name__}"
-        cls = type(self.dispatcher)
-        told = f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: nobody new is nominated"
-        return Nomination(candidates.nominated, look_again=RETRY, problem=told)
+        return Nomination(
+            candidates.nominated, look_again=RETRY, problem=self._told(problem, "nobody new is nominated")
+        )
 
     def remembers(self, message: str) -> bool:
         """See `Remembering`. What raises keeps its message."""
@@ -46,6 +46,17 @@ class Guarded:
             return bool(self.dispatcher.remembers(message))
         except Exception:  # another package's code may raise anything
             return True
+
+    def _lasting(self, answer: Nomination, said: str) -> Nomination:
+        """Without a message that would be replaced by what the Workload waits for, and be given again, for ever."""
+        if answer.message is None or answer.message == said or self.remembers(answer.message):
+            return answer
+        problem = self._told("gives a message that its `remembers` does not know", "it is not written")
+        return attrs.evolve(answer, message=None, problem=answer.problem or problem)
+
+    def _told(self, problem: str, outcome: str) -> str:
+        cls = type(self.dispatcher)
+        return f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: {outcome}"
 
 
 def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:

@@ -70,7 +70,7 @@ def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, 
     "answer",
     [
         Nomination(()),
-        Nomination(("w5", "w1"), 0.5, "two of them"),
+        Nomination(("w5", "w1"), 0.5, "round 2"),
         Nomination(("w0", "w1")),
         Nomination(("gone",), binding=True),
         Nomination(FLEET[1:21]),
@@ -78,7 +78,7 @@ def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, 
 )
 def test_what_can_be_used_is_passed_on_as_it_is(answer: Nomination) -> None:
     """One that is nominated already may stay, wherever it is."""
-    assert Guarded(Policy(answer)).nominate(workload(), SEEN, NOW) is answer
+    assert Guarded(Rememberer(answer)).nominate(workload(), SEEN, NOW) is answer
 
 
 @pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])
@@ -172,6 +172,24 @@ def test_a_dispatcher_says_which_messages_are_its_own(message: str, kept: bool) 
     """Where that fails nothing is lost."""
     assert Guarded(Rememberer(None)).remembers(message) is kept
     assert not Guarded(Policy(None)).remembers(message), "one that remembers nothing"
+
+
+@pytest.mark.parametrize(
+    ("dispatcher", "written"),
+    [
+        (Policy(Nomination(("w1",), message="round 2")), None),
+        (Rememberer(Nomination(("w1",), message="the second round")), None),
+        (Rememberer(Nomination(("w1",), message="round 2")), "round 2"),
+    ],
+    ids=["remembers nothing", "does not know it", "knows it"],
+)
+def test_a_message_that_its_dispatcher_does_not_know_is_not_written(dispatcher: Policy, written: str | None) -> None:
+    """It would be replaced by what the Workload waits for, and written again, with each look: a loop of writes."""
+    found = Guarded(dispatcher).nominate(workload(), SEEN, NOW)
+    assert (found.names, found.message) == (("w1",), written)
+    assert found.problem.endswith(
+        "" if written else "gives a message that its `remembers` does not know: it is not written"
+    )
 
 
 @pytest.mark.parametrize("said", ["Waiting for quota", "Reset to Pending after eviction", "anything"])

@@ -93,7 +93,7 @@ class Ledger:
             if not held.ranked:
                 del self._kinds[place][kind]
             line = self._lines.get(place)
-            if line is not None and key in line.before:
+            if line is not None and (key in line.before or self._place(entry, place, line.base) is not None):
                 self._forget(place)
             self._woken.get(place, {}).pop(key, None)
             if (facts := self._queues.get(place)) is not None and facts.may_preempt:
@@ -214,9 +214,15 @@ class Ledger:
         left = base = self._base(place, now)
         self._bases[place] = base
         before, fits = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None]()
+        owner = None if reserved is None else self._entries[reserved]
         queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
         for kind in self._kinds.get(place, {}):
-            queues.setdefault(kind.queue, []).append((self._held[kind].ranked[0], 0, kind))
+            ranked, first = self._held[kind].ranked, 0
+            if self._place(self._entries[ranked[0].key], place, base) is None:
+                if owner is None or owner.kind != kind:
+                    continue  # what fits nowhere here must not hold up those behind it
+                first = bisect.bisect_left(ranked, owner.rank)
+            queues.setdefault(kind.queue, []).append((ranked[first], first, kind))
         for heads in queues.values():
             heapify(heads)
         waiting = [(self._entries[heads[0][0].key].reserved, name) for name, heads in queues.items()]
@@ -234,7 +240,6 @@ class Ledger:
                 fits[rank.key] = None
                 index += 1
             else:  # none of its kind fits any more; the reservation keeps its turn
-                owner = None if reserved is None else self._entries[reserved]
                 later = owner is not None and owner.kind == kind and owner.rank > rank
                 index = bisect.bisect_left(ranked, owner.rank) if later and owner is not None else len(ranked)
             if index < len(ranked):
