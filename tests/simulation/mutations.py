@@ -16,6 +16,7 @@ from unittest import mock
 
 import attrs
 
+from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -45,6 +46,7 @@ from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
 from tests.simulation.mapping_mutations import MAPPING_MUTATIONS
 from tests.simulation.need_mutations import NEED_MUTATIONS
+from tests.simulation.nominating import OneByOne
 from tests.simulation.placement_mutations import PLACEMENT_MUTATIONS
 from tests.simulation.planted import PLANTED
 from tests.simulation.simulating import Run, simulate
@@ -255,6 +257,16 @@ def copies_are_planned() -> AbstractContextManager[Any]:
     return mock.patch.object(planning, "is_own_copy", return_value=False)
 
 
+@contextmanager
+def messages_of_nobody_are_written() -> Iterator[None]:
+    """A dispatcher that does not know its own message again writes it with each look, for ever."""
+    with (
+        mock.patch.object(Guarded, "_lasting", lambda guarded, answer, said: answer),
+        mock.patch.object(OneByOne, "remembers", return_value=False),
+    ):
+        yield
+
+
 def names_are_not_kept_apart() -> AbstractContextManager[Any]:
     """The manager as a worker is taken like any other, though copies have the names of what they are made of."""
     original = WorkerNames.of
@@ -294,6 +306,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 unmarked_copies_win,
                 copies_are_planned,
                 names_are_not_kept_apart,
+                messages_of_nobody_are_written,
             )
         },
     }

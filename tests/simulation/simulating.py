@@ -45,7 +45,8 @@ STEP: Final = 15.0
 """Virtual seconds between two looks at what must not last."""
 PATIENCE: Final = 3_600.0
 """Virtual seconds after the last trouble within which everything must be done."""
-
+MOST_REQUESTS: Final = 20_000
+"""More than twice what any of 300 seeds needs."""
 SETTLED: Final = 120.0
 """Virtual seconds within which configs list what is decided: a cluster that was busy is kept for a while."""
 
@@ -139,8 +140,12 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
         broken = "; ".join(str(failure) for failure in failures.exceptions)
-    requests = sum(cluster.link.requests.total() for cluster in world.clusters)
-    return Run(seed, broken, tuple(promises.history), anyio.current_time(), promises.starts, script.events, requests)
+    ended = anyio.current_time()
+    return Run(seed, broken, tuple(promises.history), ended, promises.starts, script.events, _requests(world))
+
+
+def _requests(world: World) -> int:
+    return sum(cluster.link.requests.total() for cluster in world.clusters)
 
 
 async def _inventory(world: World, reach: Reach, promises: Promises, tasks: anyio.abc.TaskGroup) -> list[Listing]:
@@ -178,6 +183,8 @@ def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
 
 async def _keep_checking(scene: Scene, holding: Holding) -> None:
     while True:
+        if (made := _requests(scene.world)) > MOST_REQUESTS:
+            raise BrokenPromise(f"{made} requests, which is a loop")
         holding.check(scene.daemon.alive_since)
         scene.promises.check(scene.daemon.alive_since)
         await anyio.sleep(STEP)

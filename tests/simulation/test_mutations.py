@@ -70,6 +70,7 @@ FIRST = {
     "copies_are_owned_by_nobody": 3,
     "what_is_somebody_elses_is_shared": 12,
     "jobs_do_not_wait_for_what_they_need": 3,
+    "messages_of_nobody_are_written": 58,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 
