@@ -119,7 +119,7 @@ class Offering:
             self.promises.broken.append(f"{told}, where it may not go")
         if wish.together and name not in self._companies.get(wish.together, ()):
             self.promises.broken.append(f"{told}, and {wish.together} is not there")
-        if not self.rooms.is_steady(name):
+        if not self.rooms.is_steady(name) or self._has_it(name, workload):
             return
         if now - self.choosing.shut.get(name, now) > BEFORE:
             self.promises.broken.append(f"{told}, whose queue is shut")
@@ -128,6 +128,12 @@ class Offering:
         if self.choosing.profile.hold is Hold.AUTO and self.rooms.is_plain and self.rooms.is_plain_on(name):
             self._offered_with_room(workload, name, told)
             self._suspect(workload, name)
+
+    def _has_it(self, name: str, workload: Json) -> bool:
+        """Whether a worker has given it quota: somebody has erased the record, and what is there may run."""
+        worker = self.world.workers[name]
+        copy = find(worker, WORKLOAD, ObjectKey.of(workload))
+        return copy is not None and has_quota(copy) and is_of_present_attempt(worker, copy, workload)
 
     def _offered_with_room(self, workload: Json, name: str, told: str) -> None:
         """Hold it against the most that was free lately, net of our other copies."""
