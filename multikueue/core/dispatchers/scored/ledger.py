@@ -21,8 +21,8 @@ from multikueue.core.model.names import ObjectKey
 RESERVED_AFTER: Final = timedelta(minutes=1)
 """How long a Workload is held until it may get a reservation."""
 
-RESERVATIONS: Final = 1
-"""How many there are at a time: what they keep free waits for its owner."""
+RESERVATIONS: Final = 2
+"""How many there are at a time, each on a queue of its own: what they keep free waits for its owner."""
 
 
 class Ledger:

@@ -35,7 +35,7 @@ class Taste:
 
 
 def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[Candidate]:
-    """The workers, best first; those with a penalty last. Equal ones by a hash, which spreads Workloads."""
+    """The workers of a tier, best first; those with a penalty last. Equal ones by a hash, which spreads Workloads."""
     figures = {worker.name: _Figures.of(worker, taste.job) for worker in workers}
     cheapest = min((one.price for one in figures.values()), default=0.0)
     soonest = min((one.finish for one in figures.values()), default=0.0)

@@ -28,7 +28,7 @@ class View:
     """What one decision looks at."""
 
     able: tuple[Candidate, ...]
-    """Best first, in each tier."""
+    """By tier, and in each the best first: they are compared with no others."""
     tiers: Mapping[str, Tier]
     """Of those."""
     reasons: Mapping[ClusterName, Reason]
@@ -66,7 +66,12 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
             reasons[worker.name] = why
     places = [str(one.get("worker")) for one in history]
     taste = Taste(uid(workload), job, narrowing, profile.weights, places)
-    return View(tuple(ordered(able, taste, now)), tiers, reasons, narrowing)
+    ranked = [
+        worker
+        for wanted in sorted(set(tiers.values()))
+        for worker in ordered([one for one in able if tiers[one.name] is wanted], taste, now)
+    ]
+    return View(tuple(ranked), tiers, reasons, narrowing)
 
 
 def entry(

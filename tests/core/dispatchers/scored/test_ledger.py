@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest, Running
-from multikueue.core.dispatchers.scored.ledger import Ledger
+from multikueue.core.dispatchers.scored.ledger import RESERVATIONS, RESERVED_AFTER, Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
 from tests.core.building import NOW
 
 GPU = ("a100", "gpu")
-W1, W2 = (ClusterName("w1"), "queue"), (ClusterName("w2"), "queue")
+W1, W2, W3 = ((ClusterName(name), "queue") for name in ("w1", "w2", "w3"))
 GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
 
 
@@ -143,9 +143,11 @@ def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
 
 
 def test_a_reservation_that_moves_away_wakes() -> None:
-    made = ledger(entry("second", 12, age=90), entry("small", 2, age=5), w1=8, w2=0)
+    made = ledger(entry("third", 12, age=90), entry("small", 2, age=5), w1=8, w2=0, w3=0)
     assert (made.woken(NOW), net(made, "small")) == ((), -4)
-    made.put(entry("eldest", 12, age=100, places=(W2,)))
+    made.put(entry("eldest", 12, age=110, places=(W2,)))
+    assert made.woken(NOW) == ()
+    made.put(entry("second", 12, age=100, places=(W3,)))
 
     assert made.woken(NOW) == (key("small"),)
 
@@ -173,6 +175,32 @@ def test_the_eldest_of_a_minute_has_a_reservation_and_one_place() -> None:
     assert (made.reservation(W2, NOW), made.reservation(W1, NOW)) == (key("big"), None)
     assert net(made, "small", W2) < 0
     assert net(made, "small", W1) == 8
+
+
+@given(
+    st.lists(st.tuples(st.integers(55, 90), st.sets(st.sampled_from([W1, W2, W3]))), max_size=6),
+    st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 8)),
+)
+def test_the_two_eldest_have_reservations_one_a_queue(held: list[tuple[int, set[Place]]], free: dict[str, int]) -> None:
+    """Of those held for a minute."""
+    waiting = [entry(f"{i}", 12, age=age, places=sorted(places)) for i, (age, places) in enumerate(held)]
+    made = ledger(*waiting, **free)
+
+    found = {place: made.reservation(place, NOW) for place in (W1, W2, W3)}
+    owners = [owner for owner in found.values() if owner is not None]
+
+    assert len(owners) == len(set(owners)) <= RESERVATIONS == 2
+    by_age = sorted(waiting, key=lambda one: one.age)[:RESERVATIONS]
+    assert set(owners) <= {one.key for one in by_age if NOW - one.reserved >= RESERVED_AFTER}
+    assert all(place in one.places for one in by_age for place, owner in found.items() if owner == one.key)
+
+
+def test_the_second_eldest_has_one_on_another_queue_and_the_third_none() -> None:
+    both = (W1, W2, W3)
+    big = [entry(name, 12, age=age, places=both) for name, age in (("third", 70), ("first", 90), ("second", 80))]
+    made = ledger(*big, w1=8, w2=9, w3=7)
+
+    assert [made.reservation(place, NOW) for place in both] == [key("second"), key("first"), None]
 
 
 def test_a_reservation_lapses_with_its_owner() -> None:

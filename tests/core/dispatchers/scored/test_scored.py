@@ -303,6 +303,15 @@ def test_the_cheap_the_fast_the_preferred_and_the_empty_worker_win(
     assert waiting.ask().names == (name,)
 
 
+def test_a_worker_is_compared_with_those_that_are_as_sure() -> None:
+    """The cheapest has no room: beside it 10 and 20 would be almost the same, and the emptier of them the best."""
+    waiting = pending({"cheap": queue(0), "dear": queue(6), "dearest": queue(16)})
+    for name, cost in (("cheap", "1"), ("dear", "10"), ("dearest", "20")):
+        waiting.change(name, annotations={COST: cost})
+
+    assert waiting.ask().names == ("dear",)
+
+
 @pytest.mark.parametrize(("fault", "names"), [({}, ("w2",)), ({"fault": "worker"}, ("w1",))])
 def test_where_it_has_run_is_best_unless_that_worker_was_at_fault(
     fault: dict[str, str], names: tuple[str, ...]
