@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.worker_names import origin_key, origin_namespace
+from multikueue.core.model.worker_names import origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.snapshot import JobCopy
 from multikueue.core.workload.worker_states import Refusal
@@ -81,7 +81,10 @@ class WorkerCopies(Target):
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
         copies = self.workloads.informer
-        yield from map(origin_key, (*copies.values(), *copies.unreadable.outlines.values()))
+        for found in (copies, copies.unreadable.outlines):
+            elsewhere = found.indexed(ORIGIN)
+            yield from (key for key in found.keys() if key not in elsewhere)
+            yield from map(ObjectKey.parsed, found.entries(ORIGIN))
         for cache in self.jobs.values():
             yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
             yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
