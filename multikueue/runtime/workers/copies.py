@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
 
 import attrs
 
@@ -82,8 +83,7 @@ class WorkerCopies(Target):
         """The Workloads with copies there, or with jobs."""
         copies = self.workloads.informer
         for found in (copies, copies.unreadable.outlines):
-            elsewhere = found.indexed(ORIGIN)
-            yield from (key for key in found.keys() if key not in elsewhere)
+            yield from filterfalse(found.indexed(ORIGIN).__contains__, found.keys())
             yield from map(ObjectKey.parsed, found.entries(ORIGIN))
         for cache in self.jobs.values():
             yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
