@@ -87,6 +87,10 @@ class Indexer:
         """The values of an index under which there are objects."""
         return sorted(self._indexed.get(index, {}))
 
+    def indexed(self, index: str) -> Set[ObjectKey]:
+        """The keys of the objects that have a value in an index. Do not keep the set."""
+        return self._values.get(index, {}).keys()
+
     def values_of(self, index: str, key: ObjectKey) -> Set[str]:
         """The values of an object in an index."""
         return _set_of(self._values.get(index, {}).get(key, _NONE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
@@ -43,8 +43,15 @@ class Reviewing(Refusing):
         return await self.inner.get(resource, key)
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
+        await self.inner.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
+        return await self._found(gvk)
+
+    async def served(self) -> Set[GVK] | None:
+        await self.inner.list(NAMESPACE, limit=1)
+        return {gvk for gvk in await self.inner.served() or () if await self._found(gvk) is not None}
+
+    async def _found(self, gvk: GVK) -> ServedKind | None:
         person: Any = self.inner
-        await person.list(NAMESPACE, limit=1)  # it answers, and takes the credentials
         found: ServedKind | None = await person.discover(gvk)
         absent = found is not None and isinstance(self.refusals.get(("list", found.plural)), NotFound)
         return None if absent else found

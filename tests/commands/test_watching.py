@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Set
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -14,9 +14,10 @@ import pytest
 
 from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
+from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
@@ -106,6 +107,30 @@ async def test_what_a_worker_has_granted_is_asked_for_with_every_sixth_look(monk
     assert everything > 10
     assert asked == {0: everything, **dict.fromkeys(range(1, LOOKS), 1), LOOKS: everything}
     assert set(first) == set(last)
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_which_kinds_a_server_serves_is_asked_once_a_look(monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
+    """A request for each of them otherwise, as where the server does not tell them together."""
+    asked: Counter[str] = Counter()
+    discover, served = Reviewing.discover, Reviewing.served
+
+    async def one(self: Reviewing, gvk: GVK) -> ServedKind | None:
+        asked[gvk.kind] += 1
+        return await discover(self, gvk)
+
+    async def together(self: Reviewing) -> Set[GVK] | None:
+        asked["all"] += 1
+        if not tells:
+            raise Forbidden("no")
+        return await served(self)
+
+    monkeypatch.setattr(Reviewing, "discover", one)
+    monkeypatch.setattr(Reviewing, "served", together)
+    async with scene("worker1"):
+        kinds = [kind.resource.gvk.kind for kind in BUILTIN]
+        on_both = {} if tells else dict.fromkeys(kinds, 2) | {"Workload": 1}
+        assert asked == {"all": 2} | on_both  # the manager, and the worker
 
 
 async def test_a_worker_that_is_back_is_looked_at_again() -> None:

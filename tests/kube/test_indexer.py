@@ -38,6 +38,7 @@ def test_an_index_finds_what_a_search_finds(changes: list[tuple[str, list[str] |
 
         assert set(indexer.keys()) == set(values)
         assert indexer.entries("labels") == sorted({value for known in values.values() for value in known})
+        assert indexer.indexed("labels") == {key for key, known in values.items() if known}
         for value in VALUES:
             keys = {key for key, known in values.items() if value in known}
             assert indexer.keys_by("labels", value) == keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import Final
 
 import anyio
@@ -81,6 +81,18 @@ class Sight:
         except (Forbidden, Unreadable, ServerFault) as error:
             self.blind(what, _why(error, "get", resource, self.whose, str(key)))
             return None
+
+    async def served(self) -> Set[GVK]:
+        """The kinds that the server tells of all at once; it may serve others: those of the core group, and all if it
+        does not tell.
+
+        Raises:
+            ApiError: see `items`.
+        """
+        try:
+            return await self.client.served() or frozenset()
+        except (Forbidden, Unreadable, ServerFault, NotFound):
+            return frozenset()
 
     async def lacks(self, gvk: GVK, what: str) -> bool:
         """Whether the server does not serve a kind; False also if it does not tell, which is noted."""

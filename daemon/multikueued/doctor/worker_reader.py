@@ -184,5 +184,6 @@ class Visit:
 
 async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:
     """Those of the kinds that a server does not serve."""
-    asked = dict.fromkeys(kinds)
+    served = await sight.served()
+    asked = [gvk for gvk in dict.fromkeys(kinds) if gvk not in served]
     return frozenset({gvk for gvk in asked if await sight.lacks(gvk, f"whether {sight.whose} serves {gvk.kind}")})

@@ -58,29 +58,58 @@ def costs_of(clusters: Iterable[Json]) -> dict[str, str]:
     return {ObjectKey.of(one).name: annotations_of(one).get(COST, "") for one in clusters}
 
 
+@attrs.frozen
+class Holding:
+    """What a Workload holds of a worker, or has held of it."""
+
+    payer: Payer
+    """Without the cost: that is the worker's."""
+    since: datetime
+    until: datetime | None
+    """None: it lasts."""
+    amounts: Mapping[str, int]
+    """Thousandths by resource."""
+
+    def within(self, begin: datetime | None, end: datetime) -> float:
+        """For how many seconds of a span of time; None: it has no beginning."""
+        since = self.since if begin is None else max(begin, self.since)
+        return max(0.0, (min(end, self.until or end) - since).total_seconds())
+
+    def is_settled(self, now: datetime) -> bool:
+        """Whether it is over, or goes on from now until the Workload changes."""
+        return self.since <= now and (self.until is None or self.until <= now)
+
+
+def holdings(workload: Json) -> Iterator[Holding]:
+    """What a Workload has held of workers, the earliest first.
+
+    Its placements say when it had which worker; how much it held before its last admission is not noted, so that counts
+    for all of them.
+    """
+    amounts: Counter[str] | None = None
+    for place in placements(workload):
+        if place.since is not None:
+            amounts = amounts if amounts is not None else reserved(workload) or _requested(workload)
+            payer = Payer(ObjectKey.of(workload).namespace, queue_name(workload), place.worker, "")
+            yield Holding(payer, place.since, place.until, amounts)
+
+
 def used(
     workload: Json, begin: datetime | None, end: datetime, costs: Mapping[str, str]
 ) -> Iterator[tuple[Payer, datetime, Counter[str]]]:
     """What a Workload has held of workers in a span of time: whose, from when on, and thousandths of resource-seconds.
 
     Args:
-        workload: the manager's. Its placements say when it had which worker; how much it held before its last
-            admission is not noted, so that counts for all of them.
+        workload: the manager's.
         begin: of the span; None: as far back as its placements are noted.
         end: of the span.
         costs: by worker.
     """
-    held: Counter[str] | None = None
-    for place in placements(workload):
-        if place.since is None:
-            continue
-        since = place.since if begin is None else max(begin, place.since)
-        seconds = (min(end, place.until or end) - since).total_seconds()
-        if seconds <= 0:
-            continue
-        held = held if held is not None else reserved(workload) or _requested(workload)
-        payer = Payer(ObjectKey.of(workload).namespace, queue_name(workload), place.worker, costs.get(place.worker, ""))
-        yield payer, since, Counter({name: round(amount * seconds) for name, amount in held.items()})
+    for one in holdings(workload):
+        if seconds := one.within(begin, end):
+            since = one.since if begin is None else max(begin, one.since)
+            amounts = Counter({name: round(amount * seconds) for name, amount in one.amounts.items()})
+            yield attrs.evolve(one.payer, cost=costs.get(one.payer.worker, "")), since, amounts
 
 
 def _requested(workload: Json) -> Counter[str]:

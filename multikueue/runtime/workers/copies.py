@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import filterfalse
 
 import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.worker_names import origin_key, origin_namespace
+from multikueue.core.model.worker_names import origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.snapshot import JobCopy
 from multikueue.core.workload.worker_states import Refusal
@@ -81,7 +82,9 @@ class WorkerCopies(Target):
     def keys(self) -> Iterator[ObjectKey]:
         """The Workloads with copies there, or with jobs."""
         copies = self.workloads.informer
-        yield from map(origin_key, (*copies.values(), *copies.unreadable.outlines.values()))
+        for found in (copies, copies.unreadable.outlines):
+            yield from filterfalse(found.indexed(ORIGIN).__contains__, found.keys())
+            yield from map(ObjectKey.parsed, found.entries(ORIGIN))
         for cache in self.jobs.values():
             yield from map(ObjectKey.parsed, cache.informer.entries("workload"))
             yield from map(ObjectKey.parsed, cache.informer.unreadable.outlines.entries("workload"))
