@@ -160,7 +160,7 @@ BREAKS = (
         "kind not enabled",
         "kind-not-enabled",
         (
-            'because the daemon\'s settings do not name kind "batch/v1, Kind=Job"',
+            'its check was rejected, because the daemon\'s settings do not name kind "batch/v1, Kind=Job"',
             'add "batch/job" to integrations.frameworks',
         ),
         "kind-not-enabled",

@@ -6,7 +6,7 @@ from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import check
+from multikueue.core.model.workloads import VERDICT, check
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -33,6 +33,12 @@ from multikueue.core.workload.snapshot import Snapshot
 def in_words(seen: Snapshot, decided: Plan) -> list[str]:
     """The effects of a plan, in order: `create workload on w1`, `admit on w1`, `retry: Admitting remote lost`."""
     return [_word(seen, effect) for effect in decided.effects]
+
+
+def verdict_written(decided: Plan) -> str | None:
+    """Why a plan Rejects our check, for programs."""
+    (written,) = (effect.object for effect in decided.effects if isinstance(effect, ApplyStatus))
+    return (condition(written, VERDICT) or {}).get("reason")
 
 
 def _word(seen: Snapshot, effect: Effect) -> str:

@@ -11,7 +11,7 @@ import yaml
 
 import multikueued.reports
 from multikueued.reports.cause_remedies import BY_CAUSE
-from multikueued.reports.check_remedies import MANAGER_RULES
+from multikueued.reports.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
 from multikueued.reports.remedy_table import UNKNOWN, WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
@@ -62,7 +62,7 @@ def test_each_kind_of_finding_has_a_row() -> None:
     known = {
         UNKNOWN,
         *made,
-        *(one.id for one in BY_CAUSE.values()),
+        *(one.id for one in (*BY_CAUSE.values(), *REJECTED.values(), REJECTED_SOMEHOW)),
         *(rule.id for rule in (*WORKER_RULES, *MANAGER_RULES)),
     }
     assert {row.finding.id for rows in symptoms.sections().values() for row in rows} == known

@@ -34,6 +34,13 @@ def saying(made: Json, message: str) -> Json:
     return {**made, "status": {**made["status"], "admissionChecks": entries}}
 
 
+def judged(made: Json, verdict: str) -> Json:
+    """A Workload whose check we have Rejected for that."""
+    told = new_condition("multikueue.dev/Rejected", True, verdict, "words", now=NOW, generation=1)
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    return {**made, "metadata": {**made["metadata"], "generation": 1}, "status": status}
+
+
 def fleet(
     *workloads: Json, workers: tuple[Json, ...] = (), listed: tuple[str, ...] = ("worker1", "worker2")
 ) -> ManagerObjects:
@@ -50,4 +57,4 @@ def fleet(
     )
 
 
-__all__ = ["CHECK", "NOW", "admission_check", "fleet", "job", "saying", "stored", "worker", "workload"]
+__all__ = ["CHECK", "NOW", "admission_check", "fleet", "job", "judged", "saying", "stored", "worker", "workload"]

@@ -36,6 +36,19 @@ def test_a_worker_of_another_controller_says_what_stands_in_its_message() -> Non
     assert (said.error, said.attempts, said.next_attempt) == ("Unauthorized; connection attempts: 5", 0, None)
 
 
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("BadKubeConfig", "KubeconfigRefused"),
+        ("MultiKueueClusterProfileFeatureDisabled", "ClusterProfilesOff"),
+        ("ClientConnectionFailed", ""),
+        ("OfAnotherVersion", ""),
+    ],
+)
+def test_of_another_controller_the_reason_is_the_cause_if_it_is_one(reason: str, cause: str) -> None:
+    assert cluster_state(worker("w", "words", reason=reason)).cause == cause
+
+
 def test_a_worker_that_nobody_has_tried() -> None:
     said = cluster_state({"metadata": {"name": "w"}})
     assert not said.connected

@@ -9,9 +9,11 @@ from multikueue.core.model.names import Json
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
-from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
+from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, workload
 
 TRAIN = stored(job("train"))
+DECLARED = {**TRAIN, "apiVersion": "example.com/v1", "kind": "Widget"}
+"""Of a kind that the daemon's settings declare: its rules are not known here."""
 UNDELEGATED = stored(job("train", delegated=False))
 ACTED_ON = {
     **TRAIN,
@@ -20,8 +22,10 @@ ACTED_ON = {
 WAITS = workload(TRAIN)
 
 
-def rejected(*, owned: bool = True) -> Json:
+def rejected(verdict: str = "", *, of: Json = TRAIN, owned: bool = True) -> Json:
     made = workload(TRAIN, checks={CHECK: "Rejected"})
+    made["metadata"]["ownerReferences"][0] |= {"apiVersion": of["apiVersion"], "kind": of["kind"]}
+    made = judged(made, verdict) if verdict else made
     return made if owned else {**made, "metadata": {**made["metadata"], "ownerReferences": []}}
 
 
@@ -51,7 +55,11 @@ class Case:
 
 
 CASES = (
-    Case("kind-not-enabled", "the check is Rejected, and the job is as it should be", rejected()),
+    Case("kind-not-enabled", "the check is Rejected: `KindNotEnabled`", rejected("KindNotEnabled")),
+    Case("not-delegated", "the check is Rejected: `NotDelegated`", rejected("NotDelegated", of=DECLARED), DECLARED),
+    Case("cannot-be-copied", "the check is Rejected: `CannotBeCopied`", rejected("CannotBeCopied")),
+    Case("not-taken", "the check is Rejected: `NotTaken`", rejected("NotTaken")),
+    Case("rejected", "the check is Rejected, and nothing tells why", rejected()),
     Case("not-delegated", "the check is Rejected, and `managedBy` of the job is another", rejected(), UNDELEGATED),
     Case("acted-on-here", "the check is Rejected, and a controller has written the job's status", rejected(), ACTED_ON),
     Case("rejected", "the check is Rejected, and no job owns the Workload", rejected(owned=False)),
@@ -87,3 +95,14 @@ def test_no_message_makes_a_finding() -> None:
     ):
         made = saying(WAITS, told)
         assert explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings == ()
+
+
+@pytest.mark.parametrize(("generation", "id"), [(2, "not-taken"), (4, "rejected")])
+def test_a_verdict_counts_until_somebody_makes_the_workload_active_again(generation: int, id: str) -> None:
+    """What is deactivated by another controller's check after that was not rejected by us."""
+    made = judged(workload(TRAIN, quota=False, evicted="DeactivatedDueToAdmissionCheck"), "NotTaken")
+    made["spec"]["active"] = False
+    made["metadata"]["generation"] = generation
+    (found,) = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
+
+    assert found.id == id

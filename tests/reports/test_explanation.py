@@ -22,7 +22,7 @@ from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
 from multikueued.workers.move_targets import QueuesOnWorker
-from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
+from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))
 BOTH = ("worker1", "worker2")
@@ -285,7 +285,7 @@ def test_a_rejected_job_whose_events_are_gone() -> None:
     (by_job,) = explained(made, of=undelegated).findings
     assert by_job.id == "not-delegated"
     assert "managedBy" in by_job.why
-    (by_kind,) = explained(made, of=TRAIN).findings
+    (by_kind,) = explained(judged(made, "KindNotEnabled"), of=TRAIN).findings
     assert by_kind.id == "kind-not-enabled"
     assert 'add "batch/job" to integrations.frameworks' in by_kind.remedy
 

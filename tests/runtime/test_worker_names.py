@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -28,6 +29,7 @@ from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
 from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.test_counts import Refused, requests
 
 pytestmark = pytest.mark.looptime
 
@@ -84,6 +86,27 @@ async def test_a_job_runs_in_the_image_of_its_namespace_and_nothing_is_made_else
         assert annotations_of(job)[ORIGIN_NAMESPACE_ANNOTATION] == "default"
         await fleet.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
         await until(lambda: _is_clean(fleet))
+
+
+async def test_a_first_offer_into_an_image_costs_one_write_more_and_none_in_vain() -> None:
+    """The note of the place goes alone: of two writes of one object that were made together the second is refused."""
+    async with renamed() as fleet:
+        client = Refused(fleet.manager, user="multikueue")
+        client.refused = Counter()
+        async with fleet.dispatching(fleet.build(client=client)):
+            await anyio.sleep(10)
+            before = requests(fleet.manager)
+            await fleet.submit()
+            await until(lambda: _runs(fleet))
+            await until(lambda: _is_ready(fleet))
+            written = requests(fleet.manager) - before
+    refused = client.refused[f"patch {WORKLOAD}"]
+    assert refused == 1, "as of each job: the small Kueue has just written it"
+    assert written[f"patch {WORKLOAD}"] - refused == 4, "the place; offered, recorded, Ready"
+
+
+async def _is_ready(fleet: Fleet) -> bool:
+    return (check(await fleet.workload(), CHECK) or {}).get("state") == "Ready"
 
 
 async def _is_clean(fleet: Fleet) -> bool:

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.machinery.connection import BAD_NAMES, CONNECTION_FAILED, UNREADABLE
+from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
+from multikueue.core.machinery.connection import BAD_NAMES
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
@@ -124,12 +125,21 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
     )
 
 
+_CAUSES: Final = {
+    "BadKubeConfig": Cause.CONTENT,
+    "InsecureKubeConfig": Cause.CONTENT,
+    BAD_PROFILE: Cause.CONTENT,
+    FEATURE_DISABLED: Cause.PROFILES_OFF,
+}
+"""By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
+
+
 def _cause(reason: str, facts: ConnectionFacts) -> str:
     if not reason:
         return NEVER_TRIED
     if reason == BAD_NAMES:
         return WORKER_IS_MANAGER if facts.is_manager else WORKER_NAMES
-    return "" if reason in (CONNECTION_FAILED, UNREADABLE) else facts.cause or Cause.CONTENT
+    return facts.cause or _CAUSES.get(reason, "")
 
 
 def _time(value: Any) -> datetime | None:

@@ -6,6 +6,7 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from multikueue.adapters.available import AVAILABLE, setting_for
@@ -14,9 +15,9 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
-from multikueue.core.model.workloads import CheckState
+from multikueue.core.model.workloads import CheckState, Verdict
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import Finding, filled, row
+from multikueued.reports.remedies import Finding, Remedy, row
 
 MANAGER_RULES: Final = (
     row(
@@ -44,7 +45,9 @@ def time_is_over(workload: Json, where: str, told: str) -> Iterator[Finding]:
 
 
 def why_rejected(workload: Json, job: Json | None, where: str, told: str, context: Mapping[str, str]) -> Finding:
-    """Why a check of ours was Rejected: the job tells it, for Kueue resets the check a moment later.
+    """Why a check was Rejected: a condition tells it if it is ours, for Kueue resets the check a moment later.
+
+    Of an older version there is none; then the job tells whatever it can.
 
     Args:
         workload: the manager's.
@@ -53,29 +56,60 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
         told: what the check says, or the eviction that followed.
         context: what remedies fill in.
     """
-    found = workloads.owner(workload)
-    # What the daemon's settings declare is not known here.
-    rows = (one for one in AVAILABLE if found is not None and one.resource.gvk == found.gvk)
-    kind, behind = next(rows, None), job or {}
+    owner, behind = workloads.owner(workload), job or {}
+    kind = next((one for one in AVAILABLE if owner is not None and one.resource.gvk == owner.gvk), None)
     refusal = kind.not_delegated(behind, CONTROLLER_NAME) if kind is not None and behind else None
-    if refusal is not None:
-        why = f"the job does not say that MultiKueue runs it: {refusal}"
-        remedy = (
+    acting = kind.acted_on(behind) if kind is not None else ""
+    by_job = Verdict.NOT_DELEGATED if refusal is not None else Verdict.ACTED_ON_HERE if acting else None
+    if owner is None:
+        return REJECTED_SOMEHOW.about(where, told, context)
+    words = {
+        "refusal": refusal or "it names somebody else",
+        "acting": acting or "a controller of the manager acts on the job, and would run it here, too",
+        "gvk": str(owner.gvk),
+        "setting": setting_for(owner.gvk),
+    }
+    remedy = REJECTED.get(workloads.verdict(workload) or by_job, REJECTED_SOMEHOW)
+    return remedy.about(where, told, {**context, **words})
+
+
+_RETRY: Final = "multikueue retry {job} -n {namespace}"
+REJECTED_SOMEHOW: Final = Remedy(
+    "rejected",
+    "an AdmissionCheck has rejected it",
+    f"act on what the check says; then {_RETRY}, or create it again if it has to change",
+)
+REJECTED: Final[Mapping[Verdict | None, Remedy]] = MappingProxyType(
+    {
+        Verdict.KIND_NOT_ENABLED: Remedy(
+            "kind-not-enabled",
+            'its check was rejected, because the daemon\'s settings do not name kind "{gvk}"',
+            f"{{setting}} in the daemon's settings, restart it, and then {_RETRY}",
+        ),
+        Verdict.NOT_DELEGATED: Remedy(
+            "not-delegated",
+            "the job does not say that MultiKueue runs it: {refusal}",
             "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
-            "(webhook.enabled: true)"
-        )
-        return Finding("not-delegated", where, why, told, remedy)
-    if kind is not None and (acting := kind.acted_on(behind)):
-        remedy = "then create the job again; or remove that controller from the manager, if its definitions are enough"
-        return Finding("acted-on-here", where, acting, told, remedy)
-    if found is None:
-        remedy = filled("act on what the check says; then multikueue retry {job} -n {namespace}", context)
-        why = "its check was rejected: it can never run through MultiKueue"
-        return Finding("rejected", where, why, told, f"{remedy}, or create it again if it has to change")
-    why = f'its check was rejected; as a rule because the daemon\'s settings do not name kind "{found.gvk}"'
-    begin = "{setting} in the daemon's settings if it is not there, restart it, and then "
-    remedy = filled(begin + "multikueue retry {job} -n {namespace}", {**context, "setting": setting_for(found.gvk)})
-    return Finding("kind-not-enabled", where, why, told, remedy)
+            "(webhook.enabled: true)",
+        ),
+        Verdict.ACTED_ON_HERE: Remedy(
+            "acted-on-here",
+            "{acting}",
+            "then create the job again; or remove that controller from the manager, if its definitions are enough",
+        ),
+        Verdict.NOT_COPIED: Remedy(
+            "cannot-be-copied",
+            "a rule of the job's kind fails for it",
+            "correct the job, or the declaration of its kind in the daemon's settings, and create it again",
+        ),
+        Verdict.NOT_TAKEN: Remedy(
+            "not-taken",
+            "no worker took it for as long as giveUp.after of its dispatch profile says",
+            f"see that a worker has room for it, or give it a profile that waits for longer; then {_RETRY}",
+        ),
+    }
+)
+"""By why our check was Rejected."""
 
 
 def waiting_findings(workload: Json, where: str, told: str, objects: ManagerObjects) -> Iterator[Finding]:

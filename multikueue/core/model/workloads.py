@@ -24,6 +24,21 @@ class CheckState(StrEnum):
     REJECTED = "Rejected"
 
 
+class Verdict(StrEnum):
+    """Why our check was Rejected: the reason of the condition that is written with it."""
+
+    KIND_NOT_ENABLED = "KindNotEnabled"
+    NOT_DELEGATED = "NotDelegated"
+    ACTED_ON_HERE = "ActedOnHere"
+    """A controller of the manager acts on the job although it is delegated."""
+    NOT_COPIED = "CannotBeCopied"
+    """A rule of the job's kind fails for it."""
+    NOT_TAKEN = "NotTaken"
+    """No worker took it for as long as its dispatcher waits."""
+
+
+VERDICT: Final = "multikueue.dev/Rejected"
+"""The type of that condition. Kueue resets the check as soon as it has deactivated the Workload; this one stays."""
 OUT_OF_SYNC: Final = "OutOfSync"
 """A worker's Kueue finished the Workload because the job that claims it is another."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
@@ -81,6 +96,16 @@ def was_rejected(workload: Json) -> bool:
     itself is Pending again by then."""
     reason = str((condition(workload, "Evicted") or {}).get("reason") or "")
     return is_evicted(workload) and not is_active(workload) and reason == "DeactivatedDueToAdmissionCheck"
+
+
+def verdict(workload: Json) -> Verdict | None:
+    """Why our check was Rejected last; None: it was not, it was by an older version, or the Workload was made active
+    again since. Its deactivation, by Kueue, is the one change of its spec that may follow."""
+    found = condition(workload, VERDICT) or {}
+    generation, judged = dig(workload, "metadata", "generation"), found.get("observedGeneration")
+    if not isinstance(generation, int) or not isinstance(judged, int) or generation - judged > 1:
+        return None
+    return next((one for one in Verdict if one == found.get("reason")), None)
 
 
 def is_live(workload: Json) -> bool:

@@ -13,7 +13,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, CheckState, cluster_queue, is_out_of_time
+from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Verdict, cluster_queue, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from multikueue.core.workload.situation import Situation
 
 
-def reject(situation: Situation, base: str) -> Effect:
-    """Say that it can never run through us."""
-    return _alone(situation, CheckState.REJECTED, base)
+def reject(situation: Situation, verdict: Verdict, base: str) -> Effect:
+    """Say that it can never run through us; why, for programs too, in a condition of the same write."""
+    generation = dig(situation.workload, "metadata", "generation")
+    told = new_condition(VERDICT, True, verdict, base, now=situation.now, generation=generation)
+    return _alone(situation, CheckState.REJECTED, base, None, told)
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None) -> Effect:
@@ -164,10 +166,10 @@ def _with_condition(situation: Situation, workload: Json, kind: str, reason: str
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
-def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None) -> Effect:
-    """A write of our check alone, under our own manager name."""
+def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *told: Json) -> Effect:
+    """A write of our check alone, under our own manager name, with conditions of ours."""
     entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
-    return ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
+    return ApplyStatus(MANAGER, check_status(situation.workload, entry, *told), situation.settings.controller_name)
 
 
 def _admission(situation: Situation, changes: Json) -> Effect:
@@ -219,7 +221,7 @@ def _assignments(workload: Json) -> list[Json]:
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if given_up.requeue_after is None:
-        return reject(situation, given_up.message)
+        return reject(situation, Verdict.NOT_TAKEN, given_up.message)
     return retry(situation, given_up.message, given_up.requeue_after)
 
 

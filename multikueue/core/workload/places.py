@@ -109,11 +109,16 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
 
 
 def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
-    """The plan without creations in namespaces that the Workload does not name yet, but with what writes them there."""
+    """The plan without creations in namespaces that the Workload does not name yet, but with what writes them there.
+
+    Nothing else is done on the manager then: it is decided anew once the note is seen. Of two writes made from the same
+    version of the Workload the second is refused.
+    """
     workload = snapshot.workload
     if workload is None or not (missing := dict(_unwritten(workload, decided))):
         return decided
-    kept = [one for one in decided.effects if one.cluster not in missing or not isinstance(one, _CREATIONS)]
+    on_workers = [one for one in decided.effects if one.cluster != MANAGER]
+    kept = [one for one in on_workers if one.cluster not in missing or not isinstance(one, _CREATIONS)]
     places = namespaces_on_workers(workload)
     places.update(missing)
     places = {name: there for name, there in places.items() if there != snapshot.key.namespace}

@@ -18,7 +18,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import clone
-from multikueue.core.workload.effects import MANAGER, CreateWorkload, PatchWorkload
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload, PatchWorkload
 from multikueue.core.workload.places import namespace_for, without_foreign
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Creating, Unanswered
@@ -54,6 +54,14 @@ def test_the_namespace_is_written_before_the_first_copy_is_made_there() -> None:
     assert made.object["metadata"]["namespace"] == THERE
     assert NAMESPACE_ON_ANNOTATION not in made.object["metadata"]["annotations"]
     assert not [one for one in effects if isinstance(one, PatchWorkload)]
+
+
+def test_the_note_is_the_only_write_on_the_manager_until_it_is_seen() -> None:
+    """All others are made from the same version of the Workload, and would be refused; they are decided anew."""
+    new = workload()
+    assert [type(one) for one in decide(of(new)).effects] == [PatchWorkload]
+    after = decide(of(noted(new, {"w1": THERE}), namespace=THERE)).effects
+    assert [type(one) for one in after] == [ApplyStatus, CreateWorkload]
 
 
 def test_without_names_of_its_own_nothing_is_written() -> None:

@@ -12,12 +12,13 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGI
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
+from multikueue.core.model.workloads import Verdict
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.plan import TABLE
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import in_words, verdict_written
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))
 FOREIGN = job(managed_by=None)
@@ -155,6 +156,19 @@ class TestRejection:
         assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
         assert isinstance(advice, AnnounceWorkload)
         assert advice.note.startswith(f"{reason}: create the job again with that value")
+
+    @pytest.mark.parametrize(
+        ("seen", "why"),
+        [
+            (snapshot(UNKNOWN, adapter=None), Verdict.KIND_NOT_ENABLED),
+            (snapshot(workload(), job=FOREIGN), Verdict.NOT_DELEGATED),
+            (snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager")), Verdict.ACTED_ON_HERE),
+        ],
+        ids=lambda value: value if isinstance(value, Verdict) else "",
+    )
+    def test_why_is_written_for_programs_too(self, seen: Snapshot, why: Verdict) -> None:
+        """Kueue resets the check once it has deactivated the Workload."""
+        assert verdict_written(decide(seen)) == why
 
     @pytest.mark.parametrize("managers", [("multikueue", "kueue"), ()], ids=["ours", "nobody"])
     def test_a_job_whose_status_only_we_write_is_dispatched(self, managers: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 
 import attrs
 from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import prebuilt_workload
@@ -14,6 +15,7 @@ from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     CORDON_ANNOTATION,
     LAST_WORKER_ANNOTATION,
+    NAMESPACES_ANNOTATION,
     ORIGIN_LABEL,
 )
 from multikueue.core.model.marks import Marks, Proof
@@ -46,7 +48,7 @@ from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
 from multikueue.core.workload.worker_states import Connected, Created, Served
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide, mark_on
-from tests.core.strategies import snapshots
+from tests.core.strategies import NO_FACTS, snapshots
 from tests.core.wording import in_words
 
 slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -101,6 +103,19 @@ def test_what_is_changed_or_deleted_on_a_worker_is_what_was_seen_there(seen: Sna
             case ApplyStatus() if effect.cluster != MANAGER:
                 versions = {resource_version(copy) for copy in copies_on(seen, effect.cluster)}
                 assert resource_version(effect.object) in versions - {""}
+
+
+@slow
+@given(snapshots(), st.sampled_from((NO_FACTS, {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'})))
+def test_the_managers_workload_is_written_once_by_a_decision(seen: Snapshot, named: dict[str, str]) -> None:
+    """A second write would be made from a version that the first one replaces, and be refused."""
+    workers = tuple(attrs.evolve(worker, annotations={**worker.annotations, **named}) for worker in seen.workers)
+    decided = decide(attrs.evolve(seen, workers=workers))
+    written = [
+        one for one in decided.effects if isinstance(one, ApplyStatus | PatchWorkload) and one.cluster == MANAGER
+    ]
+    assert len(written) <= 1
+    assert not (written and decided.telling)
 
 
 @slow

@@ -61,7 +61,7 @@ from tests.reports.doctor.healthy import (
     saying_digest,
     worker_facts,
 )
-from tests.reports.objects import job, saying, worker
+from tests.reports.objects import job, judged, saying, worker
 
 Case: TypeAlias = tuple[str, Facts, str, str]
 """Id, facts, where, and a part of what it says."""
@@ -374,7 +374,7 @@ def pool_cases() -> Iterator[Case]:
 def job_cases() -> Iterator[Case]:
     """What waiting jobs tell."""
     rejected = workload(job(), checks={CHECK: "Rejected"})
-    yield "kind-not-enabled", healthy(rejected), "jobs", "it concerns default/job/train"
+    yield "kind-not-enabled", healthy(judged(rejected, "KindNotEnabled")), "jobs", "it concerns default/job/train"
     behind = {ObjectKey.of(rejected): job("train", delegated=False)}
     undelegated = attrs.evolve(healthy(rejected), jobs=behind)
     yield "not-delegated", undelegated, "jobs", "does not say that MultiKueue runs it"
