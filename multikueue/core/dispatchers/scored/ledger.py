@@ -44,7 +44,7 @@ class Ledger:
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
         self._bases: dict[Place, FlavorAmounts] = {}
-        self._blocked: dict[Place, bool] = {}
+        self._states: dict[Place, tuple[bool, bool]] = {}
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
 
@@ -152,9 +152,9 @@ class Ledger:
         """
         found: dict[ObjectKey, None] = {}
         for place, facts in self._queues.items():
-            blocked = not facts.has_room_to_give(now)
-            if self._blocked.get(place) != blocked:
-                self._blocked[place] = blocked
+            state = facts.has_room_to_give(now), facts.penalized(now)
+            if self._states.get(place) != state:
+                self._states[place] = state
                 self._version += 1
                 self._forget(place)
         reserved = self._reserved(now)

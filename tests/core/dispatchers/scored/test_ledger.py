@@ -111,6 +111,15 @@ def test_a_queue_with_a_penalty_takes_one_at_a_time() -> None:
     assert made.woken(NOW + timedelta(hours=1)) == (key("second"),)
 
 
+def test_the_end_of_a_penalty_wakes() -> None:
+    """Who is offered there meanwhile may wait for long."""
+    made = ledger(entry("first", 4, offered=[W1]), entry("eldest", 12, age=90, places=[W2]), entry("second", 4), w2=0)
+    made.set_queue(W1, attrs.evolve(queue(9), penalized_until=NOW + timedelta(seconds=30)))
+    assert (made.woken(NOW), net(made, "second")) == ((), 0)
+
+    assert made.woken(NOW + timedelta(seconds=30)) == (key("second"),)
+
+
 def test_only_growth_wakes_and_each_once() -> None:
     made = ledger(*(entry(f"j{age}", 4, age=age) for age in (10, 20, 30)), w1=0)
     assert made.woken(NOW) == ()
@@ -285,22 +294,56 @@ entries = st.builds(
 )
 
 
-@given(st.lists(entries, max_size=12), st.lists(st.integers(0, 12), min_size=2, max_size=8))
-def test_it_is_a_function_of_what_was_put_in_last(puts: list[Entry], frees: list[int]) -> None:
-    grown, places = Ledger(), itertools.cycle([W1, W2])
-    for one, free, place in zip(puts, itertools.cycle(frees), places, strict=False):
-        grown.put(one)
-        grown.set_queue(place, queue(free))
-        for at in (W1, W2):
-            grown.net(one.key, at, NOW)
-    for place, free in zip((W1, W2), frees, strict=False):
-        grown.set_queue(place, queue(free))
-    last = {one.key: one for one in puts}
-    fresh = ledger(*sorted(last.values(), key=lambda one: one.key), w1=frees[0], w2=frees[1])
+facts = st.builds(
+    lambda free, changes: attrs.evolve(queue(free), **changes),
+    st.integers(0, 12),
+    st.sampled_from(
+        [
+            {},
+            {"within": "LowerPriority"},
+            {"others_pending": 1, "others_since": NOW - timedelta(minutes=9)},
+            {"penalized_until": NOW + timedelta(seconds=30)},
+        ]
+    ),
+)
+places = st.sampled_from([W1, W2])
+steps = st.one_of(
+    entries,
+    st.sampled_from("abcdefgh").map(key),
+    st.tuples(places, st.none() | facts),
+    st.timedeltas(timedelta(seconds=1), timedelta(seconds=70)),
+)
 
-    for name, place in itertools.product(last, (W1, W2)):
-        assert grown.net(name, place, NOW) == fresh.net(name, place, NOW)
-        assert grown.reservation(place, NOW) == fresh.reservation(place, NOW)
+
+@given(st.tuples(facts, facts), st.lists(steps, max_size=20))
+def test_it_is_a_function_of_what_was_put_in_last(first: Sequence[QueueFacts], after: list[Any]) -> None:
+    grown, waiting, queues, now = Ledger(), dict[ObjectKey, Entry](), dict[Place, QueueFacts | None](), NOW
+    for step in (*zip((W1, W2), first, strict=True), *after):
+        match step:
+            case Entry():
+                waiting[step.key] = step
+                grown.put(step)
+            case ObjectKey():
+                waiting.pop(step, None)
+                grown.drop(step)
+            case timedelta():
+                now += step
+                grown.woken(now)
+            case (place, found):
+                queues[place] = found
+                grown.set_queue(place, found)
+        for at in (W1, W2):
+            grown.net(key("a"), at, now)
+    fresh = Ledger()
+    for place, found in queues.items():
+        fresh.set_queue(place, found)
+    for one in sorted(waiting.values(), key=lambda one: one.key):
+        fresh.put(one)
+    grown.woken(now)
+
+    for name, place in itertools.product((*waiting, key("another")), (W1, W2)):
+        assert grown.net(name, place, now) == fresh.net(name, place, now)
+        assert grown.reservation(place, now) == fresh.reservation(place, now)
         assert grown.leads(name, place) == fresh.leads(name, place)
 
 
