@@ -12,7 +12,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "dispatch", "docs"]
 nox.options.error_on_missing_interpreters = False  # nox names each that it does not find, and says that it skips it
 nox.options.download_python = "never"
 
@@ -120,10 +120,9 @@ def simulation(session: nox.Session) -> None:
 
 @nox.session
 def dispatch(session: nox.Session) -> None:
-    """What choosing workers costs and brings, beside AllAtOnce: seed 1 at load 0.6; `-- --seeds 3` is all of it."""
+    """What choosing workers costs and brings, beside AllAtOnce: seed 1 alone; `-- --seeds 3` is all of it."""
     install(session, "tests")
-    arguments = session.posargs or ("--seeds", "1", "--scenario", "load 0.6")
-    session.run("python", "-m", "tests.dispatch.floors", *arguments)
+    session.run("python", "-m", "tests.dispatch.floors", *(session.posargs or ("--gate",)))
 
 
 @nox.session

@@ -1,15 +1,16 @@
-"""`python -m tests.dispatch.report`: the table of `docs/dispatch.md`, from what `tests.dispatch.floors` measured."""
+"""`python -m tests.dispatch.report`: the tables of `docs/dispatch.md`, from what `tests.dispatch.floors` measured."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 
+from tests.dispatch.floors import BASE, SCENARIOS, SCORED
 from tests.dispatch.measures import Measures, over_seeds
 
 RESULTS: Final = Path(__file__).parents[2] / "docs/results/dispatch/floors.json"
@@ -32,27 +33,50 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "interval_right": ("intervals right", ".0%"),
     "interval_width": ("their width, s", ".0f"),
 }
+TITLES: Final = {"wait_mean": "wait mean", "wait_p99": "wait p99", "largest_p99": "largest tenth: p99"}
+"""Of columns whose titles lean on the table."""
 
 
-def table(results: Mapping[str, Mapping[str, float | None]]) -> str:
-    """A line for each load and policy: means over the seeds.
+Results: TypeAlias = Mapping[str, Mapping[str, float | None]]
+"""By load, seed, policy and jobs, with ` / ` between."""
 
-    Args:
-        results: by load, seed, policy and jobs, with ` / ` between.
-    """
+
+def table(results: Results) -> str:
+    """A line for each load and policy: means over the seeds."""
+    lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
+    for (load, policy), found in sorted(_runs(results).items()):
+        means = over_seeds(found)
+        figures = [_figure(means[key], shape) for key, (_, shape) in COLUMNS.items()]
+        lines.append([load, policy, str(len(found)), *figures])
+    return _markdown(lines)
+
+
+def floors(results: Results) -> str:
+    """What was wanted of the scored dispatcher, and what was found."""
+    lines, runs = [["load", "measure", "wanted", "found"]], _runs(results)
+    for load, scenario in sorted(SCENARIOS.items()):
+        for floor in scenario.floors if {(load, BASE), (load, SCORED)} <= runs.keys() else ():
+            value = floor.value(over_seeds(runs[load, BASE]), over_seeds(runs[load, SCORED]))
+            missed = "" if floor.holds(value) else ", missed"
+            title = TITLES.get(floor.measure) or COLUMNS[floor.measure][0]
+            lines.append([load, title, floor.wanted, f"{value:.2f}{floor.unit}{missed}"])
+    return _markdown(lines)
+
+
+def _runs(results: Results) -> dict[tuple[str, str], list[Measures]]:
+    """Of each load and policy those of all seeds."""
     runs: dict[tuple[str, str], list[Measures]] = {}
     for name, measures in results.items():
         load, _, policy, _ = name.split(" / ")
         runs.setdefault((load, policy), []).append(
             {key: math.nan if value is None else value for key, value in measures.items()}
         )
-    lines = [["load", "policy", "seeds", *(title for title, _ in COLUMNS.values())]]
-    lines.append(["---"] * len(lines[0]))
-    for (load, policy), found in sorted(runs.items()):
-        means = over_seeds(found)
-        figures = [_figure(means[key], shape) for key, (_, shape) in COLUMNS.items()]
-        lines.append([load, policy, str(len(found)), *figures])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return runs
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    head, *others = lines
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---"] * len(head), *others))
 
 
 def _figure(value: float, shape: str) -> str:
@@ -63,8 +87,9 @@ def _figure(value: float, shape: str) -> str:
 @click.command()
 @click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path), default=RESULTS)
 def main(results: Path) -> None:
-    """Print the table as Markdown."""
-    click.echo(table(json.loads(results.read_text())))
+    """Print the tables as Markdown."""
+    found = json.loads(results.read_text())
+    click.echo(f"{table(found)}\n\n{floors(found)}")
 
 
 if __name__ == "__main__":

@@ -27,3 +27,15 @@ def test_a_floor_may_have_two_sides() -> None:
 
     assert [floor.holds(value) for value in (0.69, 0.7, 0.9, 0.91)] == [False, True, True, False]
     assert not floor.holds(float("nan"))
+
+
+def test_one_seed_alone_may_miss_a_floor_by_its_slack() -> None:
+    floor = Floor("interval_right", 0.9, absolute=True, least=0.7, slack=0.1).for_one_seed()
+
+    assert [floor.holds(value) for value in (0.62, 0.64, 0.98, 1.0)] == [False, True, True, False]
+
+
+def test_what_the_gate_ends_early_is_no_result(tmp_path: Path) -> None:
+    answer = CliRunner().invoke(main, ["--gate", "--json", str(tmp_path / "floors.json")])
+
+    assert (answer.exit_code, [*tmp_path.iterdir()]) == (2, [])

@@ -72,7 +72,7 @@ class Ledger:
             self._kinds.setdefault(place, {})[kind] = None
             line = self._lines.get(place)
             if line is not None and self._place(entry, place, line.base) is not None:
-                self._forget(place)
+                self._forget_line(place)
 
     def drop(self, key: ObjectKey) -> None:
         """It has a worker, has ended, or has lost its quota."""
@@ -94,7 +94,7 @@ class Ledger:
                 del self._kinds[place][kind]
             line = self._lines.get(place)
             if line is not None and (key in line.before or self._place(entry, place, line.base) is not None):
-                self._forget(place)
+                self._forget_line(place)
             self._woken.get(place, {}).pop(key, None)
             if (facts := self._queues.get(place)) is not None and facts.may_preempt:
                 self._dirty.add(place)
@@ -159,7 +159,7 @@ class Ledger:
                 self._forget(place)
         reserved = self._reserved(now)
         for place in [place for place, line in self._lines.items() if line.reserved != reserved.get(place)]:
-            self._forget(place)
+            self._forget_line(place)
         for place in sorted(self._dirty):
             before, here = self._woken.get(place, {}), self._candidates(place, now)
             found.update((key, None) for key, fits in here.items() if fits > before.get(key, -1))
@@ -195,8 +195,12 @@ class Ledger:
         return [rank.key for lower, rank in sorted(found.items()) if lower not in taken]
 
     def _forget(self, place: Place) -> None:
-        self._lines.pop(place, None)
         self._bases.pop(place, None)
+        self._forget_line(place)
+
+    def _forget_line(self, place: Place) -> None:
+        """What is held has changed, and not what is free without it."""
+        self._lines.pop(place, None)
         self._dirty.add(place)
 
     def _line(self, place: Place, now: datetime) -> Line:
@@ -212,7 +216,6 @@ class Ledger:
     def _walk(self, place: Place, reserved: ObjectKey | None, now: datetime) -> Line:
         """Let all that are held for a place pass in their order, and take what they need."""
         left = base = self._base(place, now)
-        self._bases[place] = base
         before, fits = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None]()
         owner = None if reserved is None else self._entries[reserved]
         queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
@@ -249,6 +252,12 @@ class Ledger:
         return Line(base, before, fits, left, reserved)
 
     def _base(self, place: Place, now: datetime) -> FlavorAmounts:
+        """What is free net of offers."""
+        if place not in self._bases:
+            self._bases[place] = self._net_of_offers(place, now)
+        return self._bases[place]
+
+    def _net_of_offers(self, place: Place, now: datetime) -> FlavorAmounts:
         facts = self._queues[place]
         if not facts.has_room_to_give(now) or (facts.penalized(now) and self._offers.get(place)):
             return {}
@@ -275,15 +284,13 @@ class Ledger:
 
     def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
         limit = min(self._limit, len(self._queues))
-        for place in self._queues.keys() - self._bases.keys():
-            self._bases[place] = self._base(place, now)
         found: dict[Place, ObjectKey] = {}
         for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), limit):
             if now - reserved < RESERVED_AFTER:
                 break
             entry = self._entries[key]
             short = {
-                place: sum(max(0, amount - self._bases[place].get(one, 0)) for one, amount in taken.items())
+                place: sum(max(0, amount - self._base(place, now).get(one, 0)) for one, amount in taken.items())
                 for place in entry.places
                 if place in self._queues and place not in found and (taken := self._taken_by(entry, place))
             }

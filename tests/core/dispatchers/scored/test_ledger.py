@@ -169,6 +169,14 @@ def test_jobs_of_others_keep_what_is_free_for_ten_minutes() -> None:
     assert made.woken(NOW + timedelta(minutes=10)) == (key("one"),)
 
 
+def test_a_penalty_that_ends_wakes_those_that_wait_beside_an_offer() -> None:
+    made = ledger(entry("tried", 4, offered=(W1,)), entry("held", 4, age=90))
+    made.set_queue(W1, attrs.evolve(queue(8), penalized_until=NOW + timedelta(minutes=5)))
+    assert (made.woken(NOW), net(made, "held")) == ((), 0)
+
+    assert made.woken(NOW + timedelta(minutes=5)) == (key("held"),)
+
+
 @pytest.mark.parametrize("change", [{"known": Known.SILENT}, {"has_checks": True}])
 def test_all_are_asked_again_when_figures_say_nothing_any_more(change: dict[str, Any]) -> None:
     made = ledger(entry("one", 4), entry("two", 4), w1=0)
