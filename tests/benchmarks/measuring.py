@@ -79,6 +79,8 @@ async def measure(scenario: Scenario, options: Options) -> Measured:
             controller.running(options.command, around.manager.kubeconfig("controller"), Path(folder)) as tested,
         ):
             await until_active(around, tested)
+            if scenario.rest:
+                await settled(around, rest=scenario.rest, at_most=_ACTIVE_SECONDS)
             measured = Measured(scenario, options, around.observer.moments)
             async with spending(around, tested, measured):
                 await _load(around, tested, measured)

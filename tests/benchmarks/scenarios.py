@@ -9,6 +9,8 @@ import attrs
 
 CHANGE_INTERVAL: Final = 0.1
 """Seconds between the changes of a job's status."""
+REST: Final = 7.0
+"""Seconds: our daemon looks at its workers five after the first one is connected."""
 
 Trouble = Literal["", "hung", "flap"]
 
@@ -41,6 +43,9 @@ class Scenario:
     """As Kueue's own benchmark: no job runs, and what is measured ends with the admission; see `upstream`."""
     submitters: int = 32
     """How many jobs are submitted at once at most."""
+    rest: float = 0.0
+    """Seconds without a write of the controller before the first job: workers far away are connected to one after the
+    other, and our daemon looks at each of them then."""
     kinds: int = 1
     """Kinds of jobs that all clusters serve and our daemon dispatches; only batch Jobs are submitted."""
 
@@ -88,11 +93,13 @@ class Scenario:
 _ALL: Final = (
     Scenario("burst", "300 jobs at once"),
     Scenario("steady", "10 jobs a second for a minute", rate=10.0),
-    Scenario("wan", "workers 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, rtt=100.0),
+    Scenario("wan", "workers 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, rtt=100.0, rest=REST),
     Scenario("hung", "one worker of three accepts connections and never answers", trouble="hung"),
     Scenario("flap", "one worker of three drops its connections every 5 s", rate=10.0, trouble="flap"),
     Scenario("scale", "restart the controller over 10,000 running workloads", preloaded=10_000),
-    Scenario("wide", "20 workers, 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, workers=20, rtt=100.0),
+    Scenario(
+        "wide", "20 workers, 100 ms away, 10 jobs a second", rate=10.0, duration=30.0, workers=20, rtt=100.0, rest=REST
+    ),
     Scenario(
         "idle",
         "100 workers 200 ms away, 20 kinds, no jobs: connections, memory; then a start",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from datetime import UTC, datetime
 
 import anyio
@@ -103,6 +104,7 @@ async def test_without_kueue_readiness_names_what_is_missing_and_stopping_takes_
                 if term.why_not_ready() == f"the manager cluster's objects are not all read yet: {missing}":
                     break
                 await anyio.sleep(0.01)
+        assert not gc.isenabled()  # see `postponed`
         with anyio.fail_after(1):
             await term.drain()
 
@@ -127,6 +129,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
             await eventually(works)
             first = term.manager
             assert first is not None
+            assert gc.isenabled()
             assert BUS.resource.gvk not in first.cluster.jobs
             known = [worker.known for worker in first.workers if worker.known is not None]
             assert not any(BUS.resource.gvk in informers.jobs for informers in known)

@@ -35,6 +35,7 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.copy_key import shared_key
 from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
+from multikueued.run.garbage import postponed
 from multikueued.run.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
 from multikueued.run.leadership import Beside, Leadership
@@ -165,19 +166,21 @@ async def _lead_until_more_served(
     beside: Beside,
 ) -> bool:
     """Lead with these kinds; return whether to go on, with a new manager, as the manager cluster serves more kinds."""
-    found, more = await with_assigned_kinds(known, client), False
-    async with anyio.create_task_group() as tasks:
+    more = False
+    with postponed():
+        found = await with_assigned_kinds(known, client)
+        async with anyio.create_task_group() as tasks:
 
-        async def begin_anew() -> None:
-            nonlocal more
-            await until_more_served(known, client)
-            more = True
-            await term.drain()
+            async def begin_anew() -> None:
+                nonlocal more
+                await until_more_served(known, client)
+                more = True
+                await term.drain()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(begin_anew)
+            await term.lead(build(found.adapters, found.before, led_until), metrics, hook, beside)
             tasks.cancel_scope.cancel()
-
-        tasks.start_soon(begin_anew)
-        await term.lead(build(found.adapters, found.before, led_until), metrics, hook, beside)
-        tasks.cancel_scope.cancel()
     return more
 
 

@@ -1,0 +1,57 @@
+"""When a daemon looks for garbage: not while its caches are filled, which is all that it makes then."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import anyio
+import pytest
+
+from multikueued.run.garbage import LONG, freeze, postponed
+
+
+@pytest.fixture(autouse=True)
+def _thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+    gc.enable()
+
+
+def collections() -> int:
+    """How many there were once much was made that lasts."""
+    seen: list[str] = []
+
+    def note(phase: str, _facts: dict[str, int]) -> None:
+        seen.append(phase)
+
+    gc.callbacks.append(note)
+    made = [dict[str, object](itself=seen) for _ in range(100 * gc.get_threshold()[0])]
+    gc.callbacks.remove(note)
+    assert made
+    return seen.count("stop")
+
+
+@pytest.mark.looptime
+async def test_nothing_is_collected_until_the_caches_are_full() -> None:
+    with postponed():
+        assert collections() == 0
+        freeze()
+        assert collections() > 0
+        assert gc.get_freeze_count()
+
+
+@pytest.mark.looptime
+async def test_a_manager_that_does_not_answer_puts_it_off_for_a_minute() -> None:
+    with postponed():
+        await anyio.sleep(LONG - 1)
+        assert collections() == 0
+        await anyio.sleep(2)
+        assert collections() > 0
+
+
+@pytest.mark.looptime
+async def test_a_term_that_ends_before_leaves_it_on() -> None:
+    with pytest.raises(ZeroDivisionError), postponed():
+        raise ZeroDivisionError
+    assert collections() > 0
