@@ -160,13 +160,6 @@ def differs_in_spec(workload: Json, remote: Json) -> bool:
     return _counts(workload) != _counts(remote) or _contradict(here, there)
 
 
-def is_spent(remote: Json) -> bool:
-    """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
-    if workloads.is_finished(remote):
-        return workloads.finish_reason(remote) in (workloads.OUT_OF_SYNC, workloads.OWNER_NOT_FOUND)
-    return dig(remote, "spec", "active") is False
-
-
 def priority_patch(workload: Json, remote: Json) -> Json | None:
     """Merge patch that gives the copy the Workload's priority; None if it has it.
 

@@ -10,7 +10,7 @@ from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
+from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from tests.core.building import condition, workload
 
 
@@ -41,7 +41,7 @@ def with_conditions(*listed: Json) -> Json:
     ],
 )
 def test_each_fact_is_what_its_reader_says(local: Json) -> None:
-    facts = facts_of(local)
+    facts = WORKLOADS.of(local)
     readers = {field.name for field in attrs.fields(WorkloadFacts)} - {"is_terminating", "leaves"}
     assert {name: getattr(facts, name) for name in readers} == {
         name: getattr(workloads, name)(local) for name in readers
@@ -54,7 +54,7 @@ def test_each_fact_is_what_its_reader_says(local: Json) -> None:
     ("said", "leaves"), [({}, None), ({MOVE_FROM_ANNOTATION: ""}, None), ({MOVE_FROM_ANNOTATION: "w1"}, "w1")]
 )
 def test_a_move_names_the_worker_that_it_leaves(said: dict[str, str], leaves: str | None) -> None:
-    assert facts_of(noted(workload(), **said)).leaves == leaves
+    assert WORKLOADS.of(noted(workload(), **said)).leaves == leaves
 
 
 def test_what_was_computed_of_an_object_is_kept_for_the_last_few() -> None:
