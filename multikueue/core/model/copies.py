@@ -182,8 +182,8 @@ def _shape(spec: Json) -> tuple[object, ...]:
     return _queue({"spec": spec}), _counts({"spec": spec})
 
 
-_SHAPES: Final = ByIdentity(_shape, size=4_096)
-"""As of `_DIGESTS`; copies are more than Workloads."""
+_SHAPES: Final = ByIdentity(_shape, size=1_024)
+"""As of `_DIGESTS`."""
 
 
 def _queue(workload: Json) -> Json:

@@ -167,6 +167,6 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
 
 
 NO_COPY: Final = _copy_facts({})
-COPIES: Final = ByIdentity(_copy_facts, size=4_096)
+COPIES: Final = ByIdentity(_copy_facts, size=1_024)
 WORKLOADS: Final = ByIdentity(_workload_facts, size=1_024)
 """Each version is read once: a decision asks the same up to thirty times, and many decide on one version."""

@@ -10,8 +10,8 @@ from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
-from tests.core.building import condition, workload
+from multikueue.core.model.workload_facts import COPIES, WORKLOADS, WorkloadFacts
+from tests.core.building import condition, copy_of, workload
 
 
 def noted(local: Json, **annotations: str) -> Json:
@@ -48,6 +48,23 @@ def test_each_fact_is_what_its_reader_says(local: Json) -> None:
     }
     assert facts.is_terminating == is_terminating(local)
     assert facts.is_live == workloads.is_live(local)
+
+
+@pytest.mark.parametrize(
+    "copy",
+    [
+        copy_of(workload()),
+        copy_of(workload(), admitted=True, owned=True),
+        copy_of(workload(), evicted=True),
+        copy_of(workload(), finished="OutOfSync"),
+        copy_of(workload(), spec={"active": False}),
+    ],
+)
+def test_each_fact_of_a_copy_is_what_its_reader_says(copy: Json) -> None:
+    facts = COPIES.of(copy)
+    readers = ("has_quota", "is_admitted", "is_evicted", "is_finished", "is_active", "has_had_owner", "finish_reason")
+    assert [getattr(facts, name) for name in readers] == [getattr(workloads, name)(copy) for name in readers]
+    assert facts.is_terminating == is_terminating(copy)
 
 
 @pytest.mark.parametrize(
