@@ -23,6 +23,7 @@ from multikueue.core.model.labels import (
     CONTROLLER_NAME,
     ELASTIC_ANNOTATION,
     JOB_UID_LABEL,
+    PREEMPTION_GATE,
     SLICE_REPLACEMENT_ANNOTATION,
     WORKLOAD_FINALIZER,
 )
@@ -31,7 +32,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt as attempt_of
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.plan import plan
-from multikueue.core.workload.preemption_gates import GATE, gated
+from multikueue.core.workload.preemption_gates import gated
 from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -217,7 +218,11 @@ def copy_of(local: Json, **facts: Unpack[CopyFacts]) -> Json:
             made["status"]["admission"]["podSetAssignments"] = assignments
     if position := facts.get("gate"):
         made = gated(made)
-        entry = {"name": GATE, "position": position, "lastTransitionTime": facts.get("opened_at", RESERVED_AT)}
+        entry = {
+            "name": PREEMPTION_GATE,
+            "position": position,
+            "lastTransitionTime": facts.get("opened_at", RESERVED_AT),
+        }
         made["status"]["preemptionGates"] = [entry]
     return made
 

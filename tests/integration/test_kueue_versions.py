@@ -12,10 +12,10 @@ import pytest
 from multikueue.core.machinery.connection import KUEUE
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import DEPLOYMENT, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.labels import PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.worker_kueue import GATES, Version
-from multikueue.core.workload.preemption_gates import GATE
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueued.rbac.rules import diagnosis_rules
 from multikueued.settings.config import PreemptionSettings
@@ -50,7 +50,7 @@ async def install(plane: Cluster, version: Version) -> None:
         "kind": "Workload",
         "metadata": {"name": "asked", "namespace": NAMESPACE},
         "spec": {
-            "preemptionGates": [{"name": GATE}],
+            "preemptionGates": [{"name": PREEMPTION_GATE}],
             "podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": []}}}],
         },
     }

@@ -11,7 +11,7 @@ import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.labels import CORDON_ANNOTATION, NAMESPACES_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueued.commands.report_text import explanation_lines
 from multikueued.doctor.published import Published, config_map, written
@@ -178,6 +178,16 @@ def test_a_cordoned_worker() -> None:
 
     assert explanation.workers[0].told == "cordoned: disks are changed"
     assert [(one.id, one.blocking) for one in explanation.findings] == [("cordoned", False)]
+
+
+@pytest.mark.parametrize("said", ["", "worker1: words of anybody"])
+def test_a_worker_without_a_namespace_for_it(said: str) -> None:
+    made = saying(workload(TRAIN, nominated=("worker2",)), f"Offered to worker2 — {said}")
+    known = (worker("worker1", annotations={NAMESPACES_ANNOTATION: "{}"}), worker("worker2"))
+    explanation = explained(made, fleet(made, workers=known))
+
+    assert explanation.workers[0].told == 'multikueue.dev/namespaces gives namespace "default" none there'
+    assert [(one.id, one.blocking) for one in explanation.findings] == [("namespace-unnamed", False)]
 
 
 @pytest.mark.parametrize(

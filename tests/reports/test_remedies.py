@@ -58,7 +58,6 @@ WORKERS = [
     ("worker-down", "w1: list workloads: Server disconnected"),
     ("worker-down", "unreachable since 2026-01-01T00:00:00Z; moves at 2026-01-01T00:15:00Z"),
     ("answers-unreadable", "answers with more than may be read"),
-    ("namespace-unnamed", 'multikueue.dev/namespaces gives namespace "team-a" none there'),
 ]
 MANAGER = [
     ("quota-too-small", "insufficient quota for cpu in flavor f, ... > maximum capacity (8)"),

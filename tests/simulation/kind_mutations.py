@@ -13,7 +13,6 @@ import attrs
 
 from multikueue.adapters.kind import JobKind
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, External, Nomination
-from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import check_updates, pending, preemption_gates
@@ -46,14 +45,8 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
             for worker in situation.workers
             if worker.can_run and worker.name in names and (copy := situation.current(worker)) is not None
         ]
-        shut = [(worker, copy) for worker, copy in offered if is_true(copy, preemption_gates.BLOCKED)]
-        return Plan(
-            tuple(
-                preemption_gates._open(situation, worker, copy)
-                for worker, copy in shut
-                if preemption_gates._opened_at(copy) is None
-            )
-        )
+        shut = [one for one in offered if one[0].copy.is_blocked and one[0].copy.opened_at is None]
+        return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
 

@@ -18,6 +18,7 @@ WORKER_NAMES: Final = "UnusableNames"
 WORKER_IS_MANAGER: Final = "WorkerIsManager"
 NEVER_TRIED: Final = "NeverTried"
 CORDONED: Final = "Cordoned"
+NO_NAMESPACE: Final = "NamespaceUnnamed"
 
 BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
     {
@@ -106,6 +107,13 @@ BY_CAUSE: Final[Mapping[str, Remedy]] = MappingProxyType(
             "connecting",
             "the daemon has not heard of {worker} yet",
             "nothing, if the daemon has just started; else look whether it runs",
+            blocking=False,
+        ),
+        NO_NAMESPACE: Remedy(
+            "namespace-unnamed",
+            "{worker} has no namespace for it",
+            "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if its jobs may run "
+            "there",
             blocking=False,
         ),
         CORDONED: Remedy(

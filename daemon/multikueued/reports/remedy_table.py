@@ -158,13 +158,6 @@ WORKER_RULES: Final = (
         "{worker} answers with more than the daemon reads",
         "remove leftovers there, or raise workerLimits in the daemon's settings",
     ),
-    row(
-        "namespace-unnamed",
-        r"multikueue\.dev/namespaces gives ",
-        "{worker} has no namespace for it",
-        "name it in the annotation multikueue.dev/namespaces of MultiKueueCluster {worker}, if its jobs may run there",
-        blocking=False,
-    ),
 )
 """About one worker."""
 

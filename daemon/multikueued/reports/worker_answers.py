@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
-from multikueued.reports.cause_remedies import CORDONED
+from multikueued.reports.cause_remedies import CORDONED, NO_NAMESPACE
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
@@ -54,7 +54,7 @@ class WorkerAnswer:
     @property
     def is_trouble(self) -> bool:
         """Whether it says why it does not take the job."""
-        return self.state in _TROUBLE or self.is_word
+        return self.state in _TROUBLE or self.is_word or bool(self.cause)
 
     @property
     def is_word(self) -> bool:
@@ -110,8 +110,9 @@ def _answer(
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
     if unusable and job.state in WAITING_STATES:
         return WorkerAnswer(name, "Unusable", unusable, "condition")
-    if (cordon := cordon_of(annotations_of(cluster))) and name not in (*job.offered_to, *refused):
-        return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
+    away = _kept_away(name, workload, cluster, objects) if name not in (*job.offered_to, *refused) else None
+    if away is not None and (away.cause == CORDONED or job.state in WAITING_STATES):
+        return away
     if job.state in WAITING_STATES and name in parts:
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
@@ -121,6 +122,14 @@ def _answer(
     if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
         return WorkerAnswer(name, "Waiting", told, "findings")
     return _without_words(name, workload, job)
+
+
+def _kept_away(name: str, workload: Json, cluster: Json, objects: ManagerObjects) -> WorkerAnswer | None:
+    """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace."""
+    if cordon := cordon_of(annotations_of(cluster)):
+        return WorkerAnswer(name, "Cordoned", cordon, "annotation", cause=CORDONED)
+    nowhere = objects.names_on(name).why_none(ObjectKey.of(workload).namespace)
+    return WorkerAnswer(name, "NotOffered", nowhere, "annotation", cause=NO_NAMESPACE) if nowhere else None
 
 
 def _without_words(name: str, workload: Json, job: JobReport) -> WorkerAnswer:

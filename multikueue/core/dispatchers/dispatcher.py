@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 import attrs
 
@@ -141,7 +141,6 @@ class Dispatcher(Protocol):
         """
 
 
-@runtime_checkable
 class Remembering(Protocol):
     """A dispatcher that keeps in `Nomination.message` what it must remember."""
 

@@ -155,16 +155,9 @@ def differs_in_spec(workload: Json, remote: Json) -> bool:
     noted, remote = annotations_of(remote).get(labels.SPEC_ANNOTATION), _as_here(remote)
     remade = noted is not None and noted not in spec_digests(workload)
     if workloads.cluster_name(workload) is None:
-        return remade or _shape(workload) != _shape(remote)
+        return remade or _SHAPES.of(workload.get("spec") or {}) != _SHAPES.of(remote.get("spec") or {})
     here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
     return _counts(workload) != _counts(remote) or _contradict(here, there)
-
-
-def is_spent(remote: Json) -> bool:
-    """Whether the worker will never run the copy: it gave it up, or somebody deactivated it there."""
-    if workloads.is_finished(remote):
-        return workloads.finish_reason(remote) in (workloads.OUT_OF_SYNC, workloads.OWNER_NOT_FOUND)
-    return dig(remote, "spec", "active") is False
 
 
 def priority_patch(workload: Json, remote: Json) -> Json | None:
@@ -185,8 +178,12 @@ def priority_patch(workload: Json, remote: Json) -> Json | None:
     return {"metadata": {"uid": uid(remote)}, "spec": merge_patch(found, wanted)}
 
 
-def _shape(workload: Json) -> tuple[object, ...]:
-    return _queue(workload), _counts(workload)
+def _shape(spec: Json) -> tuple[object, ...]:
+    return _queue({"spec": spec}), _counts({"spec": spec})
+
+
+_SHAPES: Final = ByIdentity(_shape, size=1_024)
+"""As of `_DIGESTS`."""
 
 
 def _queue(workload: Json) -> Json:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Final
+
 import attrs
 
-from multikueue.core.model.conditions import conditions
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
+from multikueue.core.model.by_identity import ByIdentity
+from multikueue.core.model.conditions import conditions, parse_timestamp
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
+    OUT_OF_SYNC,
+    OWNER_NOT_FOUND,
     Owner,
     attempt,
     cluster_name,
+    cluster_queue,
     component_index,
+    has_had_owner,
     has_members,
     is_active,
     is_elastic,
@@ -20,29 +28,81 @@ from multikueue.core.model.workloads import (
     nominated,
     noted_worker,
     owner,
+    reserved_at,
 )
 
 
-@attrs.frozen(eq=False)
-class WorkloadFacts:
-    """A Workload of the manager, as the plan asks about it. See `workloads` for what each of these means."""
+@attrs.frozen(eq=False, kw_only=True)
+class Standing:
+    """How a Workload stands, here or on a worker. See `workloads` for what each of these means."""
 
     has_quota: bool
     is_admitted: bool
     is_evicted: bool
     is_finished: bool
-    is_replaced: bool
     is_active: bool
     is_terminating: bool
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class CopyFacts(Standing):
+    """A worker's copy of a Workload, as the plan asks about it; of none where there is none."""
+
+    finish_reason: str
+    is_told_to_stop: bool
+    """Whether somebody has asked its Kueue to deactivate it."""
+    is_blocked: bool
+    """Whether its Kueue would have to preempt for it, and may not."""
+    has_had_owner: bool
+    has_gate: bool
+    """Whether it was made with our preemption gate."""
+    opened_at: datetime | None
+    """When we have opened that, by our clock; None: it is closed."""
+    created_at: datetime | None
+    """By its worker's clock."""
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether the worker will never run it: it gave it up, or somebody deactivated it there."""
+        return self.finish_reason in (OUT_OF_SYNC, OWNER_NOT_FOUND) if self.is_finished else not self.is_active
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its job has run there to its end."""
+        return self.is_finished and not self.is_spent
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether its Kueue has taken it out of its quota, or never let it in; also if there is none."""
+        return not self.is_finished and (self.is_evicted or not self.is_admitted)
+
+    @property
+    def goes(self) -> bool:
+        """Whether it is being deleted, or evicted."""
+        return self.is_terminating or self.is_evicted
+
+    @property
+    def waits_for_quota(self) -> bool:
+        """Whether its Kueue may still give it quota for the first time."""
+        return self.is_active and not (self.goes or self.is_admitted or self.is_finished)
+
+
+@attrs.frozen(eq=False, kw_only=True)
+class WorkloadFacts(Standing):
+    """A Workload of the manager, as the plan asks about it."""
+
+    is_replaced: bool
     is_elastic: bool
     has_members: bool
     component_index: int | None
+    cluster_queue: str
     cluster_name: ClusterName | None
     noted_worker: ClusterName | None
     nominated: tuple[str, ...]
     owner: Owner | None
     attempt: str
     """The one that new copies are made for."""
+    reserved_at: datetime | None
     leaves: ClusterName | None
     """The worker that somebody asked to move it away from; None: nobody asked."""
 
@@ -52,24 +112,61 @@ class WorkloadFacts:
         return self.has_quota and not self.is_finished and not self.is_terminating
 
 
-def facts_of(workload: Json) -> WorkloadFacts:
-    """Read a Workload, in one pass over its conditions."""
-    statuses = {one.get("type"): one.get("status") for one in reversed(conditions(workload))}
+def _true_ones(workload: Json) -> dict[str, Json]:
+    """The conditions with status True, by type; of several of one type the first counts."""
+    listed = {str(one.get("type")): one for one in reversed(conditions(workload))}
+    return {kind: one for kind, one in listed.items() if one.get("status") == "True"}
+
+
+def _named_gate(listed: list[Json] | None) -> Json | None:
+    return next((one for one in listed or [] if one.get("name") == PREEMPTION_GATE), None)
+
+
+def _copy_facts(copy: Json) -> CopyFacts:
+    true = _true_ones(copy)
+    gate = _named_gate(dig(copy, "status", "preemptionGates")) or {}
+    return CopyFacts(
+        has_quota="QuotaReserved" in true,
+        is_admitted="Admitted" in true,
+        is_evicted="Evicted" in true,
+        is_finished="Finished" in true,
+        is_active=is_active(copy),
+        is_terminating=is_terminating(copy),
+        finish_reason=str(dig(true, "Finished", "reason") or ""),
+        is_told_to_stop="DeactivationTarget" in true,
+        is_blocked="BlockedOnPreemptionGates" in true,
+        has_had_owner=has_had_owner(copy),
+        has_gate=_named_gate(dig(copy, "spec", "preemptionGates")) is not None,
+        opened_at=parse_timestamp(gate.get("lastTransitionTime")) if gate.get("position") == "Open" else None,
+        created_at=parse_timestamp(dig(copy, "metadata", "creationTimestamp")),
+    )
+
+
+def _workload_facts(workload: Json) -> WorkloadFacts:
+    true = _true_ones(workload)
     return WorkloadFacts(
-        has_quota=statuses.get("QuotaReserved") == "True",
-        is_admitted=statuses.get("Admitted") == "True",
-        is_evicted=statuses.get("Evicted") == "True",
-        is_finished=statuses.get("Finished") == "True",
+        has_quota="QuotaReserved" in true,
+        is_admitted="Admitted" in true,
+        is_evicted="Evicted" in true,
+        is_finished="Finished" in true,
         is_replaced=is_replaced(workload),
         is_active=is_active(workload),
         is_terminating=is_terminating(workload),
         is_elastic=is_elastic(workload),
         has_members=has_members(workload),
         component_index=component_index(workload),
+        cluster_queue=cluster_queue(workload),
         cluster_name=cluster_name(workload),
         noted_worker=noted_worker(workload),
         nominated=nominated(workload),
         owner=owner(workload),
         attempt=attempt(workload),
+        reserved_at=reserved_at(workload),
         leaves=ClusterName(annotations_of(workload).get(MOVE_FROM_ANNOTATION) or "") or None,
     )
+
+
+NO_COPY: Final = _copy_facts({})
+COPIES: Final = ByIdentity(_copy_facts, size=1_024)
+WORKLOADS: Final = ByIdentity(_workload_facts, size=1_024)
+"""Each version is read once: a decision asks the same up to thirty times, and many decide on one version."""

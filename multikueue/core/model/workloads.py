@@ -113,11 +113,6 @@ def is_live(workload: Json) -> bool:
     return has_quota(workload) and not is_finished(workload) and not is_terminating(workload)
 
 
-def is_stopping(copy: Json) -> bool:
-    """Whether a worker's Kueue has taken the copy out of its quota, or never let it in: its job does not go on."""
-    return not is_finished(copy) and (is_evicted(copy) or not is_admitted(copy))
-
-
 def has_had_owner(copy: Json) -> bool:
     """Whether a job has ever stood behind the copy: the worker's Kueue notes the job it adopts, and keeps the note."""
     return labels.JOB_UID_LABEL in labels_of(copy) or bool(dig(copy, "metadata", "ownerReferences"))

@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import attrs
 
-from multikueue.core.model import workloads
-from multikueue.core.model.copies import drift_patch, is_spent
+from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import CheckState
+from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
@@ -54,7 +52,7 @@ def follow_unchecked(situation: Situation) -> Plan:
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and workloads.is_finished(copy) and not is_spent(copy):
+    if copy is not None and worker.copy.has_ended:
         end = sync_end(situation, copy, jobs)
         return attrs.evolve(end, effects=(*end.effects, *others))
     return Plan((*sync_status(situation, jobs), *others))
@@ -72,12 +70,12 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     if worker is None:
         return Plan(look_again=situation.settings.worker_lost_timeout.total_seconds())
     copy = worker.workload if worker.reachable else None
-    if copy is not None and workloads.is_evicted(copy) and not workloads.is_finished(copy):
+    if copy is not None and worker.copy.is_evicted and not worker.copy.is_finished:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
     left = assumed_for(situation, worker)
     if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
-    if copy is not None and workloads.is_finished(copy) and not is_spent(copy):
+    if copy is not None and worker.copy.has_ended:
         return Plan((finish_as(situation, copy),))
     return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 
@@ -86,18 +84,16 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     """Whether no job was ever sent there for this attempt. Of a group one Workload sends the job for all."""
     if not isinstance(worker.creation, NothingSent) or isinstance(worker.in_flight, Creating):
         return False
-    copy = worker.workload
     alone = situation.facts.component_index is None
     known = situation.jobs_on(worker) or situation.shared_job_on(worker)  # a slice may join the job of the one before
-    stood_behind = known or (copy is not None and workloads.has_had_owner(copy))
-    return situation.state is CheckState.PENDING and alone and not stood_behind
+    return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
 
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is None:
         return Plan(tuple(_follow_vanished(situation, jobs)))
-    if workloads.is_finished(copy):
+    if worker.copy.is_finished:
         return follow_finished(situation, worker, copy)
     if (given_up := give_up(situation, worker, copy)) is not None:
         return given_up
@@ -107,7 +103,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
     if stale:
         return _wait_for_leftovers(situation, worker, stale)
     why = refused(worker)
-    if why and not workloads.has_had_owner(copy) and missing_on(situation, worker):
+    if why and not worker.copy.has_had_owner and missing_on(situation, worker):
         return Plan((check_updates.retry(situation, why),))
     if may_create(situation, worker):
         return Plan(tuple(create_missing(situation, worker)))
@@ -121,9 +117,9 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
 
 def give_up(situation: Situation, worker: Worker, copy: Json) -> Plan | None:
     """Send it back because its copy on the recorded worker does not go on; None: it does."""
-    if workloads.is_evicted(copy):
+    if worker.copy.is_evicted:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    if not workloads.is_admitted(copy) or is_terminating(copy) or situation.must_be_replaced(copy):
+    if not worker.copy.is_admitted or worker.copy.is_terminating or situation.must_be_replaced(copy):
         return Plan((check_updates.retry_vanished(situation),))
     return None
 
@@ -154,7 +150,7 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     copy = worker.workload
     if situation.state is not CheckState.PENDING or situation.traits.workload_only or situation.jobs_on(worker):
         return False
-    if copy is None or not situation.is_believed(worker, copy) or workloads.has_had_owner(copy):
+    if copy is None or not situation.is_believed(worker, copy) or worker.copy.has_had_owner:
         return False
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
@@ -176,7 +172,7 @@ def awaits_ready(situation: Situation) -> bool:
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
-    if not is_spent(copy) and awaits_ready(situation):
+    if worker.copy.has_ended and awaits_ready(situation):
         # a short job: it counts, too
         return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
     return finish_by_copy(situation, worker, copy)
@@ -184,9 +180,9 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
-    if not is_spent(copy):
+    if worker.copy.has_ended:
         return sync_end(situation, copy, situation.jobs_on(worker))
-    if workloads.finish_reason(copy) == workloads.OUT_OF_SYNC and situation.state is CheckState.READY:
+    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
     return Plan((check_updates.retry_vanished(situation),))
 
@@ -230,11 +226,11 @@ def _follow_copy(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
     if copy is None:
         return Plan((check_updates.retry_vanished(situation),))
-    if workloads.is_finished(copy):
+    if worker.copy.is_finished:
         return finish_by_copy(situation, worker, copy)
     if (given_up := give_up(situation, worker, copy)) is not None:
         return given_up
-    if situation.state is CheckState.PENDING and not workloads.has_had_owner(copy):
+    if situation.state is CheckState.PENDING and not worker.copy.has_had_owner:
         return _wait_for_job(situation)
     patch = drift_patch(situation.workload, copy)
     return Plan(() if patch is None else (PatchWorkload(worker.name, ObjectKey.of(copy), patch),))

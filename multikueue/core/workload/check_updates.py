@@ -13,7 +13,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Verdict, cluster_queue, is_out_of_time
+from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Verdict, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -110,7 +110,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield AnnounceWorkload("Normal", message.head)
-        yield CountAdmitted(cluster_queue(situation.workload), cluster)
+        yield CountAdmitted(situation.facts.cluster_queue, cluster)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:

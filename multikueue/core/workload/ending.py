@@ -16,7 +16,7 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
-from multikueue.core.model.workloads import is_elastic, is_finished
+from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.situation import Situation
@@ -93,8 +93,8 @@ def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) 
         worker: the recorded one.
         ended: the job copies there that have ended.
     """
-    copy = situation.current(worker)
-    if copy is None or not is_finished(copy) or not worker.configured or not situation.settings.finished_retention:
+    ended_there = situation.current(worker) is not None and worker.copy.is_finished
+    if not ended_there or not worker.configured or not situation.settings.finished_retention:
         return 0.0
     if not ended or len(ended) < len(situation.jobs_on(worker)):
         return 0.0

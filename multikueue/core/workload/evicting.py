@@ -13,14 +13,14 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
-from multikueue.core.model.copies import is_spent, prebuilt_workload
+from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
-from multikueue.core.model.workloads import is_elastic, is_finished, is_live, is_stopping
+from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload, Plan
@@ -57,7 +57,7 @@ def stop_evicted(situation: Situation) -> Plan:
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
-        stopping += jobs if _stops(worker.workload) else ()
+        stopping += jobs if _stops(worker) else ()
     if runs := situation.possible_runs:
         return Plan((*noted, *effects), look_again=min(run.until for run in runs).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
@@ -145,10 +145,10 @@ def _may_run(situation: Situation) -> bool:
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     copy, jobs = worker.workload, situation.jobs_on(worker)
     unneeded = not situation.traits.workload_only and worker.in_sight
-    gone = not jobs and (unneeded or _stops(copy))
-    if copy is None or gone or is_finished(copy):
+    gone = not jobs and (unneeded or _stops(worker))
+    if copy is None or gone or worker.copy.is_finished:
         yield from ending.clean(worker)
-    elif not _stops(copy) and not is_true(copy, "DeactivationTarget"):
+    elif not _stops(worker) and not worker.copy.is_told_to_stop:
         yield deactivate_copy(situation, worker.name, copy)
     else:
         for one in worker.jobs:
@@ -157,14 +157,14 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
                 yield from ending.delete_job(worker.name, one)
 
 
-def _stops(copy: Json | None) -> bool:
-    return copy is not None and is_stopping(copy)
+def _stops(worker: Worker) -> bool:
+    return worker.workload is not None and worker.copy.is_stopping
 
 
 def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
     """The copy whose job ended there while it was being evicted: what has run is not run again."""
     copy = worker.workload
-    if not worker.reachable or copy is None or not is_finished(copy) or is_spent(copy):
+    if not worker.reachable or copy is None or not worker.copy.has_ended:
         return None
     of_this = _counts(situation, worker, copy)
     ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.traits.workload_only

@@ -19,7 +19,7 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
-from multikueue.core.model.workloads import has_had_owner, is_finished, is_stopping, retry_count
+from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
@@ -75,7 +75,7 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
             yield _leftover(worker, job, _FOREIGN)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
     copy = worker.workload if worker.configured and worker.in_sight and not unproven else None
-    if copy is not None and has_had_owner(copy) and situation.proof(worker, copy) is Proof.NONE:
+    if copy is not None and worker.copy.has_had_owner and situation.proof(worker, copy) is Proof.NONE:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 
@@ -169,7 +169,8 @@ def withdraw(
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
-    if not (is_finished(copy) or is_stopping(copy) or is_terminating(copy) or is_true(copy, "DeactivationTarget")):
+    facts = worker.copy
+    if not (facts.is_finished or facts.is_stopping or facts.is_terminating or facts.is_told_to_stop):
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)

@@ -10,9 +10,8 @@ from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomina
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import conditions
-from multikueue.core.model.copies import drift_patch, is_spent
+from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
@@ -117,14 +116,14 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
     """Whether it has admitted this attempt, and keeps it: the copy is neither evicted nor about to be removed."""
     if worker.workload is None:
         return _has_ended_on(situation, worker)
-    copy = situation.current(worker)
-    if copy is None or not workloads.is_admitted(copy):
+    copy, facts = situation.current(worker), worker.copy
+    if copy is None or not facts.is_admitted:
         return False
-    if workloads.is_finished(copy):  # OutOfSync with the job there: the user is told once it is recorded
-        out_of_sync = workloads.finish_reason(copy) == workloads.OUT_OF_SYNC
-        return not is_spent(copy) or (out_of_sync and situation.job_on(worker) is not None)
-    goes = isinstance(worker.in_flight, Removing) or is_terminating(copy) or workloads.is_evicted(copy)
-    return not goes and not is_spent(copy) and not situation.must_be_replaced(copy)
+    if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
+        out_of_sync = facts.finish_reason == workloads.OUT_OF_SYNC
+        return not facts.is_spent or (out_of_sync and situation.job_on(worker) is not None)
+    goes = isinstance(worker.in_flight, Removing) or facts.goes or facts.is_spent
+    return not goes and not situation.must_be_replaced(copy)
 
 
 def _has_ended_on(situation: Situation, worker: Worker) -> bool:
@@ -160,10 +159,9 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
 
 
 def _keeps_copy(situation: Situation, worker: Worker) -> bool:
-    copy = situation.current(worker)
-    if copy is None:  # where none is, the status of one is written by its creation only
+    if situation.current(worker) is None:  # where none is, the status of one is written by its creation only
         return worker.is_empty and isinstance(worker.in_flight, WritingStatus)
-    return not isinstance(worker.in_flight, Removing) and not is_terminating(copy)
+    return not isinstance(worker.in_flight, Removing) and not worker.copy.is_terminating
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
@@ -231,7 +229,7 @@ def _needs_no_job(situation: Situation, chosen: Worker) -> bool:
     jobs = situation.jobs_on(chosen)
     if not all(situation.is_current(chosen, job) for job in jobs):
         return False
-    has_run = chosen.workload is None or workloads.is_finished(chosen.workload)
+    has_run = chosen.workload is None or chosen.copy.is_finished
     return has_run or situation.traits.workload_only or (bool(jobs) and not missing_on(situation, chosen))
 
 
@@ -277,13 +275,13 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
     elif worker.workload is None:
         yield from _clean_current(situation, worker)  # a job without its Workload cannot run
-    elif (copy := situation.current(worker)) is not None and not is_terminating(copy):
+    elif (copy := situation.current(worker)) is not None and not worker.copy.is_terminating:
         yield from _update(situation, worker, copy)
 
 
 def _update(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """Patch a copy that differs, or remove it so that a new one can be made."""
-    if situation.must_be_replaced(copy) or is_spent(copy) or is_misplaced(situation.snapshot, worker, copy):
+    if worker.copy.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation.snapshot, worker, copy):
         yield from _clean_current(situation, worker)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)

@@ -18,7 +18,7 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, has_quota, noted_worker
+from multikueue.core.model.workloads import attempt, cluster_name, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.worker_states import Idle, Unanswered
@@ -66,7 +66,7 @@ def why_nowhere(snapshot: Snapshot, worker: Worker) -> str:
 def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
     names, own = worker.names, snapshot.key.namespace
-    if names.flaw or has_quota(copy):
+    if names.flaw or worker.copy.has_quota:
         return False
     here, there = (dig(one, "spec", "queueName") for one in (snapshot.workload, copy))
     elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in _holders(snapshot)

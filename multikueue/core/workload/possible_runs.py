@@ -18,14 +18,11 @@ from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
-    is_active,
     is_admitted,
     is_evicted,
     is_finished,
     is_replaced,
-    is_stopping,
     noted_worker,
-    reserved_at,
 )
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import (
@@ -100,7 +97,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
         # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
-        if not is_stopping(worker.workload):
+        if not worker.copy.is_stopping:
             return situation.settings.worker_lost_timeout
         if not _earlier_slices(situation):
             return _NO_TIME
@@ -146,7 +143,7 @@ def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetim
 
     What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
     """
-    began = reserved_at(situation.workload) if situation.assigned_to == worker.name else None
+    began = situation.facts.reserved_at if situation.assigned_to == worker.name else None
     return noted if began is None else max(noted, min(began, situation.now))
 
 
@@ -200,18 +197,12 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
     if situation.adapter.outcome(job) is not None:
         return True
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
-    goes = is_terminating(job) or worker.workload is None or is_stopping(worker.workload)
-    return showed_it and goes
+    return showed_it and (is_terminating(job) or worker.copy.is_stopping)
 
 
 def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether the job may run there, or be started: a Kueue starts what lies beside a copy that gets quota."""
     if situation.adapter.outcome(job) is not None:
         return False
-    return not has_stopped(situation, worker, job) or _waits_for_quota(worker.workload)
-
-
-def _waits_for_quota(copy: Json | None) -> bool:
-    if copy is None or not is_active(copy) or is_terminating(copy):
-        return False
-    return not (is_admitted(copy) or is_evicted(copy) or is_finished(copy))
+    may_start = worker.workload is not None and worker.copy.waits_for_quota
+    return may_start or not has_stopped(situation, worker, job)

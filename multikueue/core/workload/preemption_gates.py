@@ -6,28 +6,21 @@ Without it every worker without room evicts somebody for a Workload that can run
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Final
 
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
-from multikueue.core.model.copies import is_spent
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
-from multikueue.core.model.workloads import is_finished, reserved_at
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import WritingStatus
 
-GATE: Final = "kueue.x-k8s.io/multikueue"
-BLOCKED: Final = "BlockedOnPreemptionGates"
-
 
 def gated(workload: Json) -> Json:
     """The Workload copy with our gate and no other: closed until we open it."""
-    return {**workload, "spec": {**workload["spec"], "preemptionGates": [{"name": GATE}]}}
+    return {**workload, "spec": {**workload["spec"], "preemptionGates": [{"name": PREEMPTION_GATE}]}}
 
 
 def takes_turns(situation: Situation) -> bool:
@@ -42,8 +35,7 @@ def awaits_turn(situation: Situation, worker: Worker) -> bool:
 
 def is_open(situation: Situation, worker: Worker) -> bool:
     """Whether the worker may preempt for the Workload by a gate of ours that was opened."""
-    copy = situation.current(worker)
-    return copy is not None and _has_gate(copy) and _opened_at(copy) is not None
+    return situation.current(worker) is not None and worker.copy.has_gate and worker.copy.opened_at is not None
 
 
 def open_next(situation: Situation, names: Sequence[str]) -> Plan:
@@ -56,14 +48,14 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     copies = [(worker, copy) for worker in asked if (copy := situation.current(worker)) is not None]
-    offered = [(worker, copy) for worker, copy in copies if _stays(situation, copy)]
-    closed = [(worker, copy) for worker, copy in offered if _has_gate(copy) and _opened_at(copy) is None]
+    offered = [(worker, copy) for worker, copy in copies if _stays(situation, worker, copy)]
+    closed = [(worker, copy) for worker, copy in offered if worker.copy.has_gate and worker.copy.opened_at is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := one.in_flight, WritingStatus) and flight.may_preempt for one in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
-        worker.name: _open(situation, worker, copy) for worker, copy in closed if is_true(copy, BLOCKED)
+        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.copy.is_blocked
     }
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
@@ -72,7 +64,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not turns:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
-    began = [_opened_at(copy) if _has_gate(copy) else _created_at(copy) for _, copy in offered]
+    began = [one.copy.opened_at if one.copy.has_gate else one.copy.created_at for one, _ in offered]
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -81,7 +73,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
 
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
-    reserved = reserved_at(situation.workload) or situation.now
+    reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
     silent = any(
         condition(situation.current(one) or {}, "QuotaReserved") is None for one in asked if not one.kueue.drops_gates
@@ -89,32 +81,14 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 
-def _stays(situation: Situation, copy: Json) -> bool:
+def _stays(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether it is not about to be removed."""
-    goes = is_spent(copy) or situation.must_be_replaced(copy) or is_terminating(copy) or is_finished(copy)
-    return not goes
-
-
-def _has_gate(copy: Json) -> bool:
-    return any(gate.get("name") == GATE for gate in dig(copy, "spec", "preemptionGates") or [])
-
-
-def _created_at(copy: Json) -> datetime | None:
-    """Since when a copy without a gate may preempt, by its worker's clock."""
-    return parse_timestamp(dig(copy, "metadata", "creationTimestamp"))
-
-
-def _opened_at(copy: Json) -> datetime | None:
-    entry = next((one for one in _positions(copy) if one.get("name") == GATE), {})
-    return parse_timestamp(entry.get("lastTransitionTime")) if entry.get("position") == "Open" else None
+    facts = worker.copy
+    return not (facts.is_spent or facts.is_terminating or facts.is_finished or situation.must_be_replaced(copy))
 
 
 def _open(situation: Situation, worker: Worker, copy: Json) -> ApplyStatus:
-    entry = {"name": GATE, "position": "Open", "lastTransitionTime": timestamp(situation.now)}
-    others = [one for one in _positions(copy) if one.get("name") != GATE]
+    entry = {"name": PREEMPTION_GATE, "position": "Open", "lastTransitionTime": timestamp(situation.now)}
+    others = [one for one in dig(copy, "status", "preemptionGates") or [] if one.get("name") != PREEMPTION_GATE]
     body = admission_status(copy, {"preemptionGates": [*others, entry]})
     return ApplyStatus(worker.name, body, ADMISSION_MANAGER)
-
-
-def _positions(copy: Json) -> list[Json]:
-    return dig(copy, "status", "preemptionGates") or []

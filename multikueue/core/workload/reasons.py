@@ -16,9 +16,9 @@ import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, timestamp
-from multikueue.core.model.copies import is_spent
+from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
+from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import (
     NOBODY_TAKES_IT,
@@ -152,7 +152,7 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
         if awaits_turn(situation, worker):
             return f"{worker.kueue.name} there has no preemption gates: it is asked when its turn to preempt has come"
         return "" if worker.is_empty else "what an earlier attempt has left there is being removed"
-    return _word_of(copy)
+    return _word_of(copy, worker.copy)
 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
@@ -181,17 +181,17 @@ def out_of_sight(worker: Worker) -> str:
     return "does not serve the job's kind"
 
 
-def _word_of(copy: Json) -> str:
+def _word_of(copy: Json, facts: CopyFacts) -> str:
     """What the worker's Kueue says about a copy; empty while it has said nothing, or once it has admitted it."""
-    if workloads.is_finished(copy):
-        return "gave it up: " + _message(copy, "Finished") if is_spent(copy) else ""
-    if workloads.is_evicted(copy):
+    if facts.is_finished:
+        return "gave it up: " + _message(copy, "Finished") if facts.is_spent else ""
+    if facts.is_evicted:
         return _message(copy, "Evicted")
-    if is_true(copy, "BlockedOnPreemptionGates"):
+    if facts.is_blocked:
         return "may not preempt there yet: " + condensed(_message(copy, "QuotaReserved"))
-    if not workloads.has_quota(copy):
+    if not facts.has_quota:
         return condensed(_message(copy, "QuotaReserved"))
-    return "" if workloads.is_admitted(copy) else _word_of_checks(copy)
+    return "" if facts.is_admitted else _word_of_checks(copy)
 
 
 def _word_of_checks(copy: Json) -> str:

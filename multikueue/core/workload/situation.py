@@ -16,7 +16,7 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
-from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
+from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.moves import why_withheld
@@ -46,7 +46,7 @@ class Situation:
     @cached_property
     def facts(self) -> WorkloadFacts:
         """What the manager's Workload says."""
-        return facts_of(self.workload)
+        return WORKLOADS.of(self.workload)
 
     @property
     def check(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.model import workloads
-from multikueue.core.model.copies import drift_patch, is_spent, prebuilt_workload
+from multikueue.core.model.copies import drift_patch, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
@@ -79,7 +79,7 @@ def follow_slice(situation: Situation) -> Plan:
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
-    if copy is not None and workloads.is_finished(copy):
+    if copy is not None and worker.copy.is_finished:
         return follow_finished(situation, worker, copy)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
@@ -91,7 +91,7 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
 def _is_without_job(situation: Situation, worker: Worker) -> bool:
     """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    return gone and worker.workload is not None and not workloads.has_had_owner(worker.workload)
+    return gone and worker.workload is not None and not worker.copy.has_had_owner
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
@@ -107,11 +107,11 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
 
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
-    copy, job = worker.workload, situation.job
+    job = situation.job
     gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    if not gone or copy is None or not workloads.is_admitted(copy) or workloads.is_evicted(copy):
+    if not gone or not worker.copy.is_admitted or worker.copy.is_evicted:
         return False
-    has_run = workloads.has_had_owner(copy) or (job is not None and is_started(job))
+    has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
 
 
@@ -122,11 +122,11 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif copy is None:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.copy_for(worker))
-    elif not situation.is_believed(worker, copy) or is_spent(copy) or situation.must_be_replaced(copy):
+    elif not situation.is_believed(worker, copy) or worker.copy.is_spent or situation.must_be_replaced(copy):
         yield from delete_workload(worker.name, copy)
-    elif is_terminating(copy) or workloads.is_evicted(copy):
+    elif worker.copy.goes:
         return  # it goes, or its worker queues it again
-    elif workloads.is_admitted(copy):
+    elif worker.copy.is_admitted:
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
@@ -157,7 +157,7 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
     if local is None:
         return
     if job is None:
-        if workloads.has_had_owner(copy):
+        if worker.copy.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             made = situation.adapter.copy(local, situation.stamp_on(worker))

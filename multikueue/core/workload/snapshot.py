@@ -14,6 +14,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.workload.worker_states import (
     Connected,
     Connecting,
@@ -117,6 +118,11 @@ class Worker:
     """What is known of its Kueue."""
     room: Room = attrs.field(default=Room())
     """What its queue has room for."""
+
+    @property
+    def copy(self) -> CopyFacts:
+        """What the Workload copy there says."""
+        return COPIES.of(self.workload) if self.workload is not None else NO_COPY
 
     @property
     def cordon(self) -> str:

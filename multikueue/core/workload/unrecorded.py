@@ -16,7 +16,7 @@ from datetime import timedelta
 import attrs
 
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.workloads import CheckState, has_had_owner
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message, unrecorded
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
@@ -57,9 +57,7 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     """
     offered = [worker for worker in workers if situation.current(worker) is not None]
     having = [
-        worker
-        for worker in workers
-        if situation.has_job(worker) or (worker in offered and has_had_owner(worker.workload or {}))
+        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.copy.has_had_owner)
     ]
     return having or (offered if len(offered) == 1 else [])
 
@@ -70,7 +68,7 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
         worker
         for worker in workers
         if (copy := worker.workload) is not None
-        and has_had_owner(copy)
+        and worker.copy.has_had_owner
         and situation.proof(worker, copy) is Proof.NONE
         and any(situation.proof(worker, job) is Proof.NONE for job in situation.jobs_on(worker))
     ]

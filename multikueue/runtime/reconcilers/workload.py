@@ -16,7 +16,8 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
 from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
-from multikueue.core.model.workloads import Owner, attempt, cluster_name, nominated, noted_worker, owner
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import Owner, noted_worker
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -62,7 +63,7 @@ class SnapshotReader:
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
         workload = self.manager.workloads.informer.unreadable.outlines.get(key) or self.manager.workloads.get(key)
-        owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key)
         if unreadable := unreadable_workload(self.manager, key, owned_by) or unreadable_places(workload or {}):
             return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
@@ -96,7 +97,7 @@ class SnapshotReader:
     def want(self, snapshot: Snapshot) -> None:
         """Have the job's kind watched on the workers where something of the Workload is, or may be."""
         workload, key = snapshot.workload, snapshot.key
-        owned_by = owner(workload) if workload is not None else self._former_owner(key)
+        owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key)
         named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         there = {one.name for one in snapshot.workers if one.name in named or one.unreadable or not one.is_empty}
         for informers in (worker.known for worker in self.workers if worker.name in there):
@@ -124,7 +125,7 @@ class SnapshotReader:
     ) -> Iterator[Worker]:
         """All workers that may matter: those of the config first, then all others, then those that are not known."""
         configured = clusters(config) if config is not None else []
-        of_attempt = attempt(workload) if workload is not None else ""
+        of_attempt = WORKLOADS.of(workload).attempt if workload is not None else ""
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         gvk = owned_by.gvk if owned_by is not None else None
         kind = self.adapters.get(gvk) if gvk is not None else None
@@ -176,7 +177,7 @@ class SnapshotReader:
             return said
         here = known.workload_of(key, said)
         copies = (*([here] if here is not None else []), *elsewhere)
-        marks, of_attempt = Marks(self.mark_key), attempt(workload)
+        marks, of_attempt = Marks(self.mark_key), WORKLOADS.of(workload).attempt
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
@@ -275,8 +276,5 @@ class WorkloadReconciler:
 def _named_by(workload: Json | None) -> Iterator[str]:
     """The workers that a Workload names: an earlier process may have created copies there."""
     if workload is not None:
-        yield from nominated(workload)
-        if (assigned := cluster_name(workload)) is not None:
-            yield assigned
-        if (noted := noted_worker(workload)) is not None:
-            yield noted
+        facts = WORKLOADS.of(workload)
+        yield from (*facts.nominated, *filter(None, (facts.cluster_name, facts.noted_worker)))

@@ -10,7 +10,6 @@ import pytest
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
-    is_spent,
     prebuilt_workload,
     priority_patch,
     spec_digest,
@@ -26,6 +25,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, digest, pruned
+from multikueue.core.model.workload_facts import COPIES
 from multikueue.core.model.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
 from tests.core.recorded import Recorded, recorded
@@ -161,7 +161,7 @@ class TestPriority:
 )
 def test_a_spent_copy_will_never_run(remote: Json, spent: bool) -> None:
     """An evicted one is queued again by its worker; an ended one has run."""
-    assert is_spent(remote) is spent
+    assert COPIES.of(remote).is_spent is spent
 
 
 PAIRS = [

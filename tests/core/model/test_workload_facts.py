@@ -10,8 +10,8 @@ from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workload_facts import WorkloadFacts, facts_of
-from tests.core.building import condition, workload
+from multikueue.core.model.workload_facts import COPIES, WORKLOADS, WorkloadFacts
+from tests.core.building import condition, copy_of, workload
 
 
 def noted(local: Json, **annotations: str) -> Json:
@@ -41,7 +41,7 @@ def with_conditions(*listed: Json) -> Json:
     ],
 )
 def test_each_fact_is_what_its_reader_says(local: Json) -> None:
-    facts = facts_of(local)
+    facts = WORKLOADS.of(local)
     readers = {field.name for field in attrs.fields(WorkloadFacts)} - {"is_terminating", "leaves"}
     assert {name: getattr(facts, name) for name in readers} == {
         name: getattr(workloads, name)(local) for name in readers
@@ -51,10 +51,27 @@ def test_each_fact_is_what_its_reader_says(local: Json) -> None:
 
 
 @pytest.mark.parametrize(
+    "copy",
+    [
+        copy_of(workload()),
+        copy_of(workload(), admitted=True, owned=True),
+        copy_of(workload(), evicted=True),
+        copy_of(workload(), finished="OutOfSync"),
+        copy_of(workload(), spec={"active": False}),
+    ],
+)
+def test_each_fact_of_a_copy_is_what_its_reader_says(copy: Json) -> None:
+    facts = COPIES.of(copy)
+    readers = ("has_quota", "is_admitted", "is_evicted", "is_finished", "is_active", "has_had_owner", "finish_reason")
+    assert [getattr(facts, name) for name in readers] == [getattr(workloads, name)(copy) for name in readers]
+    assert facts.is_terminating == is_terminating(copy)
+
+
+@pytest.mark.parametrize(
     ("said", "leaves"), [({}, None), ({MOVE_FROM_ANNOTATION: ""}, None), ({MOVE_FROM_ANNOTATION: "w1"}, "w1")]
 )
 def test_a_move_names_the_worker_that_it_leaves(said: dict[str, str], leaves: str | None) -> None:
-    assert facts_of(noted(workload(), **said)).leaves == leaves
+    assert WORKLOADS.of(noted(workload(), **said)).leaves == leaves
 
 
 def test_what_was_computed_of_an_object_is_kept_for_the_last_few() -> None:

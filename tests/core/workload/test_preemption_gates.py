@@ -9,11 +9,11 @@ import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
-from multikueue.core.workload.preemption_gates import GATE, is_open
+from multikueue.core.workload.preemption_gates import is_open
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost, WritingStatus
@@ -42,7 +42,7 @@ def test_copies_carry_our_gate_and_no_other() -> None:
     local = workload(nominated=("w1",), spec={"preemptionGates": [{"name": "of-the-manager"}]})
     (made,) = with_gates(snapshot(local, worker("w1"))).effects
     assert isinstance(made, CreateWorkload)
-    assert made.object["spec"]["preemptionGates"] == [{"name": GATE}]
+    assert made.object["spec"]["preemptionGates"] == [{"name": PREEMPTION_GATE}]
 
 
 def test_without_the_setting_the_spec_is_copied_as_it_is() -> None:
@@ -85,7 +85,7 @@ def test_the_gate_is_opened_as_kueue_keeps_it() -> None:
     assert write.object["metadata"]["resourceVersion"] == "rv-uid-copy"
     assert write.object["status"]["preemptionGates"] == [
         {"name": "other", "position": "Closed", "lastTransitionTime": "x"},
-        {"name": GATE, "position": "Open", "lastTransitionTime": timestamp(NOW)},
+        {"name": PREEMPTION_GATE, "position": "Open", "lastTransitionTime": timestamp(NOW)},
     ]
     assert [one["type"] for one in write.object["status"]["conditions"]] == ["BlockedOnPreemptionGates"]
 
