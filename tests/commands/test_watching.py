@@ -89,8 +89,9 @@ async def test_each_worker_is_looked_at_once_an_interval() -> None:
     assert found.keys() == {"worker1", "worker2"}
 
 
-async def test_what_a_worker_has_granted_is_asked_for_with_every_sixth_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Six requests for each kind otherwise. What it has refused is asked for with each, and all is told each time."""
+@pytest.fixture
+def reviews(monkeypatch: pytest.MonkeyPatch) -> Counter[int]:
+    """How often workers are asked for a permission, by look."""
     asked: Counter[int] = Counter()
     create = Reviewing.create
 
@@ -99,13 +100,18 @@ async def test_what_a_worker_has_granted_is_asked_for_with_every_sixth_look(monk
         return await create(self, resource, obj)
 
     monkeypatch.setattr(Reviewing, "create", counted)
+    return asked
+
+
+async def test_what_a_worker_has_granted_is_asked_for_with_every_sixth_look(reviews: Counter[int]) -> None:
+    """Six requests for each kind otherwise. What it has refused is asked for with each, and all is told each time."""
     async with scene("worker1", refusals={("delete", "jobs"): Forbidden("no")}) as here:
         first = (await here.published())["worker1"].facts.permissions
         await anyio.sleep(LOOKS * INTERVAL + 60)
         last = (await here.published())["worker1"].facts.permissions
-    everything = asked[0]
+    everything = reviews[0]
     assert everything > 10
-    assert asked == {0: everything, **dict.fromkeys(range(1, LOOKS), 1), LOOKS: everything}
+    assert reviews == {0: everything, **dict.fromkeys(range(1, LOOKS), 1), LOOKS: everything}
     assert set(first) == set(last)
 
 
@@ -131,6 +137,15 @@ async def test_which_kinds_a_server_serves_is_asked_once_a_look(monkeypatch: pyt
         kinds = [kind.resource.gvk.kind for kind in BUILTIN]
         on_both = {} if tells else dict.fromkeys(kinds, 2) | {"Workload": 1}
         assert asked == {"all": 2} | on_both  # the manager, and the worker
+
+
+async def test_other_credentials_are_asked_for_all_permissions(reviews: Counter[int]) -> None:
+    """They may be another account's, with fewer."""
+    async with scene("worker1") as here:
+        await anyio.sleep(1.5 * INTERVAL)
+        await here.fleet.rotate("worker1", "another")
+        await anyio.sleep(2 * INTERVAL)
+    assert (reviews[0] > 10, reviews[1], reviews[2], reviews[3]) == (True, 0, reviews[0], 0)
 
 
 async def test_a_worker_that_is_back_is_looked_at_again() -> None:

@@ -58,8 +58,8 @@ SOON: Final = 60.0
 AT_ONCE: Final = 5
 """Workers that are looked at."""
 LOOKS: Final = 6
-"""With the first of so many looks a worker is asked for all permissions, then for those alone that it has not granted:
-each is a request, and 20 kinds need a hundred."""
+"""With the first of so many looks by the same credentials a worker is asked for all permissions, then for those alone
+that it has not granted: each is a request, and 20 kinds need a hundred."""
 QUOTAS_AT_ONCE: Final = 32
 """Workers whose quotas are read: small lists, which cost less together, since each alone wakes an idle process."""
 QUOTA_DEADLINE: Final = 10.0
@@ -85,8 +85,10 @@ class KnownWorker:
     published: Published | None = None
     granted: frozenset[Permission] = frozenset()
     """What it grants, as it has said at the last look."""
+    granted_to: ClusterConfig | None = None
+    """By which credentials that was asked: others may have less."""
     looks: int = 0
-    """How often it was looked at."""
+    """How often it was looked at with these credentials."""
     forbidden: bool = False
     """Whether its queues may not be read: that is tried again with the next look."""
 
@@ -157,6 +159,8 @@ class FindingsPublisher:
 
         async def visit(one: Reached) -> None:
             here, known = frozenset({one.name}), self._known[one.name]
+            if known.granted_to != one.config:
+                known.granted_to, known.looks = one.config, 0
             granted = {one.name: known.granted if known.looks % LOOKS else frozenset()}
             known.looks += 1
             rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts, granted)

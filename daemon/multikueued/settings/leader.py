@@ -29,7 +29,7 @@ class FindingsSettings:
     what it sees into a ConfigMap. `multikueue doctor`, `explain` and `status` read it there."""
     interval: ProbeInterval = timedelta(minutes=10)
     """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s; what a worker
-    has granted is asked for again with every sixth look."""
+    has granted is asked for again with every sixth look, and by other credentials."""
     config_map_name: ObjectName = "multikueue-findings"
     """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
     their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`

@@ -143,7 +143,8 @@ class KindWatches:
         jobs = tuple(informers)
 
         def is_needed(gvk: GVK) -> bool:
-            return is_used(gvk) or any(one.keys_by(CONTROLLER, str(gvk)) for one in jobs)
+            shown = (store for one in jobs for store in (one, one.unreadable.outlines))
+            return is_used(gvk) or any(store.keys_by(CONTROLLER, str(gvk)) for store in shown)
 
         watches = cls(client, {one.resource.gvk: KindWatch(one, is_needed, unused_after) for one in jobs})
         for one in jobs:

@@ -12,10 +12,10 @@ import pytest
 from multikueue.adapters import AVAILABLE, AdapterRegistry, JobKind
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
-from multikueue.kube import Informer
-from multikueue.protocols import ObjectList
+from multikueue.kube import ClusterConfig, Informer
+from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workers.children import is_child
@@ -25,6 +25,7 @@ from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Refused, Step, listed, wait
 from tests.runtime.fleet import Fleet, is_active, now, until
+from tests.runtime.odd_objects import OddClient, OddObjects
 from tests.runtime.test_pods import GROUP, Bench, definition
 
 pytestmark = pytest.mark.looptime
@@ -34,15 +35,22 @@ RAY_JOB, RAY_CLUSTER, POD = (ROWS[name] for name in ("RayJob", "RayCluster", "Po
 OURS = "kueue.x-k8s.io/multikueue"
 
 
-async def bench_of(*rows: JobKind) -> tuple[Bench, Manager]:
+async def bench_of(*rows: JobKind, spoilt: str = "") -> tuple[Bench, Manager]:
+    """A worker and a manager of these kinds; `spoilt` is the name of a RayCluster there that cannot be decoded."""
     bench = Bench(Fleet.of("worker1"))
     for server in (bench.fleet.manager, *bench.fleet.workers.values()):
         for row in rows:
             if row.resource.gvk.group == "ray.io":
                 server.registry.create_object(definition(row.resource))
     await bench.fleet.connect()
+    odd = OddObjects(bench.fleet.workers["worker1"], {(RAY_CLUSTER.resource.gvk.kind, spoilt): None} if spoilt else {})
+
+    @asynccontextmanager
+    async def connect(_name: ClusterName, _config: ClusterConfig) -> AsyncIterator[ApiClient]:
+        yield OddClient(odd, user="multikueue")
+
     client = DirectClient(bench.fleet.manager, user="multikueue")
-    return bench, Manager(client, AdapterRegistry(rows), ManagerSettings(), bench.fleet.build().connect, clock=now)
+    return bench, Manager(client, AdapterRegistry(rows), ManagerSettings(), connect, clock=now)
 
 
 async def make_ray_job(bench: Bench, name: str) -> Json:
@@ -108,9 +116,10 @@ async def test_the_cluster_of_a_ray_job_is_left_to_the_ray_job() -> None:
         assert await bench.get(RAY_JOB.resource, "ray", "worker1") is not None
 
 
-async def test_the_kind_of_what_controls_a_job_is_watched_while_the_job_is_there() -> None:
+@pytest.mark.parametrize("spoilt", ["", "gone-x7k2p"], ids=["read", "unreadable"])
+async def test_the_kind_of_what_controls_a_job_is_watched_while_the_job_is_there(spoilt: str) -> None:
     """Only then it shows whose the job is; nothing has to be planned for that."""
-    bench, manager = await bench_of(RAY_JOB, RAY_CLUSTER)
+    bench, manager = await bench_of(RAY_JOB, RAY_CLUSTER, spoilt=spoilt)
     metadata = {"name": "gone", "uid": "u", "labels": {ORIGIN_LABEL: "multikueue"}, "annotations": {}}
     parent = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata}
     async with bench.fleet.running(manager):
