@@ -261,7 +261,7 @@ def copies_are_planned() -> AbstractContextManager[Any]:
 def messages_of_nobody_are_written() -> Iterator[None]:
     """A dispatcher that does not know its own message again writes it with each look, for ever."""
     with (
-        mock.patch.object(Guarded, "_known", lambda guarded, answer, said: answer),
+        mock.patch.object(Guarded, "_lasting", lambda guarded, answer, said: answer),
         mock.patch.object(OneByOne, "remembers", return_value=False),
     ):
         yield
