@@ -11,10 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypedDict, Unpack
 
-import attrs
-
 from multikueue.adapters import BUILTIN, JobKind, SafeAdapter
-from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, Nomination, Remembering
+from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.copies import workload_copy
@@ -388,16 +386,3 @@ def candidates(
         for name in configured
     )
     return Candidates(workers, tuple(nominated), message)
-
-
-@attrs.frozen
-class Theirs:
-    """One of our dispatchers as another package's: its answers are looked at more closely."""
-
-    ours: Dispatcher
-
-    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
-        return self.ours.nominate(workload, candidates, now)
-
-    def remembers(self, message: str) -> bool:
-        return isinstance(self.ours, Remembering) and self.ours.remembers(message)

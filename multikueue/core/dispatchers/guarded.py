@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import attrs
@@ -14,11 +14,6 @@ from multikueue.core.model.names import Json
 
 RETRY: Final = 60.0
 """Seconds until a dispatcher that failed for a Workload is asked again, if nothing changes before."""
-SETTLED_WITHIN: Final = 25
-"""Answers in a row, each to what the one before has written, until one writes nothing more."""
-MOMENT: Final = timedelta(milliseconds=1)
-"""What passes between two of them."""
-_OURS: Final = "multikueue.core."
 
 
 @attrs.frozen
@@ -36,11 +31,7 @@ class Guarded:
             answer = self.dispatcher.nominate(workload, candidates, now)
             problem = next(_faults(answer, candidates), "")
             if not problem:
-                answer = self._known(answer, candidates.message)
-                names, message = self._settled(answer, workload, candidates, now)
-                if names:
-                    return answer if message else self._silent(answer, "gives another message each time it is asked")
-                problem = "nominates others each time it is asked"
+                return self._lasting(answer, candidates.message)
         except Exception as error:  # another package's code may raise anything
             problem = f"raises {type(error).__name__}"
         return Nomination(
@@ -56,52 +47,16 @@ class Guarded:
         except Exception:  # another package's code may raise anything
             return True
 
-    def _known(self, answer: Nomination, said: str) -> Nomination:
+    def _lasting(self, answer: Nomination, said: str) -> Nomination:
         """Without a message that would be replaced by what the Workload waits for, and be given again, for ever."""
         if answer.message is None or answer.message == said or self.remembers(answer.message):
             return answer
-        return self._silent(answer, "gives a message that its `remembers` does not know")
-
-    def _settled(self, answer: Nomination, workload: Json, candidates: Candidates, now: datetime) -> tuple[bool, bool]:
-        """Whether the names, and the message, stay once they are written: each write leads to the next question. Else
-        they would be written, and copies made and removed, for ever. Our own dispatchers are tested for that."""
-        if type(self.dispatcher).__module__.startswith(_OURS) or answer.binding or answer.give_up is not None:
-            return True, True
-        same = False, False
-        for number in range(SETTLED_WITHIN):
-            same = answer.names == candidates.nominated, answer.message in (None, candidates.message)
-            if all(same):
-                break
-            candidates = _written(answer, candidates)
-            status = {**(workload.get("status") or {}), "nominatedClusterNames": list(answer.names)}
-            answer = self.dispatcher.nominate({**workload, "status": status}, candidates, now + (number + 1) * MOMENT)
-            if any(_faults(answer, candidates)):
-                return True, True  # it is told once it answers so
-            answer = self._known(answer, candidates.message)
-        return same
-
-    def _silent(self, answer: Nomination, why: str) -> Nomination:
-        return attrs.evolve(answer, message=None, problem=answer.problem or self._told(why, "it is not written"))
+        problem = self._told("gives a message that its `remembers` does not know", "it is not written")
+        return attrs.evolve(answer, message=None, problem=answer.problem or problem)
 
     def _told(self, problem: str, outcome: str) -> str:
         cls = type(self.dispatcher)
         return f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: {outcome}"
-
-
-def _written(answer: Nomination, candidates: Candidates) -> Candidates:
-    """What is asked about once an answer is written, and the copies are made."""
-    workers = tuple(
-        attrs.evolve(
-            one,
-            nominated=(named := one.name in answer.names),
-            has_copy=named,
-            conditions=one.conditions if named else (),
-            gate_open=named and one.gate_open,
-        )
-        for one in candidates.workers
-    )
-    message = candidates.message if answer.message is None else answer.message
-    return attrs.evolve(candidates, workers=workers, nominated=answer.names, message=message)
 
 
 def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:

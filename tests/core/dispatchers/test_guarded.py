@@ -9,24 +9,13 @@ from typing import Any
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import (
-    MAX_NOMINATIONS,
-    AllAtOnce,
-    Candidate,
-    Candidates,
-    Dispatcher,
-    GiveUp,
-    Nomination,
-)
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import RETRY, Guarded
-from multikueue.core.dispatchers.incremental import Incremental, Order
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Verdict
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from tests.core.building import NOW, Theirs, candidates, condition, copy_of, decide, snapshot, worker, workload
+from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words, verdict_written
 
 FLEET = tuple(f"w{number}" for number in range(30))
@@ -203,68 +192,6 @@ def test_a_message_that_its_dispatcher_does_not_know_is_not_written(dispatcher: 
     assert found.problem.endswith(
         "" if written else "gives a message that its `remembers` does not know: it is not written"
     )
-
-
-def another(_: Json, shown: Candidates) -> Nomination:
-    """The next one each time, as by chance."""
-    before = next((shown.available.index(name) for name in shown.kept if name in shown.available), -1)
-    return Nomination((shown.available[(before + 1) % len(shown.available)],))
-
-
-def one_more(_: Json, shown: Candidates) -> Nomination:
-    fresh = [name for name in shown.available if name not in shown.nominated]
-    return Nomination((*shown.nominated, *fresh[:1])[:MAX_NOMINATIONS])
-
-
-def next_round(_: Json, shown: Candidates) -> Nomination:
-    number = shown.message.removeprefix("round ")
-    return Nomination(("w1",), message=f"round {int(number) + 1 if number.isdecimal() else 1}")
-
-
-@attrs.frozen
-class Clock(Rememberer):
-    """Says what time it is."""
-
-    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Any:
-        return Nomination(("w1",), message=f"round of {now.isoformat()}")
-
-
-@pytest.mark.parametrize(
-    ("dispatcher", "names", "told"),
-    [
-        (Policy(another), SEEN.nominated, "nominates others each time it is asked: nobody new is nominated"),
-        (Policy(one_more), ("w0", "gone", "w1"), ""),
-        (Rememberer(next_round), ("w1",), "gives another message each time it is asked: it is not written"),
-        (Clock(None), ("w1",), "gives another message each time it is asked: it is not written"),
-    ],
-    ids=["names", "names that settle", "message", "time"],
-)
-def test_what_would_be_written_for_ever_is_not_written(dispatcher: Policy, names: tuple[str, ...], told: str) -> None:
-    """Each write leads to the next question, and that to the next write."""
-    found = Guarded(dispatcher).nominate(workload(), SEEN, NOW)
-    assert (found.names, found.message) == (names, None)
-    assert found.problem.endswith(told)
-    assert bool(found.problem) == bool(told)
-
-
-def test_a_workload_s_own_status_is_what_would_be_written() -> None:
-    def toggled(shown: Json, _: Candidates) -> Nomination:
-        return Nomination(("w2",) if shown["status"].get("nominatedClusterNames") == ["w1"] else ("w1",))
-
-    assert Guarded(Policy(toggled)).nominate(workload(), SEEN, NOW).problem
-
-
-@given(
-    st.sampled_from([AllAtOnce(), Incremental(), Incremental(1, Order.ALPHABETICAL)]),
-    *[st.lists(st.sampled_from(FLEET), unique=True)] * 3,
-    st.sampled_from(["", "anything", "The workload is offered to [w1], round 2 since 2026-11-21T11:54:00Z"]),
-)
-def test_ours_stay_with_what_they_answer(
-    ours: Dispatcher, available: list[str], nominated: list[str], awaited: list[str], message: str
-) -> None:
-    seen = candidates(FLEET, available, nominated[:MAX_NOMINATIONS], awaited=awaited, message=message)
-    answer = ours.nominate(workload(), seen, NOW)
-    assert Guarded(Theirs(ours)).nominate(workload(), seen, NOW) == answer
 
 
 @pytest.mark.parametrize("said", ["Waiting for quota", "Reset to Pending after eviction", "anything"])
