@@ -43,8 +43,7 @@ class Ledger:
         self._lines: dict[Place, Line] = {}
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
-        self._bases: dict[Place, FlavorAmounts] = {}
-        self._states: dict[Place, tuple[bool, bool]] = {}
+        self._bases: dict[Place, tuple[tuple[bool, bool], FlavorAmounts]] = {}
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
 
@@ -151,12 +150,8 @@ class Ledger:
         counts for a while only.
         """
         found: dict[ObjectKey, None] = {}
-        for place, facts in self._queues.items():
-            state = facts.has_room_to_give(now), facts.penalized(now)
-            if self._states.get(place) != state:
-                self._states[place] = state
-                self._version += 1
-                self._forget(place)
+        for place in self._queues:
+            self._base(place, now)
         reserved = self._reserved(now)
         for place in [place for place, line in self._lines.items() if line.reserved != reserved.get(place)]:
             self._forget_line(place)
@@ -204,6 +199,7 @@ class Ledger:
         self._dirty.add(place)
 
     def _line(self, place: Place, now: datetime) -> Line:
+        self._base(place, now)
         reserved = self._reserved(now).get(place)
         line = self._lines.get(place)
         if line is None or line.reserved != reserved:
@@ -252,10 +248,17 @@ class Ledger:
         return Line(base, before, fits, left, reserved)
 
     def _base(self, place: Place, now: datetime) -> FlavorAmounts:
-        """What is free net of offers."""
-        if place not in self._bases:
-            self._bases[place] = self._net_of_offers(place, now)
-        return self._bases[place]
+        """What is free net of offers. Time alone may change it: others count for a while, and so does a penalty."""
+        facts, known = self._queues[place], self._bases.get(place)
+        state = facts.has_room_to_give(now), facts.penalized(now)
+        if known is not None and known[0] == state:
+            return known[1]
+        if known is not None:
+            self._version += 1
+            self._forget_line(place)
+        base = self._net_of_offers(place, now)
+        self._bases[place] = state, base
+        return base
 
     def _net_of_offers(self, place: Place, now: datetime) -> FlavorAmounts:
         facts = self._queues[place]
