@@ -50,7 +50,10 @@ def _chosen(dispatcher: str, count: int) -> Json:
     settings: Json = {"dispatcher": {"name": dispatcher}} if dispatcher else {}
     if count > 1:
         names, declared = frameworks_of(kinds.first(count))
-        settings |= {"integrations": {"frameworks": names}, "externalFrameworks": declared}
+        settings |= {
+            "integrations": {"frameworks": names},
+            "externalFrameworks": [{"name": one.name} for one in declared],
+        }
     return settings
 
 
