@@ -11,7 +11,6 @@ import attrs
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Place, ResourceRequest
 from multikueue.core.model.names import ObjectKey
 
-Shape: TypeAlias = tuple[tuple[tuple[str, int], ...], ...]
 Age: TypeAlias = tuple[datetime, str, ObjectKey]
 
 
@@ -28,7 +27,7 @@ class Kind(NamedTuple):
     """Held Workloads that fit at the same places at the same time."""
 
     queue: str
-    shape: Shape
+    shape: tuple[tuple[tuple[str, int], ...], ...]
     places: tuple[Place, ...]
 
 

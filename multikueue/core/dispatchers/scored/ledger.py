@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import islice
 from typing import Final
 
-from multikueue.core.dispatchers.scored.entries import Entry, Held, Kind, Line, Rank, Shape
+from multikueue.core.dispatchers.scored.entries import Entry, Held, Kind, Line, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ObjectKey
@@ -44,7 +44,6 @@ class Ledger:
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
         self._bases: dict[Place, FlavorAmounts] = {}
-        self._taken: dict[Place, dict[Shape, dict[Flavored, int]]] = {}
         self._blocked: dict[Place, tuple[bool, bool]] = {}
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
@@ -107,7 +106,6 @@ class Ledger:
         if facts == self._queues.get(place):
             return
         self._version += 1
-        self._taken.pop(place, None)
         if facts is None:
             del self._queues[place]
         else:
@@ -275,10 +273,7 @@ class Ledger:
 
     def _taken_by(self, entry: Entry, place: Place) -> dict[Flavored, int]:
         """What it would take of a place that has no room for it now."""
-        known, shape = self._taken.setdefault(place, {}), entry.kind.shape
-        if shape not in known:
-            known[shape] = self._place(entry, place, self._queues[place].ceiling) or {}
-        return known[shape]
+        return self._place(entry, place, self._queues[place].ceiling) or {}
 
     def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
         """One reservation a place and a Workload, the eldest first; each gets the place that is left to it where least
