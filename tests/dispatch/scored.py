@@ -41,6 +41,8 @@ class _Known:
     base: Candidate
     place: Place
     facts: QueueFacts | None = None
+    bare: Candidate = attrs.field(default=attrs.Factory(lambda self: self.base, takes_self=True))
+    """With its queue, and nothing of a Workload."""
     due: bool = False
     """Whether its Kueue is about to write a status."""
     offered: set[str] = attrs.field(factory=set)
@@ -157,7 +159,7 @@ class ScoredPolicy:
         obj = manifest(workload)
         self._objects[key] = workload, obj
         bare = tuple(
-            attrs.evolve(one.base, queue=one.facts, available=one.site.reachable)
+            one.bare if one.site.reachable else attrs.evolve(one.bare, available=False)
             for one in self._by_queue[workload.job.queue]
         )
         self._enter(key, obj, Candidates(bare, (), workload.message, self._facts(workload)), workload)
@@ -226,6 +228,7 @@ class ScoredPolicy:
             penalized_until=known.failures.until,
             running=(Running(0, {}),) if ours else (),
         )
+        known.bare = attrs.evolve(known.base, queue=known.facts)
         self._ledger.set_queue(known.place, known.facts)
         self._wake()
 
