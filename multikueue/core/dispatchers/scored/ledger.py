@@ -256,9 +256,8 @@ class Ledger:
         if known is not None:
             self._version += 1
             self._forget_line(place)
-        base = self._net_of_offers(place, now)
-        self._bases[place] = state, base
-        return base
+        self._bases[place] = state, self._net_of_offers(place, now)
+        return self._bases[place][1]
 
     def _net_of_offers(self, place: Place, now: datetime) -> FlavorAmounts:
         facts = self._queues[place]
