@@ -285,9 +285,8 @@ class Ledger:
         return self._reservations[2]
 
     def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
-        limit = min(self._limit, len(self._queues))
         found: dict[Place, ObjectKey] = {}
-        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), limit):
+        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), self._limit):
             if now - reserved < RESERVED_AFTER:
                 break
             entry = self._entries[key]
