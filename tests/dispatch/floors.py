@@ -72,7 +72,7 @@ class Scenario:
     settings: Settings = attrs.field(factory=Settings)
     horizon: float = math.inf
     in_gate: float = math.inf
-    """The horizon in the gate, which runs it with seed 1 alone; 0: it does not."""
+    """The horizon with seed 1 alone (`--gate`); 0: it is not run."""
 
 
 INTERVALS: Final = Floor("interval_right", 0.9, absolute=True, least=0.7, slack=0.05)
@@ -133,7 +133,7 @@ def _measured(runs: Sequence[Run], gate: bool, processes: int | None) -> dict[Ru
 @click.option("--scenario", "names", type=click.Choice(list(SCENARIOS)), multiple=True, help="All by default.")
 @click.option("--seeds", type=click.IntRange(1), default=3, show_default=True, help="How many, from 1.")
 @click.option("--jobs", type=click.IntRange(1), default=20_000, show_default=True, help="Of each queue.")
-@click.option("--gate", is_flag=True, help="Seed 1 alone, in a minute: a horizon for some loads, floors with slack.")
+@click.option("--gate", is_flag=True, help="Seed 1 alone: a horizon for some loads, floors with slack.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
 @click.option("--json", "target", type=click.Path(dir_okay=False, path_type=Path), help="Add all measures there.")
 def main(names: Sequence[str], seeds: int, jobs: int, gate: bool, processes: int | None, target: Path | None) -> None:
