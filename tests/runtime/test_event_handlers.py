@@ -206,7 +206,7 @@ async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_
 async def test_a_worker_wakes_what_reads_of_it_what_has_changed(
     old: Json | None, new: Json | None, due: dict[str, list[str]]
 ) -> None:
-    """Its spec and conditions the connection and who writes them, these the checks, what closes it those that may get it; the rest waits."""
+    """Its spec and conditions those that write them, these the checks, what closes it those that may get it."""
     wired = Wired.of_nobody()
     wired.handlers._cluster_changed(ObjectKey("", "worker1"), old, new)
     assert wired.due() == due
