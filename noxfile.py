@@ -12,7 +12,7 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "dispatch", "docs"]
 nox.options.error_on_missing_interpreters = False  # nox names each that it does not find, and says that it skips it
 nox.options.download_python = "never"
 
