@@ -14,7 +14,7 @@ from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.machinery.charged_queue import ChargedQueue
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
@@ -148,8 +148,6 @@ class ManagerHandlers:
         if _names(old) != _names(new):
             self.recompute_quotas()
             self.work.clusters.enqueue(key)
-        if old is not None and new is not None and conditions(old) != conditions(new):
-            self.work.clusters.enqueue(key)  # a write that was refused because of that one is tried again
         if old is None or new is None or _activity(old) != _activity(new):
             for config in self.cluster.configs_listing(key.name):
                 for check in self.cluster.checks_using(config):

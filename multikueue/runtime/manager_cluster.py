@@ -114,18 +114,17 @@ class ManagerCluster(Target):
         for cache in self.jobs.values():
             await cache.informer.wait_settled()
 
-    async def write_conditions(self, resource: Resource, obj: Json, wanted: list[Json]) -> bool:
-        """Write the conditions of an object as it was read; return whether it still exists.
+    async def write_conditions(self, resource: Resource, obj: Json, wanted: list[Json]) -> Json | None:
+        """Write the conditions of an object as it was read; return it as it is then, None if it is gone.
 
         Raises:
             Conflict: it changed since it was read.
         """
         patch = {"metadata": {"resourceVersion": resource_version(obj)}, "status": {"conditions": wanted}}
         try:
-            await self.client.merge_patch(resource, ObjectKey.of(obj), patch, subresource="status")
+            return await self.client.merge_patch(resource, ObjectKey.of(obj), patch, subresource="status")
         except NotFound:
-            return False
-        return True
+            return None
 
     @property
     def unread(self) -> list[Resource]:

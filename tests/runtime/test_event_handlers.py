@@ -194,7 +194,7 @@ async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_
     [
         (None, LISTED, {"clusters": ["worker1"], "checks": ["ours"]}),
         (LISTED, None, {"clusters": ["worker1"], "checks": ["ours"], "workloads": ["waits"]}),
-        (LISTED, LOST, {"clusters": ["worker1"], "checks": ["ours"]}),
+        (LISTED, LOST, {"checks": ["ours"]}),
         (LISTED, BY_PROFILE, {"clusters": ["worker1"]}),
         (LISTED, changed(LISTED, metadata={"uid": "4"}), {"clusters": ["worker1"]}),
         (LISTED, changed(LISTED, metadata={"annotations": {CORDON_ANNOTATION: "x"}}), {"workloads": ["waits"]}),
@@ -206,7 +206,7 @@ async def test_a_config_wakes_its_checks_and_their_workloads_if_its_meaning_has_
 async def test_a_worker_wakes_what_reads_of_it_what_has_changed(
     old: Json | None, new: Json | None, due: dict[str, list[str]]
 ) -> None:
-    """Its spec and conditions those that write them, these the checks, what closes it those that may get it."""
+    """Its spec the connection, its condition the checks, what closes it those that may get it; the rest waits."""
     wired = Wired.of_nobody()
     wired.handlers._cluster_changed(ObjectKey("", "worker1"), old, new)
     assert wired.due() == due

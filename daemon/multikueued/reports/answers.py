@@ -128,6 +128,7 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
 _CAUSES: Final = {
     "BadKubeConfig": Cause.CONTENT,
     "InsecureKubeConfig": Cause.CONTENT,
+    "BadRestConfig": Cause.CONTENT,
     BAD_PROFILE: Cause.CONTENT,
     FEATURE_DISABLED: Cause.PROFILES_OFF,
 }

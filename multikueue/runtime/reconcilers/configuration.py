@@ -28,7 +28,7 @@ from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import dig, is_terminating, resource_version
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import Cause, KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
@@ -130,6 +130,8 @@ class ClusterReconciler:
     _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
     _causes: dict[str, Cause] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster, why it may not be connected to: `KubeconfigError.cause`."""
+    _written: dict[str, tuple[str, Json]] = attrs.field(factory=dict, init=False, repr=False)
+    """By cluster, the version that our last write has replaced, and what it made: the cache may not show that yet."""
     _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
     """Workers that are kept although their MultiKueueClusters are gone."""
 
@@ -140,7 +142,8 @@ class ClusterReconciler:
             return self._remove(key.name)
         self._draining.discard(key.name)
         await self._connect(ClusterName(key.name), cluster)
-        await self._write_status(cluster)
+        replaced_version, written = self._written.get(key.name, ("", cluster))
+        await self._write_status(written if resource_version(cluster) == replaced_version else cluster)
         return Action.done()
 
     def _remove(self, name: str) -> Action:
@@ -159,6 +162,7 @@ class ClusterReconciler:
         self.workers.clusters.forget(name)
         self._parsed.pop(name, None)
         self._causes.pop(name, None)
+        self._written.pop(name, None)
         return Action.done()
 
     async def _connect(self, name: ClusterName, cluster: Json) -> None:
@@ -239,11 +243,13 @@ class ClusterReconciler:
         changed = [one for one in (wanted, known, self._credentials(worker, cluster), kueue) if one is not None]
         if not changed:
             return
-        written = conditions(cluster)
+        wished = conditions(cluster)
         for one in changed:
-            written = replaced(written, one)
-        if not await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, written):
+            wished = replaced(wished, one)
+        written = await self.manager.write_conditions(MULTIKUEUE_CLUSTER, cluster, wished)
+        if written is None:
             return  # deleted: its event enqueues it
+        self._written[str(worker.name)] = resource_version(cluster), written
         happened = notice(condition(cluster, "Active"), wanted, facts) if wanted is not None else None
         if happened is not None:
             self.events.emit(cluster, happened.type, happened.reason, "Connect", happened.note)
