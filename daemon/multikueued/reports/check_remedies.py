@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
-from multikueue.core.model.workloads import CheckState, Verdict
+from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding, Remedy, row
 
@@ -60,7 +60,7 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
     kind = next((one for one in AVAILABLE if owner is not None and one.resource.gvk == owner.gvk), None)
     refusal = kind.not_delegated(behind, CONTROLLER_NAME) if kind is not None and behind else None
     acting = kind.acted_on(behind) if kind is not None else ""
-    by_job = Verdict.NOT_DELEGATED if refusal is not None else Verdict.ACTED_ON_HERE if acting else None
+    by_job = Rejection.NOT_DELEGATED if refusal is not None else Rejection.ACTED_ON_HERE if acting else None
     if owner is None:
         return REJECTED_SOMEHOW.about(where, told, context)
     words = {
@@ -79,30 +79,30 @@ REJECTED_SOMEHOW: Final = Remedy(
     "an AdmissionCheck has rejected it",
     f"act on what the check says; then {_RETRY}, or create it again if it has to change",
 )
-REJECTED: Final[Mapping[Verdict | None, Remedy]] = MappingProxyType(
+REJECTED: Final[Mapping[Rejection | None, Remedy]] = MappingProxyType(
     {
-        Verdict.KIND_NOT_ENABLED: Remedy(
+        Rejection.KIND_NOT_ENABLED: Remedy(
             "kind-not-enabled",
             'its check was rejected, because the daemon\'s settings do not name kind "{gvk}"',
             f"{{setting}} in the daemon's settings, restart it, and then {_RETRY}",
         ),
-        Verdict.NOT_DELEGATED: Remedy(
+        Rejection.NOT_DELEGATED: Remedy(
             "not-delegated",
             "the job does not say that MultiKueue runs it: {refusal}",
             "create it again with managedBy set to that value, or enable the daemon's webhook, which fills it in "
             "(webhook.enabled: true)",
         ),
-        Verdict.ACTED_ON_HERE: Remedy(
+        Rejection.ACTED_ON_HERE: Remedy(
             "acted-on-here",
             "{acting}",
             "then create the job again; or remove that controller from the manager, if its definitions are enough",
         ),
-        Verdict.NOT_COPIED: Remedy(
+        Rejection.NOT_COPIED: Remedy(
             "cannot-be-copied",
             "a rule of the job's kind fails for it",
             "correct the job, or the declaration of its kind in the daemon's settings, and create it again",
         ),
-        Verdict.NOT_TAKEN: Remedy(
+        Rejection.NOT_TAKEN: Remedy(
             "not-taken",
             "no worker took it for as long as giveUp.after of its dispatch profile says",
             f"see that a worker has room for it, or give it a profile that waits for longer; then {_RETRY}",

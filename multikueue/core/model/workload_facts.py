@@ -33,8 +33,8 @@ from multikueue.core.model.workloads import (
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class Standing:
-    """How a Workload stands, here or on a worker. See `workloads` for what each of these means."""
+class CommonFacts:
+    """What is read of every Workload, the manager's or a copy. See `workloads` for what each of these means."""
 
     has_quota: bool
     is_admitted: bool
@@ -45,7 +45,7 @@ class Standing:
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class CopyFacts(Standing):
+class CopyFacts(CommonFacts):
     """A worker's copy of a Workload, as the plan asks about it; of none where there is none."""
 
     finish_reason: str
@@ -88,7 +88,7 @@ class CopyFacts(Standing):
 
 
 @attrs.frozen(eq=False, kw_only=True)
-class WorkloadFacts(Standing):
+class WorkloadFacts(CommonFacts):
     """A Workload of the manager, as the plan asks about it."""
 
     is_replaced: bool

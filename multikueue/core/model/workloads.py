@@ -24,7 +24,7 @@ class CheckState(StrEnum):
     REJECTED = "Rejected"
 
 
-class Verdict(StrEnum):
+class Rejection(StrEnum):
     """Why our check was Rejected: the reason of the condition that is written with it."""
 
     KIND_NOT_ENABLED = "KindNotEnabled"
@@ -98,14 +98,14 @@ def was_rejected(workload: Json) -> bool:
     return is_evicted(workload) and not is_active(workload) and reason == "DeactivatedDueToAdmissionCheck"
 
 
-def verdict(workload: Json) -> Verdict | None:
+def verdict(workload: Json) -> Rejection | None:
     """Why our check was Rejected last; None: it was not, it was by an older version, or the Workload was made active
     again since. Its deactivation, by Kueue, is the one change of its spec that may follow."""
     found = condition(workload, VERDICT) or {}
     generation, judged = dig(workload, "metadata", "generation"), found.get("observedGeneration")
     if not isinstance(generation, int) or not isinstance(judged, int) or generation - judged > 1:
         return None
-    return next((one for one in Verdict if one == found.get("reason")), None)
+    return next((one for one in Rejection if one == found.get("reason")), None)
 
 
 def is_live(workload: Json) -> bool:

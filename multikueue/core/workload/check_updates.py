@@ -13,7 +13,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Verdict, is_out_of_time
+from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Rejection, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from multikueue.core.workload.situation import Situation
 
 
-def reject(situation: Situation, verdict: Verdict, base: str) -> Effect:
+def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
     told = new_condition(VERDICT, True, verdict, base, now=situation.now, generation=generation)
@@ -221,7 +221,7 @@ def _assignments(workload: Json) -> list[Json]:
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if given_up.requeue_after is None:
-        return reject(situation, Verdict.NOT_TAKEN, given_up.message)
+        return reject(situation, Rejection.NOT_TAKEN, given_up.message)
     return retry(situation, given_up.message, given_up.requeue_after)
 
 

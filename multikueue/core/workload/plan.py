@@ -15,7 +15,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
-from multikueue.core.model.workloads import CheckState, Verdict
+from multikueue.core.model.workloads import CheckState, Rejection
 from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
@@ -57,7 +57,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     try:
         decided = row.decide(situation)
     except RuleError as error:
-        decided = Plan(tuple(_reject_and_clean(situation, Verdict.NOT_COPIED, f"The job cannot be copied: {error}")))
+        decided = Plan(tuple(_reject_and_clean(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")))
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
     unread = _tell_unreadable(situation) if _is_ours(situation) else ()
@@ -196,14 +196,14 @@ def _is_acted_on(situation: Situation) -> bool:
 
 
 def _reject_acted_on(situation: Situation) -> Plan:
-    verdict, *cleaning = _reject_and_clean(situation, Verdict.ACTED_ON_HERE, why := _acting(situation))
+    verdict, *cleaning = _reject_and_clean(situation, Rejection.ACTED_ON_HERE, why := _acting(situation))
     return Plan((verdict, AnnounceWorkload("Warning", why, on_job=True), *cleaning))
 
 
 def _reject_unknown_kind(situation: Situation) -> Plan:
     owner = situation.facts.owner
     told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
-    verdict, *cleaning = _reject_and_clean(situation, Verdict.KIND_NOT_ENABLED, told)
+    verdict, *cleaning = _reject_and_clean(situation, Rejection.KIND_NOT_ENABLED, told)
     setting = situation.snapshot.missing_setting
     text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
     advice = [AnnounceWorkload("Warning", text, on_job=True)] if setting else []
@@ -213,13 +213,13 @@ def _reject_unknown_kind(situation: Situation) -> Plan:
 def _reject_undelegated(situation: Situation) -> Plan:
     refusal = situation.not_delegated
     told = f"The owner is not managed by Kueue: {refusal}"
-    verdict, *cleaning = _reject_and_clean(situation, Verdict.NOT_DELEGATED, told)
+    verdict, *cleaning = _reject_and_clean(situation, Rejection.NOT_DELEGATED, told)
     # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
     advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
     return Plan((verdict, AnnounceWorkload("Warning", advice, on_job=True), *cleaning))
 
 
-def _reject_and_clean(situation: Situation, verdict: Verdict, base: str) -> Iterator[Effect]:
+def _reject_and_clean(situation: Situation, verdict: Rejection, base: str) -> Iterator[Effect]:
     yield reject(situation, verdict, base)
     yield from clean_all(situation.workers)
 

@@ -13,7 +13,7 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
 from multikueue.core.dispatchers.guarded import RETRY, Guarded
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.workloads import Verdict
+from multikueue.core.model.workloads import Rejection
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words, verdict_written
@@ -106,7 +106,7 @@ def test_what_gives_up_tells_kueue_how_long_to_wait(wait: timedelta | None, stat
     (entry,) = written["status"]["admissionChecks"]
     assert entry["state"] == state
     assert {name: entry[name] for name in ("requeueAfterSeconds",) if name in entry} == told
-    assert verdict_written(decided) == (None if wait else Verdict.NOT_TAKEN)
+    assert verdict_written(decided) == (None if wait else Rejection.NOT_TAKEN)
 
 
 @pytest.mark.parametrize("answer", [divided, None])

@@ -12,7 +12,7 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGI
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
-from multikueue.core.model.workloads import Verdict
+from multikueue.core.model.workloads import Rejection
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.plan import TABLE
 from multikueue.core.workload.snapshot import Snapshot, Worker
@@ -160,13 +160,13 @@ class TestRejection:
     @pytest.mark.parametrize(
         ("seen", "why"),
         [
-            (snapshot(UNKNOWN, adapter=None), Verdict.KIND_NOT_ENABLED),
-            (snapshot(workload(), job=FOREIGN), Verdict.NOT_DELEGATED),
-            (snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager")), Verdict.ACTED_ON_HERE),
+            (snapshot(UNKNOWN, adapter=None), Rejection.KIND_NOT_ENABLED),
+            (snapshot(workload(), job=FOREIGN), Rejection.NOT_DELEGATED),
+            (snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager")), Rejection.ACTED_ON_HERE),
         ],
-        ids=lambda value: value if isinstance(value, Verdict) else "",
+        ids=lambda value: value if isinstance(value, Rejection) else "",
     )
-    def test_why_is_written_for_programs_too(self, seen: Snapshot, why: Verdict) -> None:
+    def test_why_is_written_for_programs_too(self, seen: Snapshot, why: Rejection) -> None:
         """Kueue resets the check once it has deactivated the Workload."""
         assert verdict_written(decide(seen)) == why
 
