@@ -66,6 +66,8 @@ class MutationCache:
     def of(self, workload: ObjectKey) -> list[Json]:
         """The objects that belong to a Workload."""
         self._forget_other_histories()
+        if not self._written and not self.informer.indexed("workload"):
+            return []
         wanted = str(workload)
         known = self.informer.keys_by("workload", wanted)
         if not known and not self._written:

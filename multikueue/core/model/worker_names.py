@@ -111,6 +111,8 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
         worker: the name of the worker.
         siblings: the other Workloads of its job.
     """
+    if not siblings:
+        return namespaces_on_workers(workload).get(worker) or ObjectKey.of(workload).namespace
     # A slice may be replaced before it has got a copy, and says nothing then.
     sharing = (one for one in siblings if cluster_name(one) == worker and may_run(one))
     said = (namespaces_on_workers(one).get(worker) for one in (*sharing, workload))

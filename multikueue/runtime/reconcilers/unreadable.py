@@ -59,6 +59,8 @@ def without_unreadable(
         names: of its jobs on the manager: it may be all that can be told of a copy.
         workload_only: whether its jobs need not be seen.
     """
+    if _all_readable(informers):
+        return worker
     if why := informers.workloads.unreadable_note(ObjectKey(worker.namespace, key.name)):
         return hidden(worker, why)
     if workload_only:
@@ -66,6 +68,14 @@ def without_unreadable(
     jobs = [ObjectKey(worker.namespace, name) for name in (owned_by.name, *names)] if owned_by is not None else []
     why = _unreadable_copy(informers, key, owned_by, jobs)
     return with_hidden_jobs(worker, why) if why else worker
+
+
+def _all_readable(informers: WorkerInformers) -> bool:
+    """Whether nothing of it is needed: a plain loop, of every worker for every decision."""
+    for cache in (informers.workloads, *informers.jobs.values()):
+        if cache.informer.unreadable:
+            return False
+    return True
 
 
 def _unreadable_copy(

@@ -173,7 +173,8 @@ class SnapshotReader:
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
         if known is None or cluster.name in namespaces_on_workers(workload):
             return said
-        if not (elsewhere := known.workloads.informer.by(ORIGIN, str(key))):
+        copies_there = known.workloads.informer
+        if not copies_there.indexed(ORIGIN) or not (elsewhere := copies_there.by(ORIGIN, str(key))):
             return said
         here = known.workload_of(key, said)
         copies = (*([here] if here is not None else []), *elsewhere)
