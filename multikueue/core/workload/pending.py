@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 
@@ -195,12 +195,13 @@ def wait_for_group(situation: Situation) -> Plan:
 def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
-        yield from withdraw(situation, worker, unless=partial(situation.is_believed, worker))
+        if not worker.is_empty:
+            yield from withdraw(situation, worker, unless=partial(situation.is_believed, worker))
 
 
-def _clean_current(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
+    return () if worker.is_empty else clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:

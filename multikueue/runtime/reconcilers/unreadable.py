@@ -71,11 +71,8 @@ def without_unreadable(
 
 
 def _all_readable(informers: WorkerInformers) -> bool:
-    """Whether nothing of it is needed: a plain loop, of every worker for every decision."""
-    for cache in (informers.workloads, *informers.jobs.values()):
-        if cache.informer.unreadable:
-            return False
-    return True
+    """Whether every object there can be: the rest need not be looked at, of every worker for every decision."""
+    return all(not cache.informer.unreadable for cache in (informers.workloads, *informers.jobs.values()))
 
 
 def _unreadable_copy(
