@@ -40,7 +40,8 @@ def default_command(profile: Path | None = None, dispatcher: str = "", kinds: in
     """
     daemon = ["-m", "multikueued"] if profile is None else [str(_PROFILED), str(profile.absolute())]
     if not dispatcher and kinds == 1:
-        return shlex.join([sys.executable, *daemon, "run", "--config", str(_SETTINGS)])
+        # exec: the shell ends with the benchmark, whatever ends that, and what it had started would go on.
+        return f"exec {shlex.join([sys.executable, *daemon, 'run', '--config', str(_SETTINGS)])}"
     settings = _SETTINGS.read_text() + yaml.safe_dump(_chosen(dispatcher, kinds), sort_keys=False)
     run = shlex.join([sys.executable, *daemon, "run", "--config"])
     return f'printf %s {shlex.quote(settings)} > "$KUBECONFIG.settings" && exec {run} "$KUBECONFIG.settings"'
