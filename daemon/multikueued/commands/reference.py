@@ -86,7 +86,7 @@ _TYPES: Final = {
     "Severity": "severity",
     "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",
-    "Mapping[str, str]": "texts by resource",
+    "Mapping[str, str]": "texts by name",
     "Mapping[str, int]": "numbers by state",
 }
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
-from multikueue.core.machinery.connection import BAD_NAMES
+from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
@@ -104,7 +105,9 @@ class ClusterAnswer:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
     cause: str = ""
-    """What of its configuration is wrong, see `cause_remedies`; empty: a worker's answer may be in the error."""
+    """What is wrong, see `cause_remedies`; empty: the words alone tell."""
+    causes: Mapping[str, str] = MappingProxyType({})
+    """Of `unusable`, the kinds of which more is known than words."""
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
@@ -122,6 +125,7 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
         moves_at=None if connected else facts.moves_at,
         unusable=facts.unusable if connected else {},
         cause="" if connected else _cause(str(active.get("reason") or ""), facts),
+        causes=facts.causes if connected else {},
     )
 
 
@@ -131,6 +135,7 @@ _CAUSES: Final = {
     "BadRestConfig": Cause.CONTENT,
     BAD_PROFILE: Cause.CONTENT,
     FEATURE_DISABLED: Cause.PROFILES_OFF,
+    UNREADABLE: Cause.UNREADABLE,
 }
 """By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
 

@@ -40,7 +40,9 @@ def queue(*flavors: Json, **spec: Any) -> Json:
 
 
 def fits(cluster_queue: Json, seen: Json | None = None) -> str:
-    return quota_mismatch(seen or workload(), QueuesOnWorker({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames())
+    return str(
+        quota_mismatch(seen or workload(), QueuesOnWorker({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames()) or ""
+    )
 
 
 class TestFitting:
@@ -71,13 +73,13 @@ class TestFitting:
 
     def test_queues_that_are_missing_are_named(self) -> None:
         names, bare = WorkerNames(), QueuesOnWorker({KEY: "cq"}, {})
-        assert quota_mismatch(workload(), QueuesOnWorker({}, {}), names) == 'LocalQueue "team/lq" does not exist'
-        assert quota_mismatch(workload(), bare, names) == 'ClusterQueue "cq" does not exist'
+        assert str(quota_mismatch(workload(), QueuesOnWorker({}, {}), names)) == 'LocalQueue "team/lq" does not exist'
+        assert str(quota_mismatch(workload(), bare, names)) == 'ClusterQueue "cq" does not exist'
 
     def test_a_worker_with_other_names_is_asked_by_those(self) -> None:
         names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), QueuesOnWorker({KEY: "cq"}, {})
-        assert quota_mismatch(workload(), bare, names) == 'LocalQueue "mk-team/theirs" does not exist'
-        assert "none there" in quota_mismatch(workload(), bare, WorkerNames({}))
+        assert str(quota_mismatch(workload(), bare, names)) == 'LocalQueue "mk-team/theirs" does not exist'
+        assert "none there" in str(quota_mismatch(workload(), bare, WorkerNames({})))
 
 
 class TestWhatNeverEnds:
