@@ -94,6 +94,7 @@ def _dumped(one: Published) -> str:
         "at": timestamp(one.at) if one.at is not None else None,
         "quotaAt": timestamp(one.quota_at) if one.quota_at is not None else None,
         "error": facts.error,
+        "cause": facts.cause,
         "latency": round(facts.latency, 3) if facts.latency is not None else None,
         "clock": [round(facts.clock.low, 3), round(facts.clock.high, 3)] if facts.clock is not None else None,
         "permissions": [attrs.astuple(missing)[:5] for missing in facts.permissions],
@@ -179,6 +180,7 @@ def _published(name: str, document: Json) -> Published:
     facts = WorkerFacts(
         name,
         error=str(document.get("error") or ""),
+        cause=str(document.get("cause") or ""),
         latency=float(latency) if latency is not None else None,
         clock=ClockBound(float(clock[0]), float(clock[1])) if clock is not None else None,
         permissions=tuple(_permission(one) for one in document.get("permissions") or ()),

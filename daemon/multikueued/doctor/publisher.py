@@ -18,7 +18,6 @@ import structlog
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
@@ -267,8 +266,7 @@ async def _listed(client: ApiClient) -> QueuesOnWorker:
     with anyio.fail_after(QUOTA_DEADLINE):
         local = (await client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
         cluster = (await client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
-    leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-    return QueuesOnWorker(leads, {name_of(queue): queue for queue in cluster})
+    return QueuesOnWorker.of(local, cluster)
 
 
 def _said(published: Mapping[str, Published]) -> dict[str, Published]:

@@ -12,7 +12,7 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import GVK, ObjectKey
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import name_of
 from multikueue.errors import ApiError, Cause, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
@@ -173,8 +173,7 @@ class Visit:
             why = next(gap.why for gap in sight.not_checked if gap.what == what)
             self.facts = attrs.evolve(self.facts, queues_unseen=why)
         if local is not None and cluster is not None:
-            leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-            self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker(leads, {name_of(one): one for one in cluster}))
+            self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker.of(local, cluster))
 
     async def _taking(self, sight: Sight) -> None:
         if name := self.settings.manager_name:

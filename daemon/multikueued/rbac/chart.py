@@ -21,32 +21,17 @@ from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.dependencies import dependency_rules
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
+    IN_NAMESPACE,
+    ON_MANAGER,
     bound_rules,
     certificate_rules,
     findings_rules,
     framework_rules,
-    inventory_namespace_rules,
-    inventory_rules,
     lease_rules,
-    manager_rules,
-    metrics_rules,
-    ocm_namespace_rules,
-    ocm_rules,
-    origin_rules,
-    penalty_rules,
-    quota_rules,
     secret_rules,
     webhook_rules,
 )
-from multikueued.rbac.spokes import (
-    account_rules,
-    impersonation_rules,
-    kubeconfig_rules,
-    profile_rules,
-    replaced_rules,
-    token_rules,
-    worker_rules,
-)
+from multikueued.rbac.spokes import impersonation_rules
 from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
@@ -91,34 +76,19 @@ _EXTERNAL: Final = """\
 def blocks() -> dict[str, str]:
     """The text of each block by its name."""
     return {
-        "manager": _text([*manager_rules()]),
+        **{name: _text(rules) for name, rules in {**ON_MANAGER, **IN_NAMESPACE}.items()},
         "frameworks": "".join(_frameworks(framework_rules())),
         **{name: _text(viewer_rules()) + "".join(_frameworks(user_framework_rules(name))) for name in AGGREGATED},
         "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
-        "metrics": _text(metrics_rules()),
-        "quota": _text(quota_rules()),
-        "penalty": _text(penalty_rules()),
-        "origin": _text(origin_rules()),
         "dependencies": "".join(_dependencies()),
-        "profiles": _text(profile_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
         "logs": _text(logs_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
         "logsmarks": _text(marks_and_findings_rules(_MARKS, _FINDINGS)),
-        "ocm": _text(ocm_rules()),
-        "ocmnamespace": _text(ocm_namespace_rules()),
-        "inventory": _text(inventory_rules()),
-        "workers": _text(worker_rules()),
-        "accounts": _text(account_rules()),
-        "tokens": _text(token_rules()),
-        "ocmprofiles": _text(profile_rules()),
-        "kubeconfigs": _text(kubeconfig_rules()),
-        "replaced": _text(replaced_rules()),
         "impersonation": _text(impersonation_rules(_GRANTING)),
-        "inventorynamespace": _text(inventory_namespace_rules()),
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Final
@@ -34,6 +34,12 @@ class QueuesOnWorker:
     local: Mapping[ObjectKey, str]
     """The ClusterQueue of each LocalQueue."""
     cluster: Mapping[str, Json]
+
+    @classmethod
+    def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:
+        """From its LocalQueues and ClusterQueues."""
+        leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
+        return cls(leads, {name_of(one): one for one in cluster})
 
 
 @attrs.frozen
@@ -139,9 +145,5 @@ class MoveTargets:
 
     async def _read_queues(self, worker: str, client: KubeClient) -> QueuesOnWorker:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
-        found = QueuesOnWorker(
-            {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local},
-            {name_of(one): one for one in cluster},
-        )
-        self._queues[worker] = found
+        self._queues[worker] = found = QueuesOnWorker.of(local, cluster)
         return found

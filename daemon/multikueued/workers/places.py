@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import difflib
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -21,6 +21,7 @@ from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient, load_kubeconfig
 from multikueue.protocols import ApiClient
 from multikueued.clusters import read
+from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import WorkerError
 
@@ -97,6 +98,12 @@ async def make_namespace(client: ApiClient, name: str) -> bool:
     except AlreadyExists:
         return False
     return True
+
+
+async def apply_all(client: ApiClient, made: Iterable[Json]) -> None:
+    """Apply an account and what it may do."""
+    for obj in made:
+        await client.apply(RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
 
 
 async def remove(client: ApiClient, resource: Resource, key: ObjectKey) -> bool:

@@ -11,7 +11,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
-from multikueued.workers.jobs import never_ends, title, why_not_moved
+from multikueued.reports.typenames import title
+from multikueued.workers.jobs import never_ends, why_not_moved
 from multikueued.workers.move_targets import QueuesOnWorker, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}

@@ -14,7 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.reports.typenames import type_name
+from multikueued.reports.typenames import title
 from multikueued.settings import frameworks
 
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
@@ -153,5 +153,5 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
         if not pod_backed or check is None or workloads.is_finished(one) or not workloads.cluster_name(one):
             continue
         if workloads.check_state(one, check) == "Ready":
-            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            name = title(one)
             yield Spot(name, "it runs on a worker as pods, and its check is Ready")

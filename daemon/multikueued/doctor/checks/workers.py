@@ -18,7 +18,7 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedy_table import about_worker
-from multikueued.reports.typenames import type_name
+from multikueued.reports.typenames import title
 from multikueued.workers.move_targets import quota_mismatch
 
 SKEW: Final = 10.0
@@ -213,7 +213,7 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
             continue
         if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
             told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            name = title(one)
             yield Spot(name, f"no worker could ever have quota for it: {told}")
 
 
