@@ -112,7 +112,7 @@ def test_what_the_daemon_saw_of_its_queues(there: Json | None, reason: str, word
 
 def test_what_a_daemon_before_this_one_saw_is_not_reckoned_with() -> None:
     told = json.loads(document("worker1", queue("2", "2")))
-    del told["clusterQueues"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
+    del told["facts"]["queues"]["cluster"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
     assert reasons(waiting(cpu="1"), seen={"worker1": json.dumps(told)})[0] == ("", "")
 
 

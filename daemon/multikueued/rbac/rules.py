@@ -1,6 +1,6 @@
 """The one source of RBAC rules: what the daemon asks of the manager and of workers, and nothing else.
 
-`multikueue rbac` prints them, `multikueue worker add` grants them, `multikueued.rbac.chart` writes them into the chart.
+`multikueue rbac` prints them, `multikueue worker add` grants them, `tests/docs/chart_rules.py` writes the chart's.
 """
 
 from __future__ import annotations

@@ -31,24 +31,22 @@ class Clusters:
     worker: ClusterConfig | None
     settings: Settings
 
-    def run(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]]) -> None:
-        """Do something on the manager and, if one is named, on the worker."""
+    def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]]) -> None:
+        """Do something on the manager and on the worker."""
         self.run(partial(self._on_both, work))
 
-    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
+    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
     async def _on_both(
-        self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]], manager: ManagerAccess
+        self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]], manager: ManagerAccess
     ) -> None:
-        if self.worker is None:
-            await work(manager, None)
-            return
+        assert self.worker is not None, "--worker-context is required"
         async with KubeClient(self.worker, name="worker") as client:
             await work(manager, client)
 
@@ -172,8 +170,7 @@ def add(
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        assert client is not None, "--worker-context is required"
+    async def work(manager: ManagerAccess, client: ClusterClient) -> None:
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
         else:
@@ -198,10 +195,11 @@ def remove(
 
     del context
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
-
-    clusters.run_on_both(work)
+    given = partial(remove_worker, name=name, timeout=timeout, force=force, side=side)
+    if clusters.worker is None:
+        clusters.run(lambda manager: given(manager, worker=None))
+    else:
+        clusters.run_on_both(lambda manager, client: given(manager, worker=client))
 
 
 @click.command()
@@ -220,11 +218,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 
     del context
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        assert client is not None, "--worker-context is required"
-        await renew(manager, client, name, side, **wanted)
-
-    clusters.run_on_both(work)
+    clusters.run_on_both(lambda manager, client: renew(manager, client, name, side, **wanted))
 
 
 _REASON = click.option("--reason", default="", help="Told to users whose jobs wait.")
@@ -238,10 +232,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
     from multikueued.workers.cordon import cordon as close
 
-    async def work(manager: ManagerAccess) -> None:
-        await close(manager, name, reason)
-
-    clusters.run(work)
+    clusters.run(lambda manager: close(manager, name, reason))
 
 
 @click.command()
@@ -268,7 +259,5 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
     def confirmed(question: str) -> bool:
         return yes or click.confirm(question, err=True)
 
-    async def work(manager: ManagerAccess) -> None:
-        await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
-
-    clusters.run(work)
+    move_after = confirmed if move else None
+    clusters.run(lambda manager: empty(manager, name, timeout, reason=reason, move=move_after))

@@ -7,10 +7,8 @@ from typing import Any
 
 import click
 
-from multikueue.protocols import ApiClient
 from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, worker_context
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import ManagerAccess
 
 
 @click.command("grant-logs")
@@ -45,8 +43,4 @@ def _grant(
     side = WorkerSide(worker_namespace, account)
     granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
 
-    async def work(manager: ManagerAccess, client: ApiClient | None) -> None:
-        assert client is not None, "--worker-context is required"
-        await grant_logs(manager, client, granting)
-
-    clusters.run_on_both(work)
+    clusters.run_on_both(lambda manager, client: grant_logs(manager, client, granting))

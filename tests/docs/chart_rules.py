@@ -1,4 +1,4 @@
-"""Writes the rules of the Helm chart from their source: `python -m multikueued.rbac.chart charts/multikueued`.
+"""Writes the rules of the Helm chart from their source: `python -m tests.docs.chart_rules`.
 
 Helm cannot run Python, so what depends on the settings becomes conditions in its templates. Each block of rules stands
 in a template between two comments, and only what is between them is written; a test fails if it is out of date.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -35,7 +34,8 @@ from multikueued.rbac.spokes import impersonation_rules
 from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
-BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
+TEMPLATES: Final = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
+BEGIN: Final = "# rules: {name} (written by python -m tests.docs.chart_rules)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
@@ -152,13 +152,13 @@ def written(template: str) -> str:
     return pattern.sub(lambda found: found[1] + made[found[2]] + found[3], template)
 
 
-def main(chart: Path) -> None:
-    """Write the blocks of all templates of a chart."""
-    for file in sorted((chart / "templates").glob("*.yaml")):
+def main() -> None:
+    """Write the blocks of all templates."""
+    for file in sorted(TEMPLATES.glob("*.yaml")):
         before = file.read_text()
         if (after := written(before)) != before:
             file.write_text(after)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()
