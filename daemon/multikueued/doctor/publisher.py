@@ -24,13 +24,12 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.credentials import certificate_expires, token_expires
+from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
-from multikueued.tokens.bound import bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 from multikueued.workers.objects import location
 
@@ -179,9 +178,7 @@ class FindingsPublisher:
     def _credentials(self, one: Reached) -> KubeconfigFacts:
         """When the credentials in use expire, and what their Secret says of that."""
         name = location(one.cluster)
-        secret = self.secret(ObjectKey(str(self.settings.namespace), name)) or {}
-        dates = token_expires(one.config.token), certificate_expires(one.config.client_cert_pem)
-        return KubeconfigFacts(name, "", *dates, bound_in(secret))
+        return kubeconfig_facts(name, one.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
 
     def _note(
         self,

@@ -267,7 +267,7 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
     config, found = await check_manager(manager, joining)
     listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
     there: list[Json] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
+        objects.namespace_object(joining.side.namespace),
         *joining.side.objects(manager.settings, **joining.grants),
         joining.side.token_secret(joining.side.token),
     ]

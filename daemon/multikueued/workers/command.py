@@ -14,11 +14,12 @@ import click
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.duration import Duration
+from multikueued.commands.options import named_cluster
 from multikueued.commands.renamed_option import WORKER_CONTEXT, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import ManagerAccess, connection, manager_cluster
+from multikueued.workers.places import ManagerAccess, manager_cluster
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -70,8 +71,8 @@ def _manager_options(
                 settings = attrs.evolve(settings, namespace=namespace)
             worker_context = others.pop("worker_context", None)
             files = others.pop("worker_kubeconfig", None) or kubeconfig
-            worker = connection(files, worker_context) if worker_context is not None else None
-            clusters = Clusters(connection(kubeconfig, manager_context), worker, settings)
+            worker = named_cluster(files, worker_context) if worker_context is not None else None
+            clusters = Clusters(named_cluster(kubeconfig, manager_context), worker, settings)
             if worker_context is not None:
                 others["context"] = worker_context
             command(clusters=clusters, **others)
@@ -95,7 +96,7 @@ BESIDE = _manager_options("--manager-context")
 _TO_ADD = _manager_options("--manager-context", "--config-file")
 
 
-def _side_options(command: Callable[..., None]) -> Callable[..., None]:
+def side_options(command: Callable[..., None], account: str = WorkerSide().account) -> Callable[..., None]:
     """The options that say what the worker keeps for the daemon, as one argument `side`."""
 
     @wraps(command)
@@ -103,9 +104,7 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
         command(side=WorkerSide(worker_namespace, account), **others)
 
     side = WorkerSide()
-    called = click.option("--account", default=side.account, show_default=True, help="The service account there.")(
-        called
-    )
+    called = click.option("--account", default=account, show_default=True, help="The service account there.")(called)
     where = click.option("--worker-namespace", default=side.namespace, show_default=True, help="Of the account there.")
     called = where(called)
     files = click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
@@ -127,7 +126,7 @@ def worker_context(command: Callable[..., None]) -> Callable[..., None]:
 @NAME
 @worker_context
 @_TO_ADD
-@_side_options
+@side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
@@ -184,7 +183,7 @@ def add(
 @click.option("--worker-context", help="The worker's context: remove its account there, too.")
 @WORKER_CONTEXT
 @BESIDE
-@_side_options
+@side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
 def remove(
@@ -206,7 +205,7 @@ def remove(
 @NAME
 @worker_context
 @BESIDE
-@_side_options
+@side_options
 @click.option(
     "--timeout", type=Duration(), default="60s", show_default=True, help="Until the daemon has taken the token."
 )

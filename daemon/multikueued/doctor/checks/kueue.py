@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.model import workloads
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
@@ -65,8 +66,8 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
         kueues = max((one.at for one in writers if one.manager == _KUEUE), default=None)
         ours = max((one.at for one in writers if one.manager != _KUEUE), default=None)
         if kueues is not None and (ours is None or kueues > ours):
-            at = f"{kueues:%Y-%m-%dT%H:%M:%SZ}"
-            yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
+            told = f"Kueue's own controller wrote its status last, at {timestamp(kueues)}"
+            yield Spot(f"MultiKueueCluster {worker}", told)
 
 
 @check(
