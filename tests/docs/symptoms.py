@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
@@ -42,7 +43,7 @@ CONTEXT: Final[Mapping[str, str]] = {
 }
 SOURCE: Final = {"secret": "worker1-secret", "profile": "worker1"}
 NEED: Final = {"kind": "ConfigMap", "name": "settings", "user": "job-other"}
-ABOUT: Final = {**NEED, "resource": "cpu", "missing": "user-queue"}
+QUEUE: Final = {"kind": "ClusterQueue", "name": "cluster-queue", "missing": "user-queue", "resource": "cpu"}
 _HEAD: Final = "| what you see | why | what to do |\n|---|---|---|"
 
 
@@ -209,7 +210,7 @@ def sections() -> Mapping[str, list[Row]]:
         "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
         "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
         "What is wrong with a worker, or with the job there, by its cause": [
-            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE, **ABOUT}, cause=cause))
+            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE, **about(cause)}, cause=cause))
             for cause in BY_CAUSE
         ],
         "A worker says": [
@@ -221,6 +222,11 @@ def sections() -> Mapping[str, list[Row]]:
             ),
         ],
     }
+
+
+def about(cause: str) -> dict[str, str]:
+    """What a cause is about: a queue there, or what the job needs."""
+    return QUEUE if cause in set(Why) else NEED
 
 
 def tables() -> str:
