@@ -87,7 +87,7 @@ class CreateConflicts:
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
         if met.since < met.until <= now:
             met.since = now  # refused again after its back-off
-        met.why, met.patience, met.at, met.facts = why, patience(error), now, _facts(error)
+        met.why, met.patience, met.at, met.facts = why, patience(error), now, facts_of(error)
         met.settle(now)
         self._leave_queue(resource, workload)
         if not isinstance(error, AlreadyExists):  # whether a name is taken does not depend on others
@@ -166,7 +166,8 @@ class CreateConflicts:
             self._leave_queue(*oldest)
 
 
-def _facts(error: ApiError) -> RefusalFacts:
+def facts_of(error: ApiError) -> RefusalFacts:
+    """Why something is refused, for programs."""
     return RefusalFacts(error.cause or "", error.about if isinstance(error, DependencyUnavailable) else {})
 
 

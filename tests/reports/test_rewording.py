@@ -12,6 +12,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.cause_remedies import BY_CAUSE
+from multikueued.reports.events import event_reports
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.remedies import Finding
 from multikueued.reports.status import status_report
@@ -66,6 +67,25 @@ def test_a_refusal_that_is_reworded_has_the_same_remedy(cause: Cause, words: str
     assert [one.id for one in said] == [BY_CAUSE[cause].id]
     assert told(said) == told(reworded)
     assert "{" not in said[0].why + said[0].remedy
+
+
+@pytest.mark.parametrize("words", [REFUSALS[Cause.NEED_FOREIGN], REWORDED])
+def test_an_event_tells_the_cause_before_the_check_does(words: str) -> None:
+    made = workload(TRAIN, nominated=("worker1",))
+    noted = RefusalFacts(Cause.NEED_FOREIGN, NEED).annotations
+    event: Json = {
+        "metadata": {"name": "e", "creationTimestamp": timestamp(NOW), "annotations": noted},
+        "regarding": {"kind": made["kind"], "name": made["metadata"]["name"]},
+        "related": {"name": "worker1"},
+        "action": "Refused",
+        "note": words,
+    }
+    told_by = event_reports([event], [made])
+    (found,) = explain(Seen(made, TRAIN, fleet(made), told_by, NOW, "kueue-system")).findings
+    assert (found.id, found.told) == ("dependency-foreign", words)
+    without = event_reports([{**event, "metadata": {**event["metadata"], "annotations": {}}}], [made])
+    (found,) = explain(Seen(made, TRAIN, fleet(made), without, NOW, "kueue-system")).findings
+    assert found.id == "unknown"
 
 
 @pytest.mark.parametrize("words", REFUSALS.values())

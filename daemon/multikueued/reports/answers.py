@@ -17,6 +17,7 @@ from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.workload import history as noted
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 from multikueued.reports.events import EventReport
@@ -64,8 +65,21 @@ def _last_placement(workload: Json) -> Iterator[ReportedPlacement]:
     yield ReportedPlacement(lasts.worker, _time(lasts.since), _time(until), why)
 
 
-def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime) -> dict[str, str]:
-    """What workers have refused lately, by worker, in their words; the newest counts.
+@attrs.frozen
+class ReportedRefusal:
+    """What one worker has refused."""
+
+    why: str
+    """In its words."""
+    due: datetime | None = None
+    """When it is asked again; None: that is not known."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)
+
+
+def refusals(
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime
+) -> dict[str, ReportedRefusal]:
+    """What workers have refused lately, by worker; the newest counts.
 
     Args:
         workload: the manager's. It may have been sent back because of one.
@@ -73,19 +87,14 @@ def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, 
         parts: what the check tells of workers: a refusal that lasts is told there.
         now: the wall clock.
     """
-    over = noted.placements(workload)[-1:]
-    found = {str(one.get("worker")): str(one.get("why") or "") for one in over if one.get("cause") == REFUSED}
+    over = (one for one in noted.placements(workload)[-1:] if one.get("cause") == REFUSED)
+    found = {str(one.get("worker")): ReportedRefusal(str(one.get("why") or "")) for one in over}
     for event in events:
         counts = _LASTING if event.refused_by in parts else _FRESH
         if event.refused_by and (event.last is None or now - event.last <= counts):
-            found[event.refused_by] = event.note
+            due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
+            found[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
     return found
-
-
-def asked_again(events: Sequence[EventReport], now: datetime) -> dict[str, datetime]:
-    """When workers that have refused are asked again, as far as events say it; the newest counts."""
-    newest = {event.refused_by: event.asked_again for event in events if event.refused_by}
-    return {worker: due for worker, due in newest.items() if due is not None and due >= now}
 
 
 @attrs.frozen

@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.refusal_facts import RefusalFacts, refusals_in
-from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
+from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.cause_remedies import CORDONED, NO_NAMESPACE
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
@@ -86,17 +86,16 @@ def ask_workers(
     parts = Message.read(message).by_worker(names)
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
     answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
-    due, why = asked_again(events, now), refusals_in(workload, message)
-    return tuple(
-        _refusing(one, due.get(one.worker), why.get(one.worker)) if one.worker in refused or one.worker in why else one
-        for one in answers
-    )
+    why = refusals_in(workload, message)
+    return tuple(_refusing(one, refused.get(one.worker), why.get(one.worker)) for one in answers)
 
 
-def _refusing(answer: WorkerAnswer, due: datetime | None, why: RefusalFacts | None) -> WorkerAnswer:
-    if answer.state == "Refused":
-        answer = attrs.evolve(answer, next_attempt=due)
-    return answer if why is None or answer.cause else attrs.evolve(answer, cause=why.cause, about=why.about)
+def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: RefusalFacts | None) -> WorkerAnswer:
+    """With when a worker that refuses it is asked again, and why it does: what stands beside the check's words counts."""
+    if refused is not None and answer.state == "Refused":
+        answer = attrs.evolve(answer, next_attempt=refused.due)
+    facts = told if told is not None else refused.facts if refused is not None else RefusalFacts()
+    return answer if answer.cause else attrs.evolve(answer, cause=facts.cause, about=facts.about)
 
 
 def _answer(
@@ -105,7 +104,7 @@ def _answer(
     job: JobReport,
     objects: ManagerObjects,
     parts: Mapping[str, str],
-    refused: Mapping[str, str],
+    refused: Mapping[str, ReportedRefusal],
 ) -> WorkerAnswer:
     cluster = objects.clusters_by_name.get(name)
     if cluster is None:
@@ -130,7 +129,7 @@ def _answer(
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
-        return WorkerAnswer(name, "Refused", refused[name], "event")
+        return WorkerAnswer(name, "Refused", refused[name].why, "event")
     asked = name in job.offered_to or job.state is JobState.WAITING
     seen = _seen_there(name, workload, objects) if job.state in WAITING_STATES and asked else None
     return _without_words(name, workload, job) if seen is None else seen

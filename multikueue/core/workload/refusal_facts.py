@@ -15,6 +15,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.model.labels import REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
 
@@ -33,6 +34,23 @@ class RefusalFacts:
     about: Mapping[str, str] = MappingProxyType({})
     """What that is about, as `kind` and `name`; see `DependencyUnavailable`."""
 
+    @property
+    def told(self) -> Json:
+        """As JSON."""
+        return {"cause": self.cause, **self.about}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As an event of the refusal has it."""
+        return {REFUSAL_ANNOTATION: orjson.dumps(self.told).decode()} if self.cause else {}
+
+    @classmethod
+    def read(cls, told: Any) -> RefusalFacts:
+        """From JSON; of anything else nothing is known."""
+        if not isinstance(told, dict):
+            return cls()
+        return cls(str(told.get("cause") or ""), {key: str(word) for key, word in told.items() if key != "cause"})
+
 
 def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: datetime) -> Json | None:
     """The condition to write beside a message of our check; None if there is nothing to say.
@@ -44,7 +62,7 @@ def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: dat
     """
     told: dict[str, Json] = {}
     for worker, one in facts.items():
-        more = {**told, worker: {"cause": one.cause, **one.about}}
+        more = {**told, worker: one.told}
         if one.cause and len(_text(message, more)) <= _MOST:
             told = more
     return new_condition(REFUSALS, True, "Refused", _text(message, told), now=now) if told else None
@@ -65,11 +83,7 @@ def refusals_in(workload: Json, message: str) -> dict[str, RefusalFacts]:
         return {}
     workers = found.get("workers")
     told = workers.items() if isinstance(workers, dict) else ()
-    return {name: _read(one) for name, one in told if isinstance(one, dict)}
-
-
-def _read(one: Json) -> RefusalFacts:
-    return RefusalFacts(str(one.get("cause") or ""), {key: str(word) for key, word in one.items() if key != "cause"})
+    return {name: RefusalFacts.read(one) for name, one in told if isinstance(one, dict)}
 
 
 def _text(message: str, workers: Mapping[str, Json]) -> str:
