@@ -91,7 +91,7 @@ def ask_workers(
 
 
 def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: RefusalFacts | None) -> WorkerAnswer:
-    """With when a worker that refuses it is asked again, and why it does: what stands beside the check's words counts."""
+    """With when a worker that refuses it is asked again, and why: what stands beside the check's words counts."""
     if refused is not None and answer.state == "Refused":
         answer = attrs.evolve(answer, next_attempt=refused.due)
     facts = told if told is not None else refused.facts if refused is not None else RefusalFacts()
