@@ -29,6 +29,8 @@ No message holds a credential.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar, Final
 
 MAX_RETRY_AFTER: Final = 300.0
@@ -44,8 +46,9 @@ class SettingsError(MultiKueueError):
 
 
 class Cause(enum.StrEnum):
-    """Why a worker may not be connected to: for programs, and finer than Kueue's reasons."""
+    """What is wrong with a worker, or with a job there: for programs, and finer than Kueue's reasons."""
 
+    # Why it may not be connected to.
     CONTENT = "KubeconfigRefused"
     """Something in the kubeconfig, or in what the ClusterProfile says."""
     SECRET_MISSING = "SecretMissing"
@@ -65,6 +68,36 @@ class Cause(enum.StrEnum):
     NO_TOKEN = "TokenMissing"
     ADDITIONS = "AdditionsUnreadable"
     """The arguments or variables that the ClusterProfile asks for."""
+
+    # Why an attempt has failed.
+    BAD_TOKEN = "Unauthorized"
+    PLUGIN = "CredentialPlugin"
+    """What gives its credentials gives none."""
+    CERTIFICATE = "CertificateNotTrusted"
+    HOST_NAME = "NameNotFound"
+    """Its address has no meaning where the daemon runs."""
+    OUT_OF_REACH = "OutOfReach"
+    NO_ANSWER = "NoAnswer"
+    UNREADABLE = "AnswersUnreadable"
+
+    # Why a kind cannot be used there.
+    NOT_SERVED = "NotServed"
+    FIELD_MISSING = "FieldMissing"
+    """Its definition there lacks a field that copies need."""
+
+    # Why it cannot have a job.
+    NAME_TAKEN = "NameTaken"
+    NEED_UNREAD = "DependencyUnread"
+    """What the job needs cannot be read on the manager."""
+    NEED_NOWHERE = "DependencyNowhere"
+    NEED_NOT_COPIED = "DependencyNotCopied"
+    """It is not there, and of a kind that is never copied."""
+    NEED_IN_USE = "DependencyInUse"
+    """It has another content there, for another job."""
+    NEED_FOREIGN = "DependencyForeign"
+    NEED_GOING = "DependencyGoing"
+    """What an earlier job had is about to go."""
+    NEED_TOO_MUCH = "DependencyTooMuch"
 
 
 class KubeconfigError(MultiKueueError):
@@ -107,12 +140,23 @@ class ApiError(MultiKueueError):
         retry_after: seconds the server asked to wait, if it did; at most `MAX_RETRY_AFTER`.
         told: whether the log has it already, with when it is tried again.
         cluster: the name of the client that asked; empty: it is not known.
+        cause: what is wrong, for programs; None: the server's words alone tell.
     """
 
     retryable: ClassVar[bool] = False
+    cause: Cause | None = None
 
-    def __init__(self, message: str, *, status: int = 0, reason: str = "", retry_after: float | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        reason: str = "",
+        retry_after: float | None = None,
+        cause: Cause | None = None,
+    ) -> None:
         super().__init__(message)
+        self.cause = cause or self.cause
         self.status = status
         self.reason = reason
         self.told = False
@@ -124,6 +168,7 @@ class Unreachable(ApiError):
     """No answer: connection refused or reset, TLS or DNS failure. A write may or may not have happened."""
 
     retryable = True
+    cause = Cause.OUT_OF_REACH
 
 
 class NotSent(Unreachable):
@@ -133,6 +178,8 @@ class NotSent(Unreachable):
 class DeadlineExceeded(Unreachable):
     """No answer within the deadline. A write may or may not have happened."""
 
+    cause = Cause.NO_ANSWER
+
 
 class Unreadable(ApiError):
     """The server answers, but with more than may be read of it, or with an event of a watch that is not JSON.
@@ -141,10 +188,13 @@ class Unreadable(ApiError):
     """
 
     retryable = True
+    cause = Cause.UNREADABLE
 
 
 class Unauthorized(ApiError):
     """The credential is refused, a refreshed one too."""
+
+    cause = Cause.BAD_TOKEN
 
 
 class Forbidden(ApiError):
@@ -163,6 +213,7 @@ class AlreadyExists(ApiError):
     """
 
     foreign = False
+    cause = Cause.NAME_TAKEN
 
 
 class Conflict(ApiError):
@@ -185,11 +236,21 @@ class DependencyUnavailable(ApiError):
     """What a job needs beside itself is not on a worker, or cannot be made there.
 
     Attributes:
+        cause: why; None: the server's words alone tell.
+        about: what it is about, as `kind` and `name`, and the Workload that is in the way as `user`.
         passing: whether that is over soon, as long as something is being removed.
     """
 
-    def __init__(self, message: str, *, passing: bool = False) -> None:
-        super().__init__(message, reason="Dependency")
+    def __init__(
+        self,
+        message: str,
+        cause: Cause | None,
+        about: Mapping[str, str] = MappingProxyType({}),
+        *,
+        passing: bool = False,
+    ) -> None:
+        super().__init__(message, reason="Dependency", cause=cause)
+        self.about = about
         self.passing = passing
 
 

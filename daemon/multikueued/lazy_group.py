@@ -14,7 +14,7 @@ import click
 
 HELP_FLAGS: Final = ("--help", "-h")
 HELP: Final = Path(__file__).parent / "commands" / "help.json"
-"""What commands say of themselves, by their place; `python -m multikueued.commands.reference` writes it."""
+"""What commands say of themselves, by their place; `python -m tests.docs.cli_reference` writes it."""
 
 
 class StoredHelp(click.Command):

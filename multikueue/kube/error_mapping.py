@@ -14,7 +14,7 @@ import orjson
 from multikueue import errors
 from multikueue.core.model.names import Json
 from multikueue.core.model.outside_text import one_line
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Cause
 from multikueue.kube.requests import Request
 
 MAX_MESSAGE: Final = 1024
@@ -115,14 +115,16 @@ def _raise_mapped(cluster: str, begin: str, error: Exception) -> NoReturn:
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             raise errors.Unreachable(f"{begin}: the server's address is not a URL") from None
         case aiohttp.ConnectionTimeoutError():
-            raise errors.NotSent(f"{begin}: cannot connect: no answer in time") from error
+            raise errors.NotSent(f"{begin}: cannot connect: no answer in time", cause=Cause.NO_ANSWER) from error
         case TimeoutError():
             raise errors.DeadlineExceeded(f"{begin}: no answer in time") from error
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():
-            raise errors.NotSent(f"{begin}: the server's certificate is not trusted") from error
+            why = "the server's certificate is not trusted"
+            raise errors.NotSent(f"{begin}: {why}", cause=Cause.CERTIFICATE) from error
         case aiohttp.ClientConnectorError():
             reason = error.os_error.strerror or error.os_error
-            raise errors.NotSent(f"{begin}: cannot connect: {reason}") from error
+            cause = Cause.HOST_NAME if isinstance(error, aiohttp.ClientConnectorDNSError) else None
+            raise errors.NotSent(f"{begin}: cannot connect: {reason}", cause=cause) from error
         case aiohttp.ClientPayloadError():
             raise errors.Unreachable(f"{begin}: the connection broke in the middle of an answer") from error
         case aiohttp.ClientError() | OSError():

@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.machinery.backoff import Backoff
-from multikueue.errors import ApiError, Forbidden, NotFound, Unreadable
+from multikueue.errors import ApiError, Cause, Forbidden, NotFound, Unreadable
 
 CERTAIN_REFUSAL: Final = 3
 """Failures in a row after which an answer such as 500 counts as a refusal. A 403 or 404 counts at once."""
@@ -28,6 +28,8 @@ class InformerStatus:
     """How many seconds before that the server answered last."""
     last_error: str = ""
     """Why the last request failed; empty when there are no failures."""
+    cause: Cause | None = None
+    """The same for programs; None: the server's words alone tell, or there are no failures."""
     retry_in: float | None = None
     """Seconds from this status to the next request; None while a request is under way."""
     lists: int = 0
@@ -93,6 +95,7 @@ class InformerStatus:
             failing_since=now if begins else self.failing_since,
             silent_for=silent_for if begins else self.silent_for,
             last_error=str(error),
+            cause=Cause.NOT_SERVED if isinstance(error, NotFound) else error.cause,
             retry_in=max(delay, error.retry_after or 0.0),
             refused=error.status != 0 and (refusals > 0 or failures >= CERTAIN_REFUSAL),
             unreadable=unreadable,

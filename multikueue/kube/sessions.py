@@ -14,9 +14,10 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from multikueue.errors import KubeconfigError, Unauthorized
+from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.credential import KeyPair
+from multikueue.kube.credentials.exec_run import no_credentials
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import CLOSE_DEADLINE, ssl_context
 
@@ -102,7 +103,7 @@ class Sessions:
         try:
             return await anyio.to_thread.run_sync(ssl_context, self.config, pair)
         except KubeconfigError as error:
-            raise Unauthorized(f"getting credentials: {error}") from None
+            raise no_credentials(str(error)) from None
 
     async def _retire(self, earlier: Opened) -> None:
         """Close sessions that are not used any more."""

@@ -51,7 +51,12 @@ def health_of(deciding: InformerStatus, others: Iterable[InformerStatus] = ()) -
     complete = deciding.synced and all(status.synced or status.failures for status in others)
     if deciding.failures and deciding.retry_in is not None:
         failing = Failing(
-            deciding.failures, deciding.last_error, deciding.retry_in, deciding.silent_for, deciding.unreadable
+            deciding.failures,
+            deciding.last_error,
+            deciding.retry_in,
+            deciding.silent_for,
+            deciding.unreadable,
+            deciding.cause or "",
         )
         return Health(failing, complete)
     return Health(OpenWatch() if deciding.synced and not deciding.failures else OpeningWatch(), complete)
@@ -156,9 +161,9 @@ class ClusterPool(Generic[S]):
         """
         self._step(self._cluster(name, lost_since), cluster_state.Assigned(cluster_config(config)))
 
-    def refuse(self, name: str, reason: str, error: str, lost_since: datetime | None = None) -> None:
+    def refuse(self, name: str, reason: str, error: str, lost_since: datetime | None = None, cause: str = "") -> None:
         """Close the connections of a cluster that has no usable configuration. What is known of it stays."""
-        self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason))
+        self._step(self._cluster(name, lost_since), cluster_state.Refused(error, reason, cause))
 
     def forget(self, name: str) -> None:
         """Close the connections of a cluster that is not wanted any more."""

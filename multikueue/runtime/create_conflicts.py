@@ -16,6 +16,7 @@ import attrs
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.core.workload.worker_states import Refusal
 from multikueue.errors import AlreadyExists, ApiError, DependencyUnavailable, Forbidden, Invalid
 from multikueue.runtime.loop import loop_time
@@ -43,6 +44,7 @@ class _Met:
     backoff: Backoff = REFUSAL_BACKOFF
     at: float = 0.0
     """When it was met last."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)
     told: str = ""
     """What of it the log has."""
     times: int = 0
@@ -85,7 +87,7 @@ class CreateConflicts:
         met = known.setdefault(key, _Met(why, now, patience(error), _backoff(error)))
         if met.since < met.until <= now:
             met.since = now  # refused again after its back-off
-        met.why, met.patience, met.at = why, patience(error), now
+        met.why, met.patience, met.at, met.facts = why, patience(error), now, facts_of(error)
         met.settle(now)
         self._leave_queue(resource, workload)
         if not isinstance(error, AlreadyExists):  # whether a name is taken does not depend on others
@@ -150,7 +152,9 @@ class CreateConflicts:
             met.settle(now)
         lasting = max((met for met in known.values() if met.until > now), key=lambda met: met.until, default=None)
         # A moment too early would be a moment too often.
-        return None if lasting is None else Refusal(lasting.why, timedelta(seconds=max(1.0, lasting.until - now)))
+        if lasting is None:
+            return None
+        return Refusal(lasting.why, timedelta(seconds=max(1.0, lasting.until - now)), lasting.facts)
 
     def _forget_abandoned(self, now: float) -> None:
         """Forget the refusals of Workloads that are not created any more, the oldest first."""
@@ -160,6 +164,11 @@ class CreateConflicts:
                 return
             del self._met[oldest]
             self._leave_queue(*oldest)
+
+
+def facts_of(error: ApiError) -> RefusalFacts:
+    """Why something is refused, for programs."""
+    return RefusalFacts(error.cause or "", error.about if isinstance(error, DependencyUnavailable) else {})
 
 
 def _backoff(error: ApiError) -> Backoff:

@@ -19,15 +19,14 @@ from multikueue.core.model.dependencies import (
     copy_for,
     decide,
     owning_patch,
-    reference_to,
     replacing_patch,
 )
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import dig, reference_to, uid
 from multikueue.core.model.workloads import is_finished
 from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, DependencyEffect, OwnDependencies
-from multikueue.errors import Conflict, DependencyUnavailable, Forbidden, Invalid, NotFound
+from multikueue.errors import Cause, Conflict, DependencyUnavailable, Forbidden, Invalid, NotFound
 from multikueue.protocols import Reader
 from multikueue.runtime.origin import coming_from
 from multikueue.runtime.target import Target
@@ -64,7 +63,8 @@ class DependencyCopies:
         """
         copied = [one for one in effect.dependencies if one.is_copied]
         if len(copied) > MAX_COPIED:
-            raise DependencyUnavailable(f"it names more than {MAX_COPIED} objects that would have to be copied")
+            why = f"it names more than {MAX_COPIED} objects that would have to be copied"
+            raise DependencyUnavailable(why, Cause.NEED_TOO_MUCH)
         match effect:
             case CheckDependencies(cluster, place):
                 owner = None
@@ -77,7 +77,7 @@ class DependencyCopies:
             try:
                 await _Case(here, there, effect, one, namespace, place, owner, said).settle(lock)
             except (Forbidden, Invalid, NotFound) as error:
-                raise DependencyUnavailable(f"{one} cannot be had there: {error}") from error
+                raise DependencyUnavailable(f"{one} cannot be had there: {error}", None) from error
         return "" if owner is None else str(owner["uid"])
 
 
@@ -93,6 +93,10 @@ class _Case:
     place: str
     owner: Json | None
     said: str
+
+    @property
+    def _about(self) -> dict[str, str]:
+        return {"kind": self.dependency.kind, "name": self.dependency.name}
 
     @property
     def resource(self) -> Resource:
@@ -120,11 +124,13 @@ class _Case:
         self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
     ) -> None:
         """Make it or share it, or say why that cannot be."""
-        decision = decide(self.dependency, wanted, found, effect.mark, self._users(found))
-        if decision.step is CopyStep.REFUSE:
-            raise DependencyUnavailable(decision.why)
-        if decision.step is CopyStep.WAIT:
-            raise DependencyUnavailable(decision.why, passing=True)
+        users = self._users(found)
+        decision = decide(self.dependency, wanted, found, effect.mark, users)
+        if decision.step in (CopyStep.REFUSE, CopyStep.WAIT):
+            about = {**self._about, "user": users.running}
+            passing = decision.step is CopyStep.WAIT
+            cause = Cause.NEED_GOING if passing else decision.cause
+            raise DependencyUnavailable(decision.why, cause, about, passing=passing)
         if isinstance(effect, CheckDependencies) or decision.step is CopyStep.LEAVE or self.owner is None:
             return
         assert wanted is not None, "what the manager does not have is left or refused"
@@ -147,15 +153,18 @@ class _Case:
         except Forbidden:
             return
         except NotFound:
-            raise DependencyUnavailable(f"{self.dependency} is not there, and is never copied") from None
+            why = f"{self.dependency} is not there, and is never copied"
+            raise DependencyUnavailable(why, Cause.NEED_NOT_COPIED, self._about) from None
 
     async def _wanted(self) -> Json | None:
         try:
             wanted = await _found(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
         except Forbidden as error:
-            raise DependencyUnavailable(f"{self.dependency} cannot be read on the manager cluster: {error}") from error
+            why = f"{self.dependency} cannot be read on the manager cluster: {error}"
+            raise DependencyUnavailable(why, Cause.NEED_UNREAD, self._about) from error
         if wanted is not None and len(orjson.dumps(content_of(self.dependency.kind, wanted))) > MAX_CONTENT:
-            raise DependencyUnavailable(f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied")
+            why = f"{self.dependency} is larger than {MAX_CONTENT >> 20} MiB and is not copied"
+            raise DependencyUnavailable(why, Cause.NEED_TOO_MUCH, self._about)
         return wanted
 
     async def _patch(self, patch: Json | None) -> None:

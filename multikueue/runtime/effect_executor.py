@@ -19,6 +19,7 @@ from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -31,7 +32,7 @@ from multikueue.errors import (
 )
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook, Subresource
-from multikueue.runtime.create_conflicts import CERTAIN_AFTER
+from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
@@ -218,7 +219,7 @@ class EffectExecutor:
         # Right after a lost reply the taken name is that of our own object, which the watch is about to show.
         if not error.retryable and lasted >= tell_after:
             left = conflicts.refusal(resource, of, own=())
-            self._emit(workload, "Warning", note, cluster, left.left if left is not None else None)
+            self._emit(workload, "Warning", note, cluster, facts_of(error), left.left if left is not None else None)
             if self.hook is not None:
                 self.hook.refused(ClusterName(cluster), error.reason or type(error).__name__)
             wait = {"asked_again_in": round(left.left.total_seconds())} if left is not None else {}
@@ -228,12 +229,19 @@ class EffectExecutor:
         return told
 
     def _emit(
-        self, workload: Json, type: str, note: str, refused_by: str = "", asked_again_in: timedelta | None = None
+        self,
+        workload: Json,
+        type: str,
+        note: str,
+        refused_by: str = "",
+        why: RefusalFacts | None = None,
+        asked_again_in: timedelta | None = None,
     ) -> None:
         """Emit an event into the job's namespace, without the addresses that a server's words may have."""
         action, related = (REFUSED, worker_reference(refused_by)) if refused_by else ("MultiKueue", None)
         due = None if asked_again_in is None else self.events.clock() + asked_again_in
         noted = {} if due is None else {ASKED_AGAIN_ANNOTATION: timestamp(due)}
+        noted |= why.annotations if why is not None else {}
         self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted)
 
 

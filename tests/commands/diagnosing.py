@@ -14,12 +14,12 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
-from multikueued.doctor.cluster_reader import REVIEW, SELF_REVIEW
 from multikueued.doctor.collect import Examination, examine
 from multikueued.doctor.facts import ClockBound
 from multikueued.doctor.findings import Diagnosis, DoctorFinding
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.worker_reader import Connect
+from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW
 from tests.commands.breaking import Person, Refusals, Refusing
 from tests.runtime.fleet import Fleet, now
 
@@ -31,7 +31,7 @@ class Reviewing(Refusing):
     """A client that answers access reviews by what it refuses."""
 
     async def create(self, resource: Resource, obj: Json) -> Json:
-        if resource not in (REVIEW, SELF_REVIEW):
+        if resource not in (ACCESS_REVIEW, SELF_REVIEW):
             return await super().create(resource, obj)
         asked = obj["spec"]["resourceAttributes"]
         plural = "/".join(filter(None, (asked["resource"], asked.get("subresource"))))

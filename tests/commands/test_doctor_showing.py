@@ -9,7 +9,7 @@ from multikueued.doctor.command import ALIKE, diagnosis_lines
 from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity
 from multikueued.rbac.role_rule import merged
-from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
+from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
 from tests.reports.doctor.healthy import JOB_KIND, RAY_KIND
 
 
@@ -37,6 +37,6 @@ def test_a_clock_that_was_not_measured_is_not_checked() -> None:
 
 
 def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
-    rules = merged([*worker_rules(), *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
+    rules = merged([*ON_WORKER["worker"], *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
     asked = needed(permissions(rules), (JOB_KIND, RAY_KIND), {RAY_KIND.resource.gvk})
     assert {one.resource for one in asked} == {"workloads", "workloads/status", "namespaces", "jobs"}

@@ -21,13 +21,13 @@ from multikueue.kube.served_kinds import ServedKind
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
-from multikueued.doctor.cluster_reader import SELF_REVIEW
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.published import Published, published_in
 from multikueued.doctor.publisher import EVERY, LOOKS, SOON, FindingsPublisher
 from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import DEADLINE
 from multikueued.run.leader_tasks import reached
+from multikueued.serving.reviews import SELF_REVIEW
 from multikueued.settings.config import Settings
 from tests.commands.breaking import Person, Refusals
 from tests.commands.diagnosing import MANAGER, Reviewing, visited

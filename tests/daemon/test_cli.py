@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from multikueue import __version__
 from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
 from multikueued.cli import SUBCOMMANDS, CommandLine, main
-from multikueued.demo.command import Output
+from multikueued.commands.report_runner import LiveConsole
 from multikueued.lazy_group import LazyGroup, StoredHelp, Subcommand
 
 COMMAND = [sys.executable, "-m", "multikueued"]
@@ -216,7 +216,7 @@ def test_rich_leaves_a_closed_pipe_to_the_command_line() -> None:
             raise BrokenPipeError(errno.EPIPE, text)
 
     with pytest.raises(BrokenPipeError):
-        Output(file=Gone()).print("x")
+        LiveConsole(file=Gone()).print("x")
 
 
 def test_python_m_is_the_same_command() -> None:

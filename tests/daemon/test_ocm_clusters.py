@@ -16,8 +16,8 @@ from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
+from multikueued.rbac import spokes
 from multikueued.rbac.rules import in_namespace, on_manager, on_worker
-from multikueued.rbac.spokes import granting_rules
 from multikueued.run.ocm_workers import granting_client, profile_settings, spoke_settings
 from multikueued.settings.file import parse_settings
 from tests.integration.permissions import granted
@@ -110,7 +110,7 @@ class TestWhatIsGranted:
         assert [rule["resourceNames"] for rule in acts] == [["multikueue-permissions"]]
         own = granted(on_manager(settings))
         assert own["rbac.open-cluster-management.io", "clusterpermissions"] == {"list", "watch"}
-        assert granted(granting_rules()) == {
+        assert granted(spokes.GRANTING) == {
             ("rbac.open-cluster-management.io", "clusterpermissions"): {"create", "patch", "delete"}
         }
 

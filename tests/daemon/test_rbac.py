@@ -12,11 +12,11 @@ from multikueue import AVAILABLE
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
-from multikueued.rbac.chart import blocks, written
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
 from multikueued.settings.config import Settings
 from multikueued.settings.file import parse_settings
+from tests.docs.chart_rules import blocks, written
 from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"
@@ -38,7 +38,7 @@ USERS = ("logs-reader", "logs-namespaces", "logs-fleet")
 class TestTheChart:
     @pytest.mark.parametrize("file", sorted(TEMPLATES.glob("*.yaml")), ids=lambda file: file.name)
     def test_its_rules_are_those_of_the_source(self, file: Path) -> None:
-        """`python -m multikueued.rbac.chart charts/multikueued` writes them."""
+        """`python -m tests.docs.chart_rules` writes them."""
         assert written(file.read_text()) == file.read_text()
 
     def test_every_block_of_the_source_is_in_a_template(self) -> None:

@@ -20,12 +20,11 @@ from multikueue.webhook.certificates import pem
 from multikueue.webhook.rotation import renewed
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.health import serving
+from multikueued.serving.reviews import ACCESS_REVIEW, TOKEN_REVIEW
 from multikueued.serving.secure_metrics import (
-    ACCESS_REVIEW,
     ALLOWED_FOR,
     MAX_TOKEN,
     REFUSED_FOR,
-    TOKEN_REVIEW,
     TOKENS,
     AccessVerdict,
     Readers,

@@ -1,6 +1,6 @@
 """The tables of the troubleshooting page: each row is what the code says of a symptom.
 
-`python -m tests.docs.symptoms` writes them. The symptoms of workers and checks are the words by which
+`python -m tests.docs.symptoms` writes them. The words of workers are those by which
 `tests/reports/test_remedies.py` reaches each row of the tables of remedies; those of the manager are made of objects.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
@@ -41,6 +42,8 @@ CONTEXT: Final[Mapping[str, str]] = {
     "workload": "job-train",
 }
 SOURCE: Final = {"secret": "worker1-secret", "profile": "worker1"}
+NEED: Final = {"kind": "ConfigMap", "name": "settings", "user": "job-other"}
+QUEUE: Final = {"kind": "ClusterQueue", "name": "cluster-queue", "missing": "user-queue", "resource": "cpu"}
 _HEAD: Final = "| what you see | why | what to do |\n|---|---|---|"
 
 
@@ -206,8 +209,8 @@ def sections() -> Mapping[str, list[Row]]:
         "On the manager": list(manager_rows()),
         "The job waits for quota on the manager": list(told(MANAGER_RULES, MANAGER)),
         "The check is Rejected, or waits": [Row(case.seen, case.finding()) for case in CASES],
-        "The MultiKueueCluster is not Active, by its cause": [
-            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE}, cause=cause))
+        "What is wrong with a worker, or with the job there, by its cause": [
+            Row(f"`{cause}`", about_worker("worker1", "its words", {**CONTEXT, **SOURCE, **about(cause)}, cause=cause))
             for cause in BY_CAUSE
         ],
         "A worker says": [
@@ -219,6 +222,11 @@ def sections() -> Mapping[str, list[Row]]:
             ),
         ],
     }
+
+
+def about(cause: str) -> dict[str, str]:
+    """What a cause is about: a queue there, or what the job needs."""
+    return QUEUE if cause in set(Why) else NEED
 
 
 def tables() -> str:

@@ -13,9 +13,9 @@ import pytest
 
 from multikueued.cli import SUBCOMMANDS, main
 from multikueued.commands.exits import EXIT_CODES
-from multikueued.commands.reference import stored_help, written_into
 from multikueued.lazy_group import HELP
 from tests.commands.test_breaks import BREAKS
+from tests.docs.cli_reference import stored_help, written_into
 
 TESTS = Path(__file__).parents[1]
 DOCS = TESTS.parent / "docs"
@@ -24,7 +24,7 @@ PAGE = (DOCS / "cli.md").read_text()
 
 
 def test_the_page_is_up_to_date() -> None:
-    """`python -m multikueued.commands.reference docs/cli.md` writes it."""
+    """`python -m tests.docs.cli_reference` writes it."""
     assert written_into(PAGE) == PAGE
 
 

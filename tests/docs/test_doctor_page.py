@@ -11,15 +11,15 @@ from multikueued.cli import main
 from multikueued.doctor.checks.jobs import MOST
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.workers import SKEW
-from multikueued.doctor.reference import written_into
 from multikueued.doctor.worker_reader import DEADLINE
+from tests.docs.doctor_table import written_into
 
 TESTS = Path(__file__).parents[1]
 PAGE = (TESTS.parent / "docs" / "doctor.md").read_text()
 
 
 def test_the_table_is_up_to_date() -> None:
-    """`python -m multikueued.doctor.reference docs/doctor.md` writes it."""
+    """`python -m tests.docs.doctor_table` writes it."""
     assert written_into(PAGE) == PAGE
     assert all(f"| `{one.id}` |" in PAGE for one in CHECKS)
 

@@ -122,7 +122,7 @@ async def make_marks_secret(manager: Cluster) -> None:
         await manager.admin.apply(obj)
 
 
-async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
+async def grant_daemon(manager: Cluster, rules: Iterable[Json]) -> None:
     """Let the daemon's service account do more on the manager: what its operator grants for more kinds."""
     name = "tests:daemon-kinds"
     subject = {"kind": "ServiceAccount", "namespace": _NAMESPACE, "name": _ACCOUNT}
@@ -130,7 +130,7 @@ async def grant_daemon(manager: Cluster, rules: list[Json]) -> None:
     version = f"{api}/v1"
     metadata = {"name": name}
     role = {"apiGroup": api, "kind": "ClusterRole", "name": name}
-    await manager.admin.apply({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules})
+    await manager.admin.apply({"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": [*rules]})
     await manager.admin.apply(
         {
             "apiVersion": version,

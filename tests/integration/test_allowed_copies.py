@@ -19,7 +19,7 @@ from multikueue.errors import Forbidden, Invalid, NotFound
 from multikueue.kube import KubeClient
 from multikueue.runtime.origin import Origin, coming_from
 from multikueued.rbac.objects import Account, worker_objects
-from multikueued.rbac.rules import origin_rules
+from multikueued.rbac.rules import ON_MANAGER
 from tests.controlplane.access import service_account_subject
 from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
@@ -168,7 +168,7 @@ async def test_a_namespace_that_is_made_again_is_not_the_one_that_was_named(plan
 
 async def test_a_job_runs_where_its_namespace_is_named_and_the_refusal_is_told(planes: Planes) -> None:
     """Through the daemon: one worker takes it, the other's refusal is an event in the words of the policy."""
-    await grant_daemon(planes.manager, origin_rules())
+    await grant_daemon(planes.manager, ON_MANAGER["origin"])
     async with protected([*planes.workers.values()]), fleet(planes, settings=NAMED) as real:
         await real.submit("nowhere")
         note = await told(real, "takes no copies from")

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.worker_kueue import GATES, Version
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
-from multikueued.rbac.rules import diagnosis_rules
+from multikueued.rbac.rules import ON_WORKER
 from multikueued.settings.config import PreemptionSettings
 from tests.controlplane.crds import establish
 from tests.controlplane.interface import Cluster
@@ -70,7 +70,7 @@ async def installed(planes: Planes, versions: Mapping[str, Version]) -> AsyncIte
         for plane in planes.all:
             tasks.start_soon(install, plane, versions[plane.name])
     for worker in planes.workers.values():
-        await worker.grant(WORKER_USER, [*WORKER_RULES, *diagnosis_rules()])
+        await worker.grant(WORKER_USER, [*WORKER_RULES, *ON_WORKER["diagnose"]])
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ from multikueue.core.model.workloads import checks, cluster_name, has_quota
 from multikueue.core.workload.history import placements
 from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, admission_check, cluster_queue
-from multikueued.rbac.rules import on_worker, penalty_rules
+from multikueued.rbac.rules import ON_MANAGER, on_worker
 from multikueued.settings.config import DispatcherSettings
 from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
@@ -230,7 +230,7 @@ async def arranged(three: Planes, scenario: Scenario) -> AsyncIterator[Fleet]:
     """A fleet whose daemon works, on workers that allow it what `multikueue rbac worker` prints."""
     for worker in three.workers.values():
         await worker.grant(WORKER_USER, on_worker(SCORED_SETTINGS if scenario.figures else SETTINGS))
-    await grant_daemon(three.manager, penalty_rules())
+    await grant_daemon(three.manager, ON_MANAGER["penalty"])
     async with fleet(three, daemon=False, settings=SCORED_SETTINGS, pods_ready_timeout=timedelta(seconds=2)) as real:
         for (name, view), cpu in zip(real.workers.items(), scenario.cpu, strict=True):
             spec = cluster_queue({"cpu": cpu, "memory": "16Gi"})["spec"]

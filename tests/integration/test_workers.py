@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.cli import main
 from multikueued.rbac.objects import CLUSTER_ROLE
-from multikueued.rbac.rules import diagnosis_rules
+from multikueued.rbac.rules import ON_WORKER
 from tests.integration.fleet import fleet
 from tests.integration.permissions import WORKER_RULES
 from tests.integration.planes import WORKER_USER, Planes
@@ -90,7 +90,7 @@ async def test_a_job_is_moved_off_a_drained_worker(planes: Planes, tmp_path: Pat
         await real.submit("moved")
         first = await real.running("moved")
         other = "worker1" if first == "worker2" else "worker2"
-        await planes.workers[other].grant(WORKER_USER, [*WORKER_RULES, *diagnosis_rules()])
+        await planes.workers[other].grant(WORKER_USER, [*WORKER_RULES, *ON_WORKER["diagnose"]])
         said = await cli(file, "drain", first, "--move", "--yes", "--timeout", "90s")
         assert f"default/job/moved is on {other}" in said
         assert await real.running("moved") == other

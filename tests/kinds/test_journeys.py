@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.sandbox.apiserver import Faults, Refuse
 from multikueued.rbac.role_rule import merged, rule
-from multikueued.rbac.rules import kind_rules_on_worker, worker_rules
+from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
 from tests.integration.permissions import NotGranted, granted
 from tests.kinds.cases import Case, cases
 from tests.kinds.journeys import Journey
@@ -32,7 +32,7 @@ GONE = [
 @pytest.mark.parametrize(("case", "journey"), GONE)
 async def test_a_kind_goes_its_way_with_the_role_that_is_granted_on_workers(case: Case, journey: Journey) -> None:
     faults = Faults()
-    role = granted(merged([*worker_rules(), *kind_rules_on_worker(case.adapter), KUEUE_VERSION]))
+    role = granted(merged([*ON_WORKER["worker"], *kind_rules_on_worker(case.adapter), KUEUE_VERSION]))
     refused = faults.add(Refuse(403), on=NotGranted(user="multikueue", granted=role))
     async with sandbox_ground(case, on_the_way=faults) as ground:
         await journey(ground, case)

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import ApiError, Expired, KubeconfigError, Unauthorized, Unreachable, Unreadable
+from multikueue.errors import ApiError, Cause, Expired, KubeconfigError, Unauthorized, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
 
@@ -153,8 +153,9 @@ def pem(authority: trustme.CA) -> str:
 async def test_a_certificate_of_another_authority_is_not_trusted() -> None:
     tls = tls_for(trustme.CA(), "127.0.0.1")
     async with talking(says(200, job("1")), tls=tls, ca_pem=pem(trustme.CA())) as (server, client):
-        with pytest.raises(Unreachable, match="certificate is not trusted"):
+        with pytest.raises(Unreachable, match="certificate is not trusted") as caught:
             await client.get(JOB, KEY)
+    assert caught.value.cause is Cause.CERTIFICATE
     assert server.asked == []
 
 

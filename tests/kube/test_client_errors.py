@@ -14,6 +14,7 @@ from multikueue.errors import (
     MAX_RETRY_AFTER,
     AlreadyExists,
     ApiError,
+    Cause,
     Conflict,
     DeadlineExceeded,
     Expired,
@@ -101,8 +102,9 @@ async def test_a_reset_connection_is_unreachable() -> None:
 
 async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
     async with KubeClient(ClusterConfig("http://127.0.0.1:1"), name="w1") as client:
-        with pytest.raises(NotSent, match="cannot connect"):
+        with pytest.raises(NotSent, match="cannot connect") as caught:
             await client.get(JOB, KEY)
+    assert caught.value.cause is Cause.OUT_OF_REACH
 
 
 @pytest.mark.parametrize(("first", "told"), [(503, Unreachable), (429, NotSent)])

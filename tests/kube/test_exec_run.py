@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import Unauthorized
+from multikueue.errors import Cause, Unauthorized
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
@@ -101,8 +101,10 @@ async def test_a_plugin_of_the_operators_kubeconfig_gets_the_daemons_variables(
     own = attrs.evolve(plugin.config(GIVEN="a"), command="my-plugin", search_path=True, inherit_env=True)
     assert (await run_plugin(own)).token == "t1"
     assert plugin.environment.items() >= {"INHERITED": "i", "GIVEN": "a", "PATH": os.environ["PATH"]}.items()
-    with pytest.raises(Unauthorized, match='getting credentials: exec plugin: command "my-plugin" is not an absolute'):
+    told = 'getting credentials: exec plugin: command "my-plugin" is not an absolute'
+    with pytest.raises(Unauthorized, match=told) as caught:
         await run_plugin(attrs.evolve(own, search_path=False))
+    assert caught.value.cause is Cause.PLUGIN
 
 
 async def test_a_plugin_may_write_a_lot_to_stderr(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def failed(status: InformerStatus, error: ApiError, failures: int = 1, *, now: f
 def test_it_keeps_the_time_of_the_first_failure_until_a_watch_is_established() -> None:
     """A list in between does not count as recovery."""
     first = failed(SYNCED, DOWN, now=7)
-    assert first == attrs.evolve(SYNCED, failures=1, failing_since=7, last_error="down", retry_in=1)
+    assert first == attrs.evolve(SYNCED, failures=1, failing_since=7, last_error="down", retry_in=1, cause=DOWN.cause)
     second = failed(first.listed(), DOWN, 2, now=9)
     assert (second.failing_since, second.retry_in, second.lists) == (7, 2, 4)
     assert second.established() == attrs.evolve(SYNCED, lists=4)

@@ -14,7 +14,7 @@ import pytest
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import ApiError, NotSent
+from multikueue.errors import ApiError, Cause, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.single_flight import SingleFlight
@@ -97,6 +97,7 @@ async def test_an_unknown_name_is_reported_in_the_systems_words(names: Names) ->
             error = await error_of(client)
             assert type(error) is NotSent
             assert str(error) == "w1: get jobs.batch: cannot connect: Name or service not known"
+            assert error.cause is Cause.HOST_NAME
         names.unknown = False
         assert await client.get(JOB, KEY) == job("1")
 

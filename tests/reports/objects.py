@@ -7,6 +7,7 @@ from typing import Any
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json
+from multikueue.core.workload.refusal_facts import RefusalFacts, refusals_condition
 from multikueue.sandbox.setting_up import CHECK, admission_check, cluster, config
 from multikueue.testing import NOW, job, queues, stored, workload
 from multikueued.reports.objects import ManagerObjects
@@ -41,6 +42,15 @@ def judged(made: Json, verdict: str) -> Json:
     return {**made, "metadata": {**made["metadata"], "generation": 1}, "status": status}
 
 
+def refused(made: Json, **facts: RefusalFacts) -> Json:
+    """A Workload of which workers of these names say beside the check's message why they refuse it."""
+    (message,) = [entry["message"] for entry in made["status"]["admissionChecks"]]
+    told = refusals_condition(facts, message, NOW)
+    assert told is not None
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    return {**made, "status": status}
+
+
 def fleet(
     *workloads: Json, workers: tuple[Json, ...] = (), listed: tuple[str, ...] = ("worker1", "worker2")
 ) -> ManagerObjects:
@@ -57,4 +67,16 @@ def fleet(
     )
 
 
-__all__ = ["CHECK", "NOW", "admission_check", "fleet", "job", "judged", "saying", "stored", "worker", "workload"]
+__all__ = [
+    "CHECK",
+    "NOW",
+    "admission_check",
+    "fleet",
+    "job",
+    "judged",
+    "refused",
+    "saying",
+    "stored",
+    "worker",
+    "workload",
+]

@@ -10,7 +10,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
-from multikueued.reports.answers import ReportedPlacement, cluster_state, placements, refusals
+from multikueued.reports.answers import ReportedPlacement, ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
 from tests.reports.objects import worker
 
@@ -67,18 +67,18 @@ def test_refusals_that_events_tell_the_newest_counts_and_old_ones_do_not() -> No
         event("w1", "refuses it: then", minutes_ago=2),
         event("", 'The workload was admitted on "w2"'),
     ]
-    assert refusals({}, events, {}, NOW) == {"w1": "refuses it: then"}
+    assert refusals({}, events, {}, NOW) == {"w1": ReportedRefusal("refuses it: then")}
 
 
 def test_a_refusal_that_the_check_tells_of_lasts_until_the_worker_is_asked_again() -> None:
     events = [event("w1", "refuses it", minutes_ago=50), event("w2", "refuses it", minutes_ago=70)]
-    assert refusals({}, events, {"w1": "denied", "w2": "denied"}, NOW) == {"w1": "refuses it"}
+    assert refusals({}, events, {"w1": "denied", "w2": "denied"}, NOW) == {"w1": ReportedRefusal("refuses it")}
 
 
 def test_a_worker_that_refused_the_job_of_a_workload_that_was_sent_back() -> None:
     """It stands at the placement that is over, whatever language that is told in."""
     over = '[{"worker": "w1", "why": "quota used up", "cause": "Refused"}]'
-    assert refusals(_noted(over), (), {}, NOW) == {"w1": "quota used up"}
+    assert refusals(_noted(over), (), {}, NOW) == {"w1": ReportedRefusal("quota used up")}
     assert refusals(_noted('[{"worker": "w1", "why": "lost"}]'), (), {}, NOW) == {}
 
 

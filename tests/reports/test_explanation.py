@@ -13,6 +13,7 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, NAMESPACES_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueue.errors import Cause
 from multikueued.commands.report_text import explanation_lines
 from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
@@ -91,7 +92,7 @@ def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of
 
     first, second = explanation.workers
     assert (first.state, first.source) == ("Waiting", "findings")
-    assert first.told == f"LocalQueue user-queue doesn't exist (as the daemon saw it at {timestamp(NOW)})"
+    assert first.told == f'LocalQueue "default/user-queue" does not exist (as the daemon saw it at {timestamp(NOW)})'
     assert [one.where for one in found(explanation, "local-queue-missing")] == ["worker1"]
     assert (second.state, second.told) == ("Offered", "")
 
@@ -135,7 +136,7 @@ def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     moves = timestamp(NOW + timedelta(minutes=15))
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     told = f'The workload was admitted on "worker1" — worker1: unreachable since {timestamp(NOW)}; moves at {moves}'
-    facts = ConnectionFacts(1, None, "cannot connect", moves_at=NOW + timedelta(minutes=15))
+    facts = ConnectionFacts(1, None, "cannot connect", moves_at=NOW + timedelta(minutes=15), cause=Cause.OUT_OF_REACH)
     lost = worker("worker1", "cannot connect: Connection refused", reason="ClientConnectionFailed", facts=facts)
     explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
 
@@ -322,7 +323,7 @@ def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_b
 def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
     """Nobody is left who could take it."""
     made = workload(TRAIN)
-    lost = worker("worker1", "cannot connect: refused", reason="ClientConnectionFailed")
+    lost = worker("worker1", "no route to host", reason="ClientConnectionFailed")
     explanation = explained(made, fleet(made, workers=(lost,), listed=("worker1", "wroker2")))
 
     assert [one.blocking for one in found(explanation, "worker-down")] == [True]

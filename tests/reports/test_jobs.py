@@ -150,7 +150,7 @@ def test_workers() -> None:
 def test_the_status_of_a_fleet() -> None:
     runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
     queued = workload(stored(job("b")), quota=False)
-    lost = worker("worker2", "cannot connect: refused", reason="ClientConnectionFailed")
+    lost = worker("worker2", "connect: connection refused", reason="ClientConnectionFailed")
     status = status_report(fleet(runs, queued, workers=(worker("worker1"), lost)), NOW, "kueue-system")
 
     assert status.totals == {"Queued": 1, "Running": 1}

@@ -97,7 +97,7 @@ def test_where_the_job_is_that_it_goes_together_with() -> None:
 @pytest.mark.parametrize(
     ("there", "reason", "words"),
     [
-        (None, "NoLocalQueue", f"LocalQueue {LOCAL_QUEUE_NAME} doesn't exist {SEEN_AT}"),
+        (None, "NoLocalQueue", f'LocalQueue "default/{LOCAL_QUEUE_NAME}" does not exist {SEEN_AT}'),
         (queue("2"), "NeverFits", f"insufficient quota for cpu (3 > 2) {SEEN_AT}"),
         (queue("4", "2"), "NoRoom", f"needs 3 cpu, 2 of default-flavor {SEEN_AT}"),
         (queue("4", active=False), "QueueInactive", f"its ClusterQueue is not Active {SEEN_AT}"),
@@ -112,7 +112,7 @@ def test_what_the_daemon_saw_of_its_queues(there: Json | None, reason: str, word
 
 def test_what_a_daemon_before_this_one_saw_is_not_reckoned_with() -> None:
     told = json.loads(document("worker1", queue("2", "2")))
-    del told["clusterQueues"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
+    del told["facts"]["queues"]["cluster"][CLUSTER_QUEUE_NAME]["status"]["conditions"]
     assert reasons(waiting(cpu="1"), seen={"worker1": json.dumps(told)})[0] == ("", "")
 
 

@@ -30,10 +30,12 @@ from multikueue.core.workload.effects import (
     PatchJob,
     PatchJobStatus,
 )
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.core.workload.worker_states import Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
+    Cause,
     Conflict,
     DeadlineExceeded,
     Forbidden,
@@ -356,7 +358,9 @@ async def test_what_a_worker_refuses_counts_once_it_has_lasted(error: ApiError, 
         await anyio.sleep(lasting - 1)
         assert conflicts.refusal(JOB, KEY, own=()) is None
         await anyio.sleep(1)
-    assert conflicts.refusal(JOB, KEY, own=()) == Refusal(str(error), timedelta(seconds=REFUSAL_BACKOFF.base))
+    facts = RefusalFacts(error.cause or "")
+    assert conflicts.refusal(JOB, KEY, own=()) == Refusal(str(error), timedelta(seconds=REFUSAL_BACKOFF.base), facts)
+    assert (facts.cause == Cause.NAME_TAKEN) == isinstance(error, AlreadyExists)
     assert conflicts.refusal(WORKLOAD, KEY, own=()) is None
     await anyio.sleep(REFUSAL_BACKOFF.base)
     assert conflicts.refusal(JOB, KEY, own=()) is None

@@ -12,8 +12,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Final
 
 from multikueue.errors import ApiError, Forbidden, MultiKueueError, NotFound, Unauthorized, Unreachable
@@ -47,11 +48,11 @@ class CommandError(MultiKueueError):
 
 
 @contextmanager
-def for_people(server: str) -> Iterator[None]:
+def in_words(told: Callable[[ApiError], str]) -> Iterator[None]:
     """Turn what an API server answers into an error that says what to do.
 
     Args:
-        server: the manager's address.
+        told: the words.
 
     Raises:
         CommandError: with the exit code 4.
@@ -59,10 +60,15 @@ def for_people(server: str) -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        raise CommandError(_told(error, server), NOT_REACHABLE) from error
+        raise CommandError(told(error), NOT_REACHABLE) from error
 
 
-def _told(error: ApiError, server: str) -> str:
+def for_people(server: str) -> AbstractContextManager[None]:
+    """The same for the manager at an address."""
+    return in_words(partial(_told, server))
+
+
+def _told(server: str, error: ApiError) -> str:
     match error:
         case Unauthorized():
             advice = "renew the credentials of this context, or choose another with --context"

@@ -54,10 +54,13 @@ def explain_command(job: str, output: Format, watch: bool, **options: Any) -> No
     """
     target = target_of(options)
 
-    async def make(client: ClusterClient, now: datetime) -> Explanation | Unqueued:
-        return await gather_explanation(client, job, target.namespace, now, target.daemon_namespace)
-
-    raise SystemExit(run(target, Printed(make, _lines, explanation_exit_code, wraps=True), output, watch=watch))
+    printed = Printed[Explanation | Unqueued](
+        lambda client, now: gather_explanation(client, job, target.namespace, now, target.daemon_namespace),
+        _lines,
+        explanation_exit_code,
+        wraps=True,
+    )
+    raise SystemExit(run(target, printed, output, watch=watch))
 
 
 async def gather_explanation(
@@ -138,14 +141,12 @@ def events_command(job: str, output: Format, watch: bool, **options: Any) -> Non
     """
     target = target_of(options)
 
-    async def make(client: ClusterClient, now: datetime) -> tuple[EventReport, ...]:
-        del now
-        return await _gather_events(client, job, target.namespace, target.daemon_namespace)
-
-    def lines(events: tuple[EventReport, ...], now: datetime, width: int | None) -> list[str]:
-        return events_lines(events, now, width or 160, wide=output == "wide")
-
-    printed = Printed(make, lines, value=EventList, wraps=True)
+    printed = Printed[tuple[EventReport, ...]](
+        lambda client, _: _gather_events(client, job, target.namespace, target.daemon_namespace),
+        lambda events, now, width: events_lines(events, now, width or 160, wide=output == "wide"),
+        value=EventList,
+        wraps=True,
+    )
     raise SystemExit(run(target, printed, output, watch=watch))
 
 

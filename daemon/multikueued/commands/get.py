@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from datetime import datetime
 from typing import Any
 
@@ -74,9 +75,9 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
 
     filtered = bool(selector) or attrs.evolve(chosen, namespace="") != JobFilter()
 
-    async def make(client: ClusterClient, now: datetime) -> JobList:
+    def make(client: ClusterClient, now: datetime) -> Awaitable[JobList]:
         asked = now if output != "table" else None
-        return await gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
+        return gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
 
     def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
         none = f"No jobs in namespace {target.namespace}; -A shows all." if not everywhere else "No jobs."

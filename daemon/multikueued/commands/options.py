@@ -100,6 +100,16 @@ def target_of(options: dict[str, Any]) -> ReportTarget:
     return ReportTarget(config, namespace, options.pop("daemon_namespace"))
 
 
+def named_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:
+    """The cluster of a context in the files that `--kubeconfig` or KUBECONFIG names; in kubectl's own if none is.
+
+    Raises:
+        KubeconfigError: there is no such context, or it cannot be used.
+    """
+    named = [Path(part) for part in (kubeconfig or "").split(os.pathsep) if part]
+    return load_kubeconfig(named or [Path.home() / DEFAULT_KUBECONFIG], context)
+
+
 def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig:
     """How to reach the manager: as kubectl looks for it.
 
@@ -111,7 +121,7 @@ def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig
         KubeconfigError: there is none, or it cannot be used.
     """
     if kubeconfig:
-        return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)
+        return named_cluster(kubeconfig, context)
     usual = Path.home() / DEFAULT_KUBECONFIG
     if usual.is_file():
         return load_kubeconfig(usual, context)

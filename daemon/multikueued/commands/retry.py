@@ -51,14 +51,11 @@ def retry_command(job: str, output: Format, **options: Any) -> None:
     """
     target = target_of(options)
 
-    async def make(client: Any, now: datetime) -> Retried:
-        return await ask_again(client, job, target.namespace, now, target.daemon_namespace)
-
-    def lines(done: Retried, now: datetime, width: int | None) -> list[str]:
-        del now, width
-        return [done.told]
-
-    raise SystemExit(run(target, Printed(make, lines), output))
+    printed = Printed[Retried](
+        lambda client, now: ask_again(client, job, target.namespace, now, target.daemon_namespace),
+        lambda done, *_: [done.told],
+    )
+    raise SystemExit(run(target, printed, output))
 
 
 async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:

@@ -29,14 +29,12 @@ def status(output: Format, watch: bool, **options: Any) -> None:
     """
     target = target_of(options)
 
-    async def make(client: ClusterClient, now: datetime) -> StatusReport:
-        return await gather_status(client, now, target.daemon_namespace)
-
-    def lines(report: StatusReport, now: datetime, width: int | None) -> list[str]:
-        del now
-        return status_lines(report, width, wide=output == "wide")
-
-    printed = Printed(make, lines, status_exit_code, panel=status_panel)
+    printed = Printed[StatusReport](
+        lambda client, now: gather_status(client, now, target.daemon_namespace),
+        lambda report, _, width: status_lines(report, width, wide=output == "wide"),
+        status_exit_code,
+        panel=status_panel,
+    )
     raise SystemExit(run(target, printed, output, watch=watch))
 
 

@@ -47,11 +47,7 @@ def usage(output: Format, everywhere: bool, queue: str, worker: str, last: float
         begin = now - timedelta(seconds=last) if last is not None else None
         return usage_report(found, costs_of(clusters), begin, now, queue=queue, worker=worker)
 
-    def lines(report: UsageReport, now: datetime, width: int | None) -> list[str]:
-        del now
-        return usage_lines(report, width, namespace)
-
-    raise SystemExit(run(target, Printed(make, lines), output))
+    raise SystemExit(run(target, Printed(make, lambda report, _, width: usage_lines(report, width, namespace)), output))
 
 
 def usage_lines(report: UsageReport, width: int | None, namespace: str = "") -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -19,6 +18,7 @@ from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import ReportTarget, kind_option
+from multikueued.commands.report_runner import LiveConsole
 from multikueued.dashboard.command import dashboard_of
 from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, load_jobs, with_kinds
@@ -40,14 +40,6 @@ _DAEMON = Settings(
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
 """The daemon with few log lines, on any free port of this machine."""
-
-
-class Output(Console):
-    """The console that the demo prints to."""
-
-    def on_broken_pipe(self) -> None:
-        """The reader is gone: the command line ends without an error message."""
-        raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone")
 
 
 @click.command("demo")
@@ -98,12 +90,12 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
     if options["ocm"]:
         check_ocm_alone(click.get_current_context())
         configure_logging(_DAEMON.logging, sys.stderr)
-        raise SystemExit(anyio.run(tell_stories, _DAEMON, Output(stderr=options["as_json"]), options))
+        raise SystemExit(anyio.run(tell_stories, _DAEMON, LiveConsole(stderr=options["as_json"]), options))
     if options["policy"]:
         check_policy_alone(click.get_current_context())
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(
-            anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), Output(stderr=options["as_json"]), options)
+            anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), LiveConsole(stderr=options["as_json"]), options)
         )
     own = OwnKinds.declared_in(config)
     jobs = load_jobs(files, own.available) if files else []
@@ -116,7 +108,7 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
     daemon = with_kinds(
         with_short_patience(_DAEMON) if options["broken"] else _DAEMON, completed(kinds), own.declarations
     )
-    raise SystemExit(anyio.run(_demo, daemon, kinds, jobs, Output(stderr=options["as_json"]), options))
+    raise SystemExit(anyio.run(_demo, daemon, kinds, jobs, LiveConsole(stderr=options["as_json"]), options))
 
 
 async def _demo(

@@ -15,13 +15,8 @@ from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unread
 from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.facts import NotChecked, Permission
+from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, reviewed
 
-SELF_REVIEW: Final = Resource(
-    GVK("authorization.k8s.io", "v1", "SelfSubjectAccessReview"), "selfsubjectaccessreviews", namespaced=False
-)
-REVIEW: Final = Resource(
-    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
-)
 MANAGER: Final = "the manager"
 AT_ONCE: Final = 6
 """Reviews that are asked at the same time."""
@@ -141,7 +136,7 @@ class Sight:
         if refused and not isinstance(refused[0], Forbidden | ServerFault | NotFound):
             raise refused[0]
         if refused:
-            self.blind(what, _why(refused[0], "create", REVIEW if user else SELF_REVIEW, self.whose))
+            self.blind(what, _why(refused[0], "create", ACCESS_REVIEW if user else SELF_REVIEW, self.whose))
         return tuple(found[one] for one in asked if one in found)
 
     async def _allowed(self, one: Permission, user: str) -> bool:
@@ -153,10 +148,8 @@ class Sight:
             namespace = user.split(":")[2]
             groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
             spec |= {"user": user, "groups": groups}
-        kind = REVIEW if user else SELF_REVIEW
-        body = {"apiVersion": kind.gvk.api_version, "kind": kind.gvk.kind, "metadata": {}, "spec": spec}
-        answer = await self.client.create(kind, body)
-        return bool((answer.get("status") or {}).get("allowed"))
+        answer = await reviewed(self.client.create, ACCESS_REVIEW if user else SELF_REVIEW, spec)
+        return bool(answer.get("allowed"))
 
 
 def _why(error: ApiError, verb: str, resource: Resource, whose: str, name: str = "") -> str:

@@ -74,11 +74,13 @@ def doctor(
             facts = await gather(client, request, utc_now())
         return diagnose(facts, CHECKS)
 
-    def lines(found: Diagnosis, now: datetime, width: int | None) -> list[str]:
-        del now
-        return diagnosis_lines(found, width or 160, wide=output == "wide")
-
-    raise SystemExit(run(target, Printed(make, lines, exit_code, wraps=True), "json" if as_json else output))
+    printed = Printed[Diagnosis](
+        make,
+        lambda found, _, width: diagnosis_lines(found, width or 160, wide=output == "wide"),
+        exit_code,
+        wraps=True,
+    )
+    raise SystemExit(run(target, printed, "json" if as_json else output))
 
 
 def exit_code(found: Diagnosis) -> int:

@@ -51,10 +51,13 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
     if access.profile:  # without a digest: the daemon may use another way
         found = KubeconfigFacts(name, token_expires=token_expires(config.token), profile=access.profile)
         return HeldCredentials(found, config)
+    return HeldCredentials(kubeconfig_facts(name, config, access.secret, credentials_digest(config)), config)
+
+
+def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str = "") -> KubeconfigFacts:
+    """When the credentials of a kubeconfig expire, and what its Secret says of that."""
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return HeldCredentials(
-        KubeconfigFacts(name, credentials_digest(config), *dates, bound=bound_in(access.secret)), config
-    )
+    return KubeconfigFacts(name, digest, *dates, bound_in(secret))
 
 
 def token_expires(token: str) -> datetime | None:

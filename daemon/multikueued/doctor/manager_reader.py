@@ -207,13 +207,7 @@ async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
     for entry in ours(attrs.evolve(facts, webhooks=found)).values():
         service = dig(entry, "clientConfig", "service") or {}
         key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
-        if not key.name:
-            continue
-        try:
-            await sight.client.get(SERVICE, key)
-            services[key] = True
-        except NotFound:
-            services[key] = False
-        except Forbidden:
-            sight.blind("the webhook's Service", f"you may not get services in namespace {key.namespace}")
+        there = await sight.exists(SERVICE, key, "the webhook's Service") if key.name else None
+        if there is not None:
+            services[key] = there
     return attrs.evolve(found, services=services)

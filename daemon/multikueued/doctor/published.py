@@ -6,21 +6,21 @@ and words without addresses. Clocks are told relative to the manager's: the read
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 import attrs
+import cattrs
+import orjson
+from cattrs.preconf.orjson import make_converter
 
 from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.worker_kueue import FIELDS, WorkerKueue
 from multikueue.core.workload.check_message import plain
-from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
 from multikueued.settings.leader import FindingsSettings
-from multikueued.tokens.bound import bound_by
 from multikueued.workers.move_targets import QueuesOnWorker
 
 NAME: Final = str(FindingsSettings().config_map_name)
@@ -63,7 +63,8 @@ def seen(facts: WorkerFacts, manager: ClockBound | None) -> WorkerFacts:
     """The facts as they are published, of what was seen from a machine that sees the manager's clock so."""
     clock = facts.clock.ahead_of(manager) if facts.clock is not None and manager is not None else None
     missing = tuple(one for one in facts.permissions if not one.allowed)
-    return attrs.evolve(facts, error=plain(facts.error), clock=clock, permissions=missing)
+    latency = round(facts.latency, 3) if facts.latency is not None else None
+    return attrs.evolve(facts, error=plain(facts.error), clock=clock, permissions=missing, latency=latency)
 
 
 def written(one: Published, limit: int = MOST) -> str:
@@ -89,57 +90,33 @@ _LESS: Final[tuple[tuple[str, Callable[[WorkerFacts], WorkerFacts]], ...]] = (
 
 
 def _dumped(one: Published) -> str:
-    facts, queues = one.facts, one.facts.queues
-    document: Json = {
-        "at": timestamp(one.at) if one.at is not None else None,
-        "quotaAt": timestamp(one.quota_at) if one.quota_at is not None else None,
-        "error": facts.error,
-        "latency": round(facts.latency, 3) if facts.latency is not None else None,
-        "clock": [round(facts.clock.low, 3), round(facts.clock.high, 3)] if facts.clock is not None else None,
-        "permissions": [attrs.astuple(missing)[:5] for missing in facts.permissions],
-        "lacking": sorted([gvk.group, gvk.version, gvk.kind] for gvk in facts.lacking),
-        "namespaces": sorted(facts.namespaces) if facts.namespaces is not None else None,
-        "localQueues": _local(queues) if queues is not None else None,
-        "clusterQueues": dict(sorted(queues.cluster.items())) if queues is not None else None,
-        "queuesUnseen": plain(facts.queues_unseen),
-        "kueue": _kueue(facts.kueue) if facts.kueue is not None else None,
-        "credentials": _dates(one.credentials) if one.credentials is not None else None,
-        "notChecked": [[plain(text) for text in (gap.what, gap.why, gap.who)] for gap in one.not_checked],
-    }
-    kept = {name: value for name, value in document.items() if value not in (None, "", [])}
-    return json.dumps(kept, separators=(",", ":"))
+    gaps = tuple(NotChecked(plain(gap.what), plain(gap.why), plain(gap.who)) for gap in one.not_checked)
+    facts = attrs.evolve(one.facts, queues_unseen=plain(one.facts.queues_unseen))
+    return _CONVERTER.dumps(attrs.evolve(one, facts=facts, not_checked=gaps), option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _kueue(one: WorkerKueue) -> Json:
-    return {"version": one.version, "missing": sorted(one.missing), "read": one.read}
-
-
-def _kueue_in(told: Any) -> WorkerKueue | None:
-    if told is None:
-        return None
-    version, missing = told["version"], frozenset(map(str, told["missing"]))
-    known = (int(version[0]), int(version[1])) if version is not None else None
-    return WorkerKueue(known, missing.intersection(FIELDS), read=bool(told["read"]))
-
-
-def _dates(one: KubeconfigFacts) -> Json:
-    times = {"tokenExpires": one.token_expires, "certificateExpires": one.certificate_expires}
-    told: Json = {name: timestamp(at) for name, at in times.items() if at is not None}
-    return {"secret": one.secret, **told, "bound": dict(one.bound.annotations) if one.bound is not None else {}}
-
-
-def _credentials(told: Any) -> KubeconfigFacts | None:
-    if told is None:
-        return None
-    times = [parse_timestamp(told.get(field)) for field in ("tokenExpires", "certificateExpires")]
-    return KubeconfigFacts(str(told["secret"]), "", times[0], times[1], bound_by(dict(told.get("bound") or {})))
-
-
-def _local(queues: QueuesOnWorker) -> Json:
-    found: dict[str, dict[str, str]] = {}
-    for key, leads in sorted(queues.local.items()):
-        found.setdefault(key.namespace, {})[key.name] = leads
+def _time(value: Any, _: Any) -> datetime:
+    if (found := parse_timestamp(value)) is None:
+        raise ValueError("no time")
     return found
+
+
+def _queues(told: Any, _: Any) -> QueuesOnWorker:
+    """ClusterQueues as the checks look at them."""
+    local = {ObjectKey.parsed(key): str(leads) for key, leads in told["local"].items()}
+    cluster = {
+        name: {"metadata": {"name": name}, "spec": dict(one["spec"]), "status": dict(one.get("status") or {})}
+        for name, one in told["cluster"].items()
+    }
+    return QueuesOnWorker(local, cluster)
+
+
+_CONVERTER: Final = make_converter(omit_if_default=True)
+_CONVERTER.register_unstructure_hook(datetime, timestamp)
+_CONVERTER.register_structure_hook(datetime, _time)
+_CONVERTER.register_unstructure_hook(ObjectKey, str)
+_CONVERTER.register_structure_hook(QueuesOnWorker, _queues)
+_CONVERTER.register_structure_hook(GVK, lambda told, _: GVK(*map(str, told)))
 
 
 def config_map(namespace: str, name: str, documents: Mapping[str, str]) -> Json:
@@ -167,59 +144,10 @@ def _read(name: str, text: object) -> Published | None:
     if not isinstance(text, str) or len(text) > TOO_LARGE:
         return None
     try:
-        document = json.loads(text)
-        return _published(name, document) if isinstance(document, dict) else None
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError):
+        document = orjson.loads(text)
+        return _CONVERTER.structure({**document, "facts": {**document["facts"], "name": name}}, Published)
+    except (cattrs.BaseValidationError, ValueError, TypeError, KeyError, AttributeError):
         return None
-
-
-def _published(name: str, document: Json) -> Published:
-    clock, namespaces = document.get("clock"), document.get("namespaces")
-    latency = document.get("latency")
-    facts = WorkerFacts(
-        name,
-        error=str(document.get("error") or ""),
-        latency=float(latency) if latency is not None else None,
-        clock=ClockBound(float(clock[0]), float(clock[1])) if clock is not None else None,
-        permissions=tuple(_permission(one) for one in document.get("permissions") or ()),
-        lacking=frozenset(GVK(*_texts(one, 3)) for one in document.get("lacking") or ()),
-        namespaces=frozenset(map(str, namespaces)) if namespaces is not None else None,
-        queues=_queues(document),
-        queues_unseen=str(document.get("queuesUnseen") or ""),
-        kueue=_kueue_in(document.get("kueue")),
-    )
-    gaps = tuple(NotChecked(*_texts(one, 3)) for one in document.get("notChecked") or ())
-    at, quota_at = (parse_timestamp(document.get(field)) for field in ("at", "quotaAt"))
-    return Published(facts, at, gaps, quota_at, _credentials(document.get("credentials")))
-
-
-def _permission(one: Any) -> Permission:
-    verb, resource, group, namespace, name = _texts(one, 5)
-    return Permission(verb, resource, group, namespace, name, allowed=False)
-
-
-def _texts(values: Iterable[Any], count: int) -> list[str]:
-    found = [str(value) for value in values]
-    if len(found) != count:
-        raise ValueError(f"{count} texts were expected")
-    return found
-
-
-def _queues(document: Json) -> QueuesOnWorker | None:
-    local, cluster = document.get("localQueues"), document.get("clusterQueues")
-    if local is None:
-        return None
-    keys = {
-        ObjectKey(str(namespace), str(queue)): str(leads)
-        for namespace, queues in local.items()
-        for queue, leads in queues.items()
-    }
-    return QueuesOnWorker(keys, {str(queue): _queue(str(queue), one) for queue, one in (cluster or {}).items()})
-
-
-def _queue(name: str, told: Json) -> Json:
-    """A ClusterQueue as the checks look at it."""
-    return {"metadata": {"name": name}, "spec": dict(told["spec"]), "status": dict(told.get("status") or {})}
 
 
 _SPEC: Final = ("cohortName", "cohort", "stopPolicy", "admissionChecks", "admissionChecksStrategy")

@@ -18,20 +18,18 @@ import structlog
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.credentials import certificate_expires, token_expires
+from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.doctor.worker_reader import DIAGNOSE, Connect, Rounds, connected, lacking_of
 from multikueued.settings.config import Settings
-from multikueued.tokens.bound import bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 from multikueued.workers.objects import location
 
@@ -180,9 +178,7 @@ class FindingsPublisher:
     def _credentials(self, one: Reached) -> KubeconfigFacts:
         """When the credentials in use expire, and what their Secret says of that."""
         name = location(one.cluster)
-        secret = self.secret(ObjectKey(str(self.settings.namespace), name)) or {}
-        dates = token_expires(one.config.token), certificate_expires(one.config.client_cert_pem)
-        return KubeconfigFacts(name, "", *dates, bound_in(secret))
+        return kubeconfig_facts(name, one.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
 
     def _note(
         self,
@@ -267,8 +263,7 @@ async def _listed(client: ApiClient) -> QueuesOnWorker:
     with anyio.fail_after(QUOTA_DEADLINE):
         local = (await client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
         cluster = (await client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
-    leads = {ObjectKey.of(queue): str(dig(queue, "spec", "clusterQueue")) for queue in local}
-    return QueuesOnWorker(leads, {name_of(queue): queue for queue in cluster})
+    return QueuesOnWorker.of(local, cluster)
 
 
 def _said(published: Mapping[str, Published]) -> dict[str, Published]:

@@ -80,6 +80,8 @@ class WorkerFacts:
     name: str
     error: str = ""
     """Why it answered nothing else; empty: it did."""
+    cause: str = ""
+    """The same as a `Cause`; empty: its words alone tell."""
     latency: float | None = None
     clock: ClockBound | None = None
     permissions: tuple[Permission, ...] = ()

@@ -12,8 +12,8 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import GVK, ObjectKey
-from multikueue.core.model.objects import dig, name_of
-from multikueue.errors import ApiError, KubeconfigError, Unreachable
+from multikueue.core.model.objects import name_of
+from multikueue.errors import ApiError, Cause, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
@@ -87,10 +87,10 @@ class Rounds:
                 async with self.connect(name, config) as client:
                     await visit.run(client, config)
             except (ApiError, KubeconfigError) as error:
-                self._failed(visit, str(error), silent=isinstance(error, Unreachable))
+                self._failed(visit, str(error), error.cause or "", silent=isinstance(error, Unreachable))
                 return
         if scope.cancelled_caught and not visit.answered:
-            self._failed(visit, f"no answer in time ({DEADLINE:g} s)", silent=True)
+            self._failed(visit, f"no answer in time ({DEADLINE:g} s)", Cause.NO_ANSWER, silent=True)
             return
         if scope.cancelled_caught:
             told = f"it answers, but not all within {DEADLINE:g} s"
@@ -98,14 +98,14 @@ class Rounds:
         self.found[name] = visit.facts
         self.not_checked += visit.not_checked
 
-    def _failed(self, visit: Visit, error: str, *, silent: bool) -> None:
+    def _failed(self, visit: Visit, error: str, cause: str, *, silent: bool) -> None:
         """A worker that does not answer from here, though it does answer the daemon, says nothing about itself."""
         name, elsewhere = visit.name, silent and visit.name in self.connected_by_daemon
         told = f"it cannot be reached from here, and the daemon can: {error}" if elsewhere else error
         who = "run multikueue doctor where the daemon runs" if elsewhere else "once it answers, multikueue doctor can"
         self.not_checked.append(NotChecked(f"{name} itself", told, who, name))
         if not elsewhere:
-            self.found[name] = WorkerFacts(name, error=error)
+            self.found[name] = WorkerFacts(name, error=error, cause=cause)
 
 
 @attrs.define(eq=False)
@@ -173,8 +173,7 @@ class Visit:
             why = next(gap.why for gap in sight.not_checked if gap.what == what)
             self.facts = attrs.evolve(self.facts, queues_unseen=why)
         if local is not None and cluster is not None:
-            leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
-            self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker(leads, {name_of(one): one for one in cluster}))
+            self.facts = attrs.evolve(self.facts, queues=QueuesOnWorker.of(local, cluster))
 
     async def _taking(self, sight: Sight) -> None:
         if name := self.settings.manager_name:

@@ -12,17 +12,14 @@ import attrs
 import orjson
 from aiohttp import web
 
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.logserver.frontproxy import User
 from multikueued.logserver.tls import FrontTls, peer_of
+from multikueued.serving.reviews import ACCESS_REVIEW, Create, reviewed
 
-ACCESS_REVIEW: Final = Resource(
-    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
-)
 CHECK: Final = 60.0
 """Seconds after which it is asked again whether a user may read what is still being read."""
 UNANSWERED: Final = 3
@@ -38,7 +35,6 @@ USERS: Final = 256
 
 Check = Callable[[], Awaitable[None]]
 """Raises RefusedError if who asks may not, or nobody says."""
-Create = Callable[[Resource, Json], Awaitable[Json]]
 
 
 class RefusedError(Exception):
@@ -106,15 +102,14 @@ class FrontProxyRights:
         given = {"subresource": part, "namespace": key.namespace, "name": key.name}
         asked |= {field: value for field, value in given.items() if value}
         user = self._user(request)
-        review: Json = {"apiVersion": ACCESS_REVIEW.gvk.api_version, "kind": ACCESS_REVIEW.gvk.kind, "metadata": {}}
-        review["spec"] = {**user.spec, "resourceAttributes": asked}
         try:
             with anyio.fail_after(TIMEOUT):
                 async with self._turns:
-                    answer = await self.create(ACCESS_REVIEW, review)
+                    spec = {**user.spec, "resourceAttributes": asked}
+                    answer = await reviewed(self.create, ACCESS_REVIEW, spec)
         except (ApiError, TimeoutError) as error:
             raise RefusedError(503, "the manager cluster does not say who may read this", 2) from error
-        if dig(answer, "status", "allowed") is not True:
+        if answer.get("allowed") is not True:
             what = f'{resource}.{GROUP} "{key.name}" is forbidden: User "{user.name}" cannot {verb} resource'
             where = f'"{resource}{f"/{part}" if part else ""}" in API group "{GROUP}"'
             where += f' in the namespace "{key.namespace}"' if key.namespace else " at the cluster scope"

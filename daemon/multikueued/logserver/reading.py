@@ -13,11 +13,11 @@ import attrs
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueued.cli import known_error
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words
 from multikueued.logserver.access import Check, RefusedError, until_refused
 from multikueued.logserver.answers import END
 from multikueued.logserver.outgoing import Outgoing
-from multikueued.logserver.resolving import for_users, told_of_worker
+from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
@@ -211,5 +211,5 @@ async def _show(query: Query, places: JobLocator, out: Outgoing) -> None:
     if isinstance(sought, UnplacedJob):
         raise CommandError(f"{sought.job} has no logs: {sought.why}", NOT_FOUND)
     async with places.client(sought.worker) as client:
-        with for_users(partial(told_of_worker, sought.worker)):
+        with in_words(partial(told_of_worker, sought.worker)):
             await LogShower(WorkerPods(client, sought), wanted).show()

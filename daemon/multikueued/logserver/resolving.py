@@ -7,8 +7,8 @@ pods by their owners' UIDs. Each worker is read with credentials of this server 
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
@@ -189,19 +189,6 @@ class LocatorOfTenant:
         except NotFound:
             return None
         return now if uid(now) == uid(before) and not workloads.is_finished(now) else None
-
-
-@contextmanager
-def for_users(told: Callable[[ApiError], str]) -> Iterator[None]:
-    """Turn what an API server answers into words for users.
-
-    Raises:
-        CommandError: it does not serve.
-    """
-    try:
-        yield
-    except ApiError as error:
-        raise CommandError(told(error), NOT_REACHABLE) from error
 
 
 def told_of_worker(worker: str, error: ApiError) -> str:

@@ -7,10 +7,10 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.commands.options import CLIENT
+from multikueued.commands.options import CLIENT, named_cluster
 from multikueued.commands.renamed_option import WORKER_CONTEXT
 from multikueued.queues.mirror import Twin, mirror, planned
-from multikueued.workers.places import connection, tell
+from multikueued.workers.places import tell
 from multikueued.yaml_output import to_yaml
 
 
@@ -34,8 +34,8 @@ def mirror_command(
     again changes nothing.
     """
     kubeconfig = contexts["kubeconfig"]
-    manager = connection(kubeconfig, contexts["manager_context"])
-    there = connection(contexts["worker_kubeconfig"] or kubeconfig, contexts["worker_context"])
+    manager = named_cluster(kubeconfig, contexts["manager_context"])
+    there = named_cluster(contexts["worker_kubeconfig"] or kubeconfig, contexts["worker_context"])
     twin = Twin(ObjectKey(namespace or manager.namespace or "default", name), cluster_queue, worker)
     anyio.run(_run, manager, there, twin, only_print)
 

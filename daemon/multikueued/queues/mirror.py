@@ -17,7 +17,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import read
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.workers.objects import WorkerError
+from multikueued.workers.objects import WorkerError, namespace_object
 from multikueued.workers.places import Say, make_namespace
 
 _SHOWN: Final = 10
@@ -65,11 +65,6 @@ def twin_object(key: ObjectKey, cluster_queue: str) -> Json:
         "metadata": metadata,
         "spec": {"clusterQueue": cluster_queue},
     }
-
-
-def namespace_object(name: str) -> Json:
-    """Its namespace."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Json]:

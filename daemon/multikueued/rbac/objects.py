@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -27,7 +27,7 @@ from multikueued.rbac.rules import (
     on_worker,
     own_token_rules,
 )
-from multikueued.rbac.spokes import granting_rules, spoke_agent_rules
+from multikueued.rbac.spokes import GRANTING, spoke_agent_rules
 from multikueued.rbac.users import AGGREGATED, role_rules
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
@@ -41,6 +41,10 @@ ROLE_BINDING: Final = Resource(GVK(RBAC_GROUP, "v1", "RoleBinding"), "rolebindin
 FRONT_PROXY_READER: Final = "extension-apiserver-authentication-reader"
 """Kubernetes' own Role in `kube-system`: who signs the certificate of the API servers' front proxy."""
 SERVICE_ACCOUNT: Final = Resource(GVK("", "v1", "ServiceAccount"), "serviceaccounts")
+RESOURCES: Final = {
+    one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT)
+}
+"""By kind, what an account and what it may do are made of."""
 
 
 @attrs.frozen
@@ -70,10 +74,10 @@ def _metadata(name: str, namespace: str = "") -> Json:
     return {"name": name, "namespace": namespace} if namespace else {"name": name}
 
 
-def role(name: str, rules: list[Json], namespace: str = "") -> Json:
+def role(name: str, rules: Iterable[Json], namespace: str = "") -> Json:
     """A ClusterRole, or a Role if there is a namespace."""
     kind = "Role" if namespace else "ClusterRole"
-    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": rules}
+    return {"apiVersion": f"{RBAC_GROUP}/v1", "kind": kind, "metadata": _metadata(name, namespace), "rules": [*rules]}
 
 
 def binding(name: str, account: Account, namespace: str = "") -> Json:
@@ -111,7 +115,7 @@ def granting_objects(settings: Settings) -> list[Json]:
     account = granting_account(settings)
     return [
         account.object,
-        role(account.name, granting_rules()),
+        role(account.name, GRANTING),
         binding(account.name, account),
         *policy_objects(account.name, account.user, permission_spec(on_worker(settings))),
     ]

@@ -1,16 +1,16 @@
 """The one source of RBAC rules: what the daemon asks of the manager and of workers, and nothing else.
 
-`multikueue rbac` prints them, `multikueue worker add` grants them, `multikueued.rbac.chart` writes them into the chart.
+`multikueue rbac` prints them, `multikueue worker add` grants them, `tests/docs/chart_rules.py` writes the chart's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
-from multikueue.core.model.kinds import CLUSTER_PROFILE, KUEUE_GROUP, OCM_GROUP
+from multikueue.core.model.kinds import KUEUE_GROUP, OCM_GROUP
 from multikueue.core.model.names import Json
 from multikueue.runtime.workers.cluster_identity import KUBE_SYSTEM
 from multikueue.runtime.workers.kueue_check import CONTROLLER
@@ -18,7 +18,7 @@ from multikueued.rbac.dependencies import dependency_kinds, dependency_rules, wo
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
-from multikueued.rbac.spokes import impersonation_rules, profile_rules, spoke_namespace_rules, spoke_rules
+from multikueued.rbac.spokes import PROFILES, SPOKES, SPOKES_IN_NAMESPACE, impersonation_rules, spokes_wanted
 from multikueued.run.dispatcher import dispatcher_name
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
@@ -30,15 +30,46 @@ IDENTITY_RULE: Final = rule("", ["namespaces"], ["get"], [KUBE_SYSTEM.name])
 """In every cluster: the one namespace whose UID tells it from others, so that the manager knows itself."""
 
 
-def manager_rules() -> list[Json]:
-    """In the whole manager cluster, whatever the settings are."""
-    return [
+ON_MANAGER: Final[Mapping[str, Sequence[Json]]] = {
+    "manager": (  # whatever the settings are
         rule(KUEUE_GROUP, ["workloads"], ["list", "watch", "patch"]),  # patch: for annotations of ours
         rule(KUEUE_GROUP, ["admissionchecks", "multikueueclusters", "multikueueconfigs"], ["list", "watch"]),
         rule(KUEUE_GROUP, ["workloads/status", "admissionchecks/status", "multikueueclusters/status"], ["patch"]),
         rule("events.k8s.io", ["events"], ["create", "patch"]),
         IDENTITY_RULE,
-    ]
+    ),
+    "quota": (  # for quota automation
+        rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),
+        rule(KUEUE_GROUP, ["clusterqueues", "clusterqueues/status"], ["patch"]),
+    ),
+    # For the scored dispatcher: it notes on a worker whose jobs failed there.
+    "penalty": (rule(KUEUE_GROUP, ["multikueueclusters"], ["patch"]),),
+    # For copies that say which namespace they come from.
+    "origin": (rule("", ["namespaces"], ["get"]),),
+    "ocm": (  # for the placement check
+        rule(KUEUE_GROUP, ["admissionchecks"], ["patch"]),  # for a finalizer of ours
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "delete", "patch"]),
+        rule(OCM_GROUP, ["addonplacementscores"], ["list", "watch"]),  # in the namespaces of all clusters
+    ),
+    **SPOKES,
+    "inventory": (  # for configs that are filled by label
+        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "patch"]),
+        rule(KUEUE_GROUP, ["multikueueclusters"], ["create", "delete", "patch"]),
+    ),
+    "metrics": (  # that only some may read
+        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
+        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
+    ),
+}
+"""In the whole manager cluster, by the chart's name of what needs it."""
+
+IN_NAMESPACE: Final[Mapping[str, Sequence[Json]]] = {
+    **SPOKES_IN_NAMESPACE,
+    "profiles": PROFILES,
+    "ocmnamespace": (rule(OCM_GROUP, ["placements", "placementdecisions"], ["list", "watch"]),),
+    "inventorynamespace": PROFILES,  # for configs that are filled by label
+}
+"""In the namespace of the kubeconfig Secrets, Placements and ClusterProfiles."""
 
 
 def secret_rules(marks: str) -> list[Json]:
@@ -64,54 +95,6 @@ def lease_rules(lease: str) -> list[Json]:
     ]
 
 
-def metrics_rules() -> list[Json]:
-    """In the whole manager cluster, for metrics that only some may read."""
-    return [
-        rule("authentication.k8s.io", ["tokenreviews"], ["create"]),
-        rule("authorization.k8s.io", ["subjectaccessreviews"], ["create"]),
-    ]
-
-
-def quota_rules() -> list[Json]:
-    """In the whole manager cluster, for quota automation."""
-    return [
-        rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),
-        rule(KUEUE_GROUP, ["clusterqueues", "clusterqueues/status"], ["patch"]),
-    ]
-
-
-def penalty_rules() -> list[Json]:
-    """In the whole manager cluster, for the scored dispatcher: it notes on a worker whose jobs failed there."""
-    return [rule(KUEUE_GROUP, ["multikueueclusters"], ["patch"])]
-
-
-def ocm_rules() -> list[Json]:
-    """In the whole manager cluster, for the placement check."""
-    return [
-        rule(KUEUE_GROUP, ["admissionchecks"], ["patch"]),  # for a finalizer of ours
-        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "delete", "patch"]),
-        rule(OCM_GROUP, ["addonplacementscores"], ["list", "watch"]),  # in the namespaces of all clusters
-    ]
-
-
-def ocm_namespace_rules() -> list[Json]:
-    """In the namespace of the Placements, for the placement check."""
-    return [rule(OCM_GROUP, ["placements", "placementdecisions"], ["list", "watch"])]
-
-
-def inventory_rules() -> list[Json]:
-    """In the whole manager cluster, for configs that are filled by label."""
-    return [
-        rule(KUEUE_GROUP, ["multikueueconfigs"], ["create", "patch"]),
-        rule(KUEUE_GROUP, ["multikueueclusters"], ["create", "delete", "patch"]),
-    ]
-
-
-def inventory_namespace_rules() -> list[Json]:
-    """In the namespace of the ClusterProfiles, for configs that are filled by label."""
-    return [rule(CLUSTER_PROFILE.gvk.group, [CLUSTER_PROFILE.plural], ["list", "watch"])]
-
-
 def webhook_rules(configuration: str) -> list[Json]:
     """In the whole manager cluster, for the webhook; `configuration` is the MutatingWebhookConfiguration's name."""
     return [
@@ -125,14 +108,27 @@ def certificate_rules(secret: str) -> list[Json]:
     return [rule("", ["secrets"], ["patch"], [secret])]
 
 
-def webhook_creation() -> list[Json]:
-    """In the whole manager cluster, unless the MutatingWebhookConfiguration is there before the daemon."""
-    return [rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"])]
-
-
-def certificate_creation() -> list[Json]:
-    """In the namespace, unless the webhook's Secret is there before the daemon."""
-    return [rule("", ["secrets"], ["create"])]
+ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
+    "worker": (  # whatever the settings are
+        # get: to read what has the name of a copy whose creation was not answered.
+        rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "get", "list", "watch", "patch"]),
+        rule(KUEUE_GROUP, ["workloads/status"], ["patch"]),
+        IDENTITY_RULE,
+    ),
+    "quota": (rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),),
+    # For the scored dispatcher. Without `cohorts` it reckons with a queue's own quota.
+    "figures": (rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"]),),
+    # For those who ask why: queues and their quotas, namespaces, definitions, and Kueue's version. `multikueue drain
+    # --move` needs them to know what could ever fit.
+    "diagnose": (
+        rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "resourceflavors"], ["get", "list"]),
+        rule("", ["namespaces"], ["get", "list"]),
+        rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list"]),
+        rule("apps", ["deployments"], ["get"], [CONTROLLER.name]),
+    ),
+    "exec": (rule("", ["pods/exec"], ["create", "get"]),),
+}
+"""In a whole worker cluster."""
 
 
 def kind_rules_on_manager(kind: JobKind) -> list[Json]:
@@ -162,48 +158,9 @@ def _definition(kind: JobKind) -> list[Json]:
     return [rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get"], [kind.resource.qualified])]
 
 
-def worker_rules() -> list[Json]:
-    """In a whole worker cluster, whatever the settings are."""
-    return [
-        # get: to read what has the name of a copy whose creation was not answered.
-        rule(KUEUE_GROUP, ["workloads"], ["create", "delete", "get", "list", "watch", "patch"]),
-        rule(KUEUE_GROUP, ["workloads/status"], ["patch"]),
-        IDENTITY_RULE,
-    ]
-
-
-def worker_quota_rules() -> list[Json]:
-    """In a whole worker cluster, for quota automation."""
-    return [rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"])]
-
-
-def worker_figure_rules() -> list[Json]:
-    """In a whole worker cluster, for the scored dispatcher. Without `cohorts` it reckons with a queue's own quota."""
-    return [rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"])]
-
-
-def diagnosis_rules() -> list[Json]:
-    """In a whole worker cluster, for those who ask why: queues and their quotas, namespaces, definitions, and Kueue's
-    version.
-
-    `multikueue drain --move` needs them to know what could ever fit.
-    """
-    return [
-        rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "resourceflavors"], ["get", "list"]),
-        rule("", ["namespaces"], ["get", "list"]),
-        rule("apiextensions.k8s.io", ["customresourcedefinitions"], ["get", "list"]),
-        rule("apps", ["deployments"], ["get"], [CONTROLLER.name]),
-    ]
-
-
 def own_token_rules(account: str) -> list[Json]:
     """In the account's own namespace on a worker: to ask for tokens of itself, and of nobody else."""
     return [rule("", ["serviceaccounts/token"], ["create"], [account])]
-
-
-def origin_rules() -> list[Json]:
-    """In the whole manager cluster, for copies that say which namespace they come from."""
-    return [rule("", ["namespaces"], ["get"])]
 
 
 def taking_rules(manager: str) -> list[Json]:
@@ -213,24 +170,20 @@ def taking_rules(manager: str) -> list[Json]:
 
 def on_manager(settings: Settings) -> list[Json]:
     """The rules of the ClusterRole on the manager, for these settings."""
-    rules = manager_rules()
-    if settings.quota_automation:
-        rules += quota_rules()
-    if dispatcher_name(settings) == SCORED:
-        rules += penalty_rules()
-    if settings.manager_name:
-        rules += origin_rules()
-    rules += dependency_rules(dependency_kinds(settings))
-    if settings.ocm.enabled:
-        rules += ocm_rules()
-    if settings.ocm.makes_workers:
-        rules += spoke_rules(settings.ocm)
-    if settings.inventory:
-        rules += inventory_rules()
-    if settings.webhook.enabled:
-        rules += [*webhook_rules(settings.webhook.configuration_name), *webhook_creation()]
-    if settings.serving.metrics.secure:
-        rules += metrics_rules()
+    wanted = {
+        "manager": True,
+        "quota": settings.quota_automation,
+        "penalty": dispatcher_name(settings) == SCORED,
+        "origin": bool(settings.manager_name),
+        "ocm": settings.ocm.enabled,
+        **spokes_wanted(settings.ocm),
+        "inventory": bool(settings.inventory),
+        "metrics": settings.serving.metrics.secure,
+    }
+    rules = [*_chosen(ON_MANAGER, wanted), *dependency_rules(dependency_kinds(settings))]
+    if settings.webhook.enabled:  # the right to create is not needed where the configuration is there before the daemon
+        rules += webhook_rules(settings.webhook.configuration_name)
+        rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
     return merged(rules)
@@ -245,18 +198,17 @@ def in_namespace(settings: Settings) -> list[Json]:
         rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
         rules += lease_rules(settings.leader_election.lease_name)
-    if settings.ocm.makes_workers:
-        rules += spoke_namespace_rules(settings.ocm)
     if settings.ocm.grants:
         rules += impersonation_rules(settings.ocm.cluster_permissions.service_account_name)
-    if settings.cluster_profile is not None:
-        rules += profile_rules()
-    if settings.ocm.enabled:
-        rules += ocm_namespace_rules()
-    if settings.inventory:
-        rules += inventory_namespace_rules()
-    if settings.webhook.enabled and not settings.webhook.cert_dir:
-        rules += [*certificate_rules(settings.webhook.secret_name), *certificate_creation()]
+    wanted = {
+        **spokes_wanted(settings.ocm),
+        "profiles": settings.cluster_profile is not None,
+        "ocmnamespace": settings.ocm.enabled,
+        "inventorynamespace": bool(settings.inventory),
+    }
+    rules += _chosen(IN_NAMESPACE, wanted)
+    if settings.webhook.enabled and not settings.webhook.cert_dir:  # to create, unless the Secret is there before
+        rules += [*certificate_rules(settings.webhook.secret_name), rule("", ["secrets"], ["create"])]
     return merged(rules)
 
 
@@ -269,25 +221,25 @@ def on_worker(settings: Settings, *, diagnose: bool = False, logs: bool = False,
         logs: with what `multikueue pods` and `logs` read there.
         exec: with what `multikueue exec` does there: whoever has it may do what any pod of the cluster may.
     """
-    rules = worker_rules()
-    if dispatcher_name(settings) == SCORED:
-        rules += worker_figure_rules()
-    elif settings.quota_automation:
-        rules += worker_quota_rules()
+    figures = dispatcher_name(settings) == SCORED
+    quota = settings.quota_automation and not figures
+    wanted = {"worker": True, "figures": figures, "quota": quota, "diagnose": diagnose, "exec": exec}
+    rules = [*_chosen(ON_WORKER, wanted), *worker_dependency_rules(dependency_kinds(settings))]
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_worker(kind)
-    rules += worker_dependency_rules(dependency_kinds(settings))
     rules += taking_rules(settings.manager_name) if settings.manager_name else []
-    rules += diagnosis_rules() if diagnose else []
     rules += log_rules(chosen_kinds(settings)) if logs or exec else []
-    rules += [rule("", ["pods/exec"], ["create", "get"])] if exec else []
     return merged(rules)
 
 
-EXTRAS: Final[Mapping[str, Callable[[], list[Json]]]] = {
-    "diagnose": diagnosis_rules,
-    "logs": lambda: [rule("", ["pods/log"], ["get"])],
-    "exec": lambda: [rule("", ["pods/exec"], ["create"])],
+def _chosen(table: Mapping[str, Sequence[Json]], wanted: Mapping[str, bool]) -> Iterator[Json]:
+    return (one for name, rules in table.items() if wanted.get(name) for one in rules)
+
+
+EXTRAS: Final[Mapping[str, Sequence[Json]]] = {
+    "diagnose": ON_WORKER["diagnose"],
+    "logs": (rule("", ["pods/log"], ["get"]),),
+    "exec": (rule("", ["pods/exec"], ["create"]),),
 }
 """What tells by the rules of a role with which options of `on_worker` it was made."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
 
@@ -68,14 +67,11 @@ def pods_command(job: str, origin: str, output: Format, watch: bool, **options: 
     target = target_of(options)
     asked = Asked(job, target, origin)
 
-    async def make(client: ClusterClient, now: datetime) -> PodList:
-        del now
-        return await gather_pods(client, asked)
-
-    def lines(found: PodList, now: datetime, width: int | None) -> list[str]:
-        return pods_table(found, now, width, wide=output == "wide")
-
-    raise SystemExit(run(target, Printed(make, lines), output, watch=watch))
+    printed = Printed[PodList](
+        lambda client, _: gather_pods(client, asked),
+        lambda found, now, width: pods_table(found, now, width, wide=output == "wide"),
+    )
+    raise SystemExit(run(target, printed, output, watch=watch))
 
 
 async def gather_pods(manager: ClusterClient, asked: Asked) -> PodList:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
+from functools import partial
 from typing import Final
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
@@ -11,7 +12,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Forbidden, NotFound, Unauthorized, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
-from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError
+from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
 from multikueued.run.copy_key import key_in
 from multikueued.settings.config import MarkSettings
 
@@ -69,17 +70,9 @@ async def mark_key(manager: ClusterClient, namespace: str) -> bytes | None:
         return None
 
 
-@contextmanager
-def worker_for_people(worker: str) -> Iterator[None]:
-    """Turn what a worker answers into an error that says what to do.
-
-    Raises:
-        CommandError: with the exit code 4.
-    """
-    try:
-        yield
-    except ApiError as error:
-        raise CommandError(told_of(worker, error), NOT_REACHABLE) from error
+def worker_for_people(worker: str) -> AbstractContextManager[None]:
+    """See `for_people`, of a worker."""
+    return in_words(partial(told_of, worker))
 
 
 def told_of(worker: str, error: ApiError) -> str:

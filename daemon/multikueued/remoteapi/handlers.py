@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError
 from multikueue.protocols import Reader
-from multikueued.commands.exits import CommandError
+from multikueued.commands.exits import CommandError, in_words
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.structured import plain
 from multikueued.logserver.access import Check, RefusedError, Rights, Slots, until_refused
@@ -24,7 +24,7 @@ from multikueued.logserver.answering import AUDIT, Answering, Handler, as_json
 from multikueued.logserver.answers import GROUP, LOG_PATH, REMOTE_JOB, SUBRESOURCE, VERSION
 from multikueued.logserver.outgoing import Outgoing
 from multikueued.logserver.reading import Bounds, Query, flag, job_name, number_in, read
-from multikueued.logserver.resolving import for_users, told_of_worker
+from multikueued.logserver.resolving import told_of_worker
 from multikueued.remote.placed_job import PlacedJob
 from multikueued.remote.pod_lookup import JobLocator, UnplacedJob, WorkerPods
 from multikueued.remote.pods import PodList, pod_list
@@ -206,12 +206,12 @@ class JobHandlers:
         places = self._located(_key(request))
         with self.lists.of_user(self.rights.user(request)):
             try:
-                with for_users(places.told):
+                with in_words(places.told):
                     found: PlacedJob | UnplacedJob | PodList = await places.look()
                 if isinstance(found, PlacedJob):
                     worker = found.worker
                     async with places.client(worker) as client:
-                        with for_users(partial(told_of_worker, worker)):
+                        with in_words(partial(told_of_worker, worker)):
                             found = pod_list(found, await WorkerPods(client, found).now())
             except CommandError as error:
                 raise RefusedError(503, str(error), 5) from error

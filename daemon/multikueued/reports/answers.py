@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
-from multikueue.core.machinery.connection import BAD_NAMES
+from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.workload import history as noted
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 from multikueued.reports.events import EventReport
@@ -63,8 +65,21 @@ def _last_placement(workload: Json) -> Iterator[ReportedPlacement]:
     yield ReportedPlacement(lasts.worker, _time(lasts.since), _time(until), why)
 
 
-def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime) -> dict[str, str]:
-    """What workers have refused lately, by worker, in their words; the newest counts.
+@attrs.frozen
+class ReportedRefusal:
+    """What one worker has refused."""
+
+    why: str
+    """In its words."""
+    due: datetime | None = None
+    """When it is asked again; None: that is not known."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)
+
+
+def refusals(
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime
+) -> dict[str, ReportedRefusal]:
+    """What workers have refused lately, by worker; the newest counts.
 
     Args:
         workload: the manager's. It may have been sent back because of one.
@@ -72,19 +87,14 @@ def refusals(workload: Json, events: Sequence[EventReport], parts: Mapping[str, 
         parts: what the check tells of workers: a refusal that lasts is told there.
         now: the wall clock.
     """
-    over = noted.placements(workload)[-1:]
-    found = {str(one.get("worker")): str(one.get("why") or "") for one in over if one.get("cause") == REFUSED}
+    over = (one for one in noted.placements(workload)[-1:] if one.get("cause") == REFUSED)
+    found = {str(one.get("worker")): ReportedRefusal(str(one.get("why") or "")) for one in over}
     for event in events:
         counts = _LASTING if event.refused_by in parts else _FRESH
         if event.refused_by and (event.last is None or now - event.last <= counts):
-            found[event.refused_by] = event.note
+            due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
+            found[event.refused_by] = ReportedRefusal(event.note, due, RefusalFacts(event.cause, event.about))
     return found
-
-
-def asked_again(events: Sequence[EventReport], now: datetime) -> dict[str, datetime]:
-    """When workers that have refused are asked again, as far as events say it; the newest counts."""
-    newest = {event.refused_by: event.asked_again for event in events if event.refused_by}
-    return {worker: due for worker, due in newest.items() if due is not None and due >= now}
 
 
 @attrs.frozen
@@ -104,7 +114,9 @@ class ClusterAnswer:
     """The kinds that cannot be used there, as `Job.v1.batch`, and why."""
 
     cause: str = ""
-    """What of its configuration is wrong, see `cause_remedies`; empty: a worker's answer may be in the error."""
+    """What is wrong, see `cause_remedies`; empty: the words alone tell."""
+    causes: Mapping[str, str] = MappingProxyType({})
+    """Of `unusable`, the kinds of which more is known than words."""
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
@@ -122,6 +134,7 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
         moves_at=None if connected else facts.moves_at,
         unusable=facts.unusable if connected else {},
         cause="" if connected else _cause(str(active.get("reason") or ""), facts),
+        causes=facts.causes if connected else {},
     )
 
 
@@ -131,6 +144,7 @@ _CAUSES: Final = {
     "BadRestConfig": Cause.CONTENT,
     BAD_PROFILE: Cause.CONTENT,
     FEATURE_DISABLED: Cause.PROFILES_OFF,
+    UNREADABLE: Cause.UNREADABLE,
 }
 """By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
 

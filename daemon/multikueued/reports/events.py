@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 import attrs
+import orjson
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import REFUSED
-from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.workload.refusal_facts import RefusalFacts
 
 _EVER = datetime.min.replace(tzinfo=UTC)
 
@@ -36,6 +39,10 @@ class EventReport:
     """The worker that refuses something, where the event says that."""
     asked_again: datetime | None = None
     """When that worker is asked again by itself, where the event says that."""
+    cause: str = ""
+    """Why it refuses that, as `NameTaken`; empty: its words alone tell."""
+    about: Mapping[str, str] = MappingProxyType({})
+    """What the cause is about, as `kind` and `name` of what the job needs there."""
 
 
 def event_reports(events: Iterable[Json], about: Iterable[Json]) -> tuple[EventReport, ...]:
@@ -77,7 +84,7 @@ def _is_about(event: Json, wanted: Collection[tuple[str, str, str]]) -> bool:
 def _report(event: Json) -> EventReport:
     regarding, series = event.get("regarding") or {}, event.get("series") or {}
     refused = event.get("action") == REFUSED
-    created = dig(event, "metadata", "creationTimestamp")
+    created, why = dig(event, "metadata", "creationTimestamp"), _why(event) if refused else RefusalFacts()
     first = _first_of(event.get("eventTime"), event.get("deprecatedFirstTimestamp"), created)
     last = _first_of(series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"))
     return EventReport(
@@ -91,7 +98,16 @@ def _report(event: Json) -> EventReport:
         source=str(event.get("reportingController") or dig(event, "deprecatedSource", "component") or ""),
         refused_by=str(dig(event, "related", "name") or "") if refused else "",
         asked_again=_first_of(annotations_of(event).get(ASKED_AGAIN_ANNOTATION)) if refused else None,
+        cause=why.cause,
+        about=why.about,
     )
+
+
+def _why(event: Json) -> RefusalFacts:
+    try:
+        return RefusalFacts.read(orjson.loads(annotations_of(event).get(REFUSAL_ANNOTATION, "")))
+    except orjson.JSONDecodeError:
+        return RefusalFacts()
 
 
 def _first_of(*times: str | None) -> datetime | None:

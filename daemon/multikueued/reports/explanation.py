@@ -165,11 +165,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
 
-    def named(worker: str) -> dict[str, str]:
-        return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(worker))}
+    def named(one: WorkerAnswer) -> dict[str, str]:
+        return {**context_of(seen, job), **source_names(seen.objects.clusters_by_name.get(one.worker)), **one.about}
 
     told = (
-        (one, about_worker(one.worker, one.told, named(one.worker), connected=one.is_connected, cause=one.cause))
+        (one, about_worker(one.worker, one.told, named(one), connected=one.is_connected, cause=one.cause))
         for one in answers
         if one.is_trouble
     )

@@ -109,4 +109,9 @@ def found_by(rules: tuple[RemedyRule, ...], where: str, told: str, context: Mapp
 
 def row(id: str, pattern: str, why: str, remedy: str, *, blocking: bool = True) -> RemedyRule:
     """A row: patterns ignore case, and `.` is any character."""
-    return RemedyRule(re.compile(pattern, re.IGNORECASE | re.DOTALL), Remedy(id, why, remedy, blocking))
+    return said(pattern, Remedy(id, why, remedy, blocking))
+
+
+def said(pattern: str, remedy: Remedy) -> RemedyRule:
+    """A row of words of others that lead to a remedy of ours."""
+    return RemedyRule(re.compile(pattern, re.IGNORECASE | re.DOTALL), remedy)

@@ -1,8 +1,7 @@
 """The table of remedies about workers: the words of Kueue, API servers and of systems, what they mean, what to do.
 
-Words are matched where nothing else tells: what is wrong with how a worker is reached has a cause (`cause_remedies`).
-Why a worker refuses a job stands in words only, those of its server or ours about a name or what the job needs: a fact
-of each would be one more write of the Workload. They lead to a remedy, and to nothing else.
+Words of others are matched where nothing else tells. What we say ourselves is read nowhere: beside it stands its cause,
+for which `cause_remedies` has the remedy. Words lead to a remedy, and to nothing else.
 
 The first row whose pattern is found decides, so the special ones come before the general ones. `{worker}`,
 `{namespace}`, `{queue}`, `{cluster_queue}`, `{job}`, `{secrets}` (the daemon's namespace) and `{told}` (the words) are
@@ -14,28 +13,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.errors import Cause
 from multikueued.reports.cause_remedies import BY_CAUSE
-from multikueued.reports.dependency_remedies import DEPENDENCY_RULES
-from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row
+from multikueued.reports.remedies import RETRY, Finding, filled, found_by, row, said
 
 UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
 WORKER_RULES: Final = (
-    row(
-        "credential-plugin",
-        r"\Agetting credentials: ",  # a worker's words stand behind its name, the verb and the resource
-        "the credential plugin for {worker} gives none: {told}",
-        "run its command as the settings name it, where the daemon runs, with KUBERNETES_EXEC_INFO set; the "
-        "daemon's log has the beginning of what it writes to standard error",
-    ),
-    *DEPENDENCY_RULES,
-    row(
-        "bad-token",
-        r"\bUnauthorized\b|\b401\b",
-        "{worker} does not accept the daemon's credential: the token is wrong, expired or revoked",
-        "make a new one on {worker} and write it into the Secret of its kubeconfig: multikueue worker rotate {worker} "
-        "--worker-context CONTEXT; with a ClusterProfile, whoever manages that has to; the daemon notices by itself",
-    ),
+    said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
     row(
         "rbac",
         r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?',
@@ -56,13 +42,6 @@ WORKER_RULES: Final = (
         "start what serves it, or remove its registration there; it is asked again by itself",
     ),
     row(
-        "name-taken",
-        r"its name is taken by an object|is not known as a copy of ours",
-        "another object has the job's name on {worker}",
-        "if it is not needed: kubectl --context {worker} -n {namespace} delete {job}; else create the job here under "
-        "another name; " + RETRY,
-    ),
-    row(
         "namespace-missing",
         r'namespaces "(?P<missing>[^"]+)" not found|namespace "?(?P<other>[\w.-]+)"? (?:does not|doesn\'t) exist',
         'namespace "{namespace}" does not exist on {worker}',
@@ -74,90 +53,35 @@ WORKER_RULES: Final = (
         'namespace "{namespace}" is being deleted on {worker}',
         "wait until it is gone, and create it again there",
     ),
-    row(
-        "local-queue-missing",
-        r"LocalQueue \"?(?P<missing>[\w.-]+)\"? (?:doesn't|does not) exist",
-        'LocalQueue "{missing}" does not exist in namespace "{namespace}" on {worker}',
-        "create it there, with the name it has here and a ClusterQueue of that worker in spec.clusterQueue; the job is "
-        "then taken by itself",
-    ),
-    row(
-        "queue-inactive",
+    said(r"LocalQueue \"?(?P<missing>[\w.-]+)\"? (?:doesn't|does not) exist", BY_CAUSE[Why.NO_LOCAL_QUEUE]),
+    said(
         r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? (?:is inactive|(?:doesn\'t|does not) exist)',
-        "{kind} {name} on {worker} takes no jobs",
-        "look at its condition Active there: kubectl --context {worker} -n {namespace} get {kind} {name} -o yaml",
+        BY_CAUSE[Why.QUEUE_INACTIVE],
     ),
     row(
         "quota-in-use",
-        r"insufficient unused quota|unused quota|waiting for quota|preempt",
+        r"unused quota|waiting for quota|(?:pending the|waiting for|needs|requires) preemption",
         "{worker} has enough quota, and other jobs have it now",
         "nothing: it starts there when they end, or elsewhere before that",
         blocking=False,
     ),
-    row(
-        "quota-too-small",
-        r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity",
-        "the job asks for more {resource} than its ClusterQueue on {worker} has in all",
-        "raise nominalQuota of {resource} there, or request less: it never fits as it is",
-    ),
+    said(r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity", BY_CAUSE[Why.NEVER_FITS]),
     row(
         "resource-quota",
         r"exceeded quota: (?P<quota>[\w.-]+)",
         'the ResourceQuota "{quota}" of namespace "{namespace}" on {worker} is used up',
         "raise it there, or wait: it is asked again by itself",
     ),
-    row(
-        "crd-missing",
-        r"could not find the requested resource|does not serve|no matches for kind|no resource type",
-        "{worker} does not serve a kind that is needed there: {told}",
-        "install it there (Kueue for workloads.kueue.x-k8s.io, else the CRD and controller of the job's kind), in the "
-        "version of this cluster; the daemon notices by itself",
-    ),
-    row(
-        "crd-field",
-        r"CustomResourceDefinition has no field",
-        "the CustomResourceDefinition of the job's kind on {worker} is too old, or another one: {told}",
-        "install there the version that this cluster has; it is read again every five minutes",
-    ),
-    row(
-        "untrusted-certificate",
-        r"certificate is not trusted|certificate verify failed|not yet valid|certificate has expired",
-        "the certificate of {worker} is not trusted",
-        "put its CA into certificate-authority-data of the kubeconfig; if the CA is right, compare the clocks of both "
-        "sides with the certificate's dates",
-    ),
+    said(r"could not find the requested resource|no matches for kind|no resource type", BY_CAUSE[Cause.NOT_SERVED]),
+    said(r"certificate verify failed|not yet valid|certificate has expired", BY_CAUSE[Cause.CERTIFICATE]),
     row(
         "clock-skew",
         r"token (?:used before issued|is not valid yet)|clock skew",
         "the clocks of {worker} and of this side differ",
         "synchronise them (NTP)",
     ),
-    row(
-        "name-lookup",
-        r"Name or service not known|name resolution|cannot be resolved|No address associated",
-        "the address of {worker} cannot be resolved from where the daemon runs",
-        "correct server in the kubeconfig of {worker}, or the daemon's DNS",
-    ),
-    row(
-        "worker-hung",
-        r"no answer to anything|no answer in time|nothing heard|does not answer",
-        "{worker} accepts connections and answers nothing",
-        "look after its API server and etcd; it is asked again by itself every minute",
-    ),
-    row(
-        "worker-down",
-        r"cannot connect|connect call failed|connection re(?:fused|set)|connection broke|disconnected|unreachable"
-        r"|cannot be reached|No route to host",
-        "{worker} cannot be reached",
-        "look whether its API server runs, and whether the daemon may connect to it (address, firewall, "
-        "NetworkPolicy); it is asked again by itself, at least every minute",
-    ),
-    row(
-        "answers-unreadable",
-        r"more than may be read|more than is read|is not an event|larger than",
-        "{worker} answers with more than the daemon reads",
-        "remove leftovers there, or raise workerLimits in the daemon's settings",
-    ),
+    said(r"Name or service not known|name resolution|No address associated", BY_CAUSE[Cause.HOST_NAME]),
+    said(r"connection re(?:fused|set)|No route to host", BY_CAUSE[Cause.OUT_OF_REACH]),
 )
 """About one worker."""
 

@@ -138,6 +138,11 @@ def _fits(name: JobName, workload: Json) -> bool:
     )
 
 
+def title(workload: Json) -> str:
+    """A job as its user knows it, among those of all namespaces: `team/job/train`."""
+    return f"{ObjectKey.of(workload).namespace}/{type_name(workload)}"
+
+
 def _with_group(workload: Json) -> str:
     found = owner(workload)
     kind, _, name = type_name(workload).partition("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -14,11 +15,12 @@ from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.check_message import Message
-from multikueued.reports.answers import asked_again, cluster_state, placements, refusals
+from multikueue.core.workload.refusal_facts import RefusalFacts, refusals_in
+from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.cause_remedies import CORDONED, NO_NAMESPACE
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import ManagerObjects
 from multikueued.workers.move_targets import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")
@@ -42,9 +44,11 @@ class WorkerAnswer:
     next_attempt: datetime | None = None
     """When a worker that is not connected, or refuses the job, is asked again; None: that is not known."""
     cause: str = ""
-    """What of its configuration is wrong, as `SecretMissing`; empty: nothing, or a worker's answer tells."""
+    """What is wrong, as `SecretMissing` or `NameTaken`; empty: nothing, or the words alone tell."""
     reason: str = ""
     """Why the scored dispatcher does not offer the job there, as `NoRoom`; empty: it does, or that is not known."""
+    about: Mapping[str, str] = MappingProxyType({})
+    """What the cause is about, as `kind` and `name` of what the job needs there."""
 
     @property
     def is_connected(self) -> bool:
@@ -78,13 +82,20 @@ def ask_workers(
         return ()
     check = objects.check_of(workload) or objects.queue_check(workload) or ""
     names = dict.fromkeys([*objects.workers_of(check), *job.offered_to, *([job.worker] if job.worker else [])])
-    parts = Message.read(check_message(workload, objects)).by_worker(names)
+    message = check_message(workload, objects)
+    parts = Message.read(message).by_worker(names)
     refused = refusals(workload, events, parts, now) if job.state in WAITING_STATES else {}
     answers = (_answer(name, workload, job, objects, parts, refused) for name in names)
-    due = asked_again(events, now)
-    return tuple(
-        attrs.evolve(one, next_attempt=due.get(one.worker)) if one.state == "Refused" else one for one in answers
-    )
+    why = refusals_in(workload, message)
+    return tuple(_refusing(one, refused.get(one.worker), why.get(one.worker)) for one in answers)
+
+
+def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: RefusalFacts | None) -> WorkerAnswer:
+    """With when a worker that refuses it is asked again, and why: what stands beside the check's words counts."""
+    if refused is not None and answer.state == "Refused":
+        answer = attrs.evolve(answer, next_attempt=refused.due)
+    facts = told if told is not None else refused.facts if refused is not None else RefusalFacts()
+    return answer if answer.cause else attrs.evolve(answer, cause=facts.cause, about=facts.about)
 
 
 def _answer(
@@ -93,7 +104,7 @@ def _answer(
     job: JobReport,
     objects: ManagerObjects,
     parts: Mapping[str, str],
-    refused: Mapping[str, str],
+    refused: Mapping[str, ReportedRefusal],
 ) -> WorkerAnswer:
     cluster = objects.clusters_by_name.get(name)
     if cluster is None:
@@ -109,7 +120,8 @@ def _answer(
     owner = workloads.owner(workload)
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
     if unusable and job.state in WAITING_STATES:
-        return WorkerAnswer(name, "Unusable", unusable, "condition")
+        cause = said.causes.get(owner.gvk.dotted, "") if owner is not None else ""
+        return WorkerAnswer(name, "Unusable", unusable, "condition", cause=cause)
     away = _kept_away(name, workload, cluster, objects) if name not in (*job.offered_to, *refused) else None
     if away is not None and (away.cause == CORDONED or job.state in WAITING_STATES):
         return away
@@ -117,11 +129,10 @@ def _answer(
         state = "Refused" if name in refused else "Waiting" if name in job.offered_to else "NotOffered"
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
-        return WorkerAnswer(name, "Refused", refused[name], "event")
+        return WorkerAnswer(name, "Refused", refused[name].why, "event")
     asked = name in job.offered_to or job.state is JobState.WAITING
-    if job.state in WAITING_STATES and asked and (told := _seen_there(name, workload, objects)):
-        return WorkerAnswer(name, "Waiting", told, "findings")
-    return _without_words(name, workload, job)
+    seen = _seen_there(name, workload, objects) if job.state in WAITING_STATES and asked else None
+    return _without_words(name, workload, job) if seen is None else seen
 
 
 def _kept_away(name: str, workload: Json, cluster: Json, objects: ManagerObjects) -> WorkerAnswer | None:
@@ -144,14 +155,14 @@ def _without_words(name: str, workload: Json, job: JobReport) -> WorkerAnswer:
     )
 
 
-def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> str:
-    """Why a worker could never admit it, by the queues and quotas that the daemon saw there; empty: it could."""
+def _seen_there(name: str, workload: Json, objects: ManagerObjects) -> WorkerAnswer | None:
+    """That a worker could never admit it, by the queues and quotas that the daemon saw there; None: it could."""
     published = objects.published.get(name)
     queues = published.facts.queues if published is not None else None
     if published is None or queues is None or published.quota_at is None:
-        return ""
-    names = objects.names_on(name)
-    there = names.local_queue(ObjectKey(ObjectKey.of(workload).namespace, queue_name(workload)))
-    missing = bool(there.namespace) and there not in queues.local
-    why = f"LocalQueue {there.name} doesn't exist" if missing else quota_mismatch(workload, queues, names)
-    return f"{why} (as the daemon saw it at {timestamp(published.quota_at)})" if why else ""
+        return None
+    wrong = quota_mismatch(workload, queues, objects.names_on(name))
+    if wrong is None:
+        return None
+    told = f"{wrong} (as the daemon saw it at {timestamp(published.quota_at)})"
+    return WorkerAnswer(name, "Waiting", told, "findings", cause=wrong.cause, about=wrong.about)

@@ -41,7 +41,7 @@ class WorkerReport:
     error: str
     """Why it is not connected, or not usable for some kind."""
     cause: str
-    """What of its configuration is wrong, as `SecretMissing`; empty: nothing, or a worker's answer tells."""
+    """What is wrong, as `SecretMissing` or `NoAnswer`; empty: nothing, or the words alone tell."""
     attempts: int
     next_attempt: datetime | None
     checks: tuple[str, ...]
@@ -103,7 +103,7 @@ def _report(
         used=used,
         quota=quota,
         error=said.error or flaws,
-        cause=said.cause,
+        cause=said.cause or next(filter(None, said.causes.values()), ""),
         attempts=said.attempts,
         next_attempt=said.next_attempt,
         checks=checks,

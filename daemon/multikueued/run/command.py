@@ -13,8 +13,9 @@ import anyio
 import click
 import structlog
 
-from multikueue.kube import ClusterConfig, load_incluster, load_kubeconfig
+from multikueue.kube import load_incluster
 from multikueued.cli import known_error
+from multikueued.commands.options import named_cluster
 from multikueued.run.daemon import serve
 from multikueued.run.logs import configure_logging
 from multikueued.settings.file import load_settings
@@ -41,7 +42,7 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
         raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
     loaded = load_settings(config)
     settings = loaded.settings
-    manager = _manager_cluster(kubeconfig, context)
+    manager = named_cluster(kubeconfig, context) if kubeconfig else load_incluster(os.environ)
     configure_logging(settings.logging, sys.stderr)
     _tell(loaded.remarks)
     gc.set_threshold(50_000, 20, 100)  # reading a big list would spend three quarters of its time in the collector
@@ -59,9 +60,3 @@ def _tell(remarks: Iterable[Remark]) -> None:
     for remark in remarks:
         tell = log.warning if remark.important else log.info
         tell("setting passed over", setting=remark.setting, why=remark.told)
-
-
-def _manager_cluster(kubeconfig: str | None, context: str | None) -> ClusterConfig:
-    if not kubeconfig:
-        return load_incluster(os.environ)
-    return load_kubeconfig([Path(part) for part in kubeconfig.split(os.pathsep) if part], context)

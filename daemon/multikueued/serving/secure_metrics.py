@@ -7,7 +7,7 @@ Who asks shows a token. The manager's API server says whose it is (TokenReview) 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from enum import Enum
 from pathlib import Path
@@ -18,22 +18,18 @@ import attrs
 import structlog
 from aiohttp import web
 
-from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.names import Json
 from multikueue.errors import ApiError
 from multikueue.runtime.loop import utc_now
 from multikueued.metrics.exposition import Exposition
 from multikueued.metrics.hooks import Metrics
 from multikueued.serving.port import listening
+from multikueued.serving.reviews import ACCESS_REVIEW, TOKEN_REVIEW, Create, reviewed
 from multikueued.settings.config import ServingSettings
 from multikueued.webhook.files import CertificateFolder
 from multikueued.webhook.server import ServingTls
 
 PATH: Final = "/metrics"
-TOKEN_REVIEW: Final = Resource(GVK("authentication.k8s.io", "v1", "TokenReview"), "tokenreviews", namespaced=False)
-ACCESS_REVIEW: Final = Resource(
-    GVK("authorization.k8s.io", "v1", "SubjectAccessReview"), "subjectaccessreviews", namespaced=False
-)
 ALLOWED_FOR: Final = 60.0
 """Seconds for which a token that may read metrics is not asked about again: how late a revoked one is noticed."""
 REFUSED_FOR: Final = 10.0
@@ -45,8 +41,6 @@ REVIEWS: Final = 2
 REVIEW_TIMEOUT: Final = 10.0
 MAX_TOKEN: Final = 16 << 10
 """Bytes of an `Authorization` header."""
-
-Create = Callable[[Resource, Json], Awaitable[Json]]
 
 log = structlog.get_logger(__name__)
 
@@ -91,14 +85,14 @@ class Readers:
             return AccessVerdict.UNCLEAR
 
     async def _ask(self, token: str) -> AccessVerdict:
-        review = await self.create(TOKEN_REVIEW, _review(TOKEN_REVIEW, {"token": token}))
-        if dig(review, "status", "authenticated") is not True:
+        told = await reviewed(self.create, TOKEN_REVIEW, {"token": token})
+        if told.get("authenticated") is not True:
             return AccessVerdict.UNKNOWN
-        user = dig(review, "status", "user") or {}
+        user = told.get("user") or {}
         spec: Json = {"user": user.get("username", ""), "nonResourceAttributes": {"path": PATH, "verb": "get"}}
         spec |= {field: user[field] for field in ("groups", "uid", "extra") if user.get(field)}
-        access = await self.create(ACCESS_REVIEW, _review(ACCESS_REVIEW, spec))
-        return AccessVerdict.ALLOWED if dig(access, "status", "allowed") is True else AccessVerdict.FORBIDDEN
+        access = await reviewed(self.create, ACCESS_REVIEW, spec)
+        return AccessVerdict.ALLOWED if access.get("allowed") is True else AccessVerdict.FORBIDDEN
 
     def _kept(self, digest: str) -> AccessVerdict | None:
         verdict, until = self._known.get(digest, (None, 0.0))
@@ -163,7 +157,3 @@ _WORDS: Final = {
     AccessVerdict.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
     AccessVerdict.UNCLEAR: "the manager cluster does not say who may read metrics\n",
 }
-
-
-def _review(resource: Resource, spec: Json) -> Json:
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": {}, "spec": spec}

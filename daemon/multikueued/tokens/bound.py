@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
@@ -98,11 +98,7 @@ NOT_BOUND: Final[Mapping[str, None]] = dict.fromkeys((ACCOUNT, HOLDER, ISSUED, E
 
 def bound_in(secret: Json) -> Bound | None:
     """What a Secret says; None: its token is not bound, or the annotation names no account."""
-    return bound_by(annotations_of(secret))
-
-
-def bound_by(found: Mapping[str, Any]) -> Bound | None:
-    """What annotations say; see `bound_in`."""
+    found = annotations_of(secret)
     namespace, _, name = str(found.get(ACCOUNT) or "").partition("/")
     if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
         return None

@@ -6,8 +6,6 @@ connected. Each step can be repeated, so the same command again goes on where it
 
 from __future__ import annotations
 
-from typing import Final
-
 import attrs
 
 from multikueue.core.model.kinds import (
@@ -27,7 +25,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import ClusterClient, read
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
+from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
 from multikueued.tokens.bound import Bound, bound_in
@@ -36,11 +34,9 @@ from multikueued.workers.addresses import check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, change_list, decoded, make_namespace
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, token_in
 from multikueued.yaml_output import to_yaml
-
-_RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
 
 
 @attrs.frozen
@@ -179,15 +175,14 @@ async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
     granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role)) or {}
-    before = {option for option, rules in EXTRAS.items() if allow(granted.get("rules") or (), rules())}
+    before = {option for option, rules in EXTRAS.items() if allow(granted.get("rules") or (), rules)}
     options = joining.grants | dict.fromkeys(before, True)
     for option in sorted(before - {option for option, wanted in joining.grants.items() if wanted}):
         manager.say(
             f"{joining.name}: what --{option} grants is there already and stays; to take it away, delete ClusterRole "
             f"{joining.side.role} there first"
         )
-    for obj in joining.side.objects(manager.settings, **options):
-        await worker.apply(_RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
+    await apply_all(worker, joining.side.objects(manager.settings, **options))
     manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
 
 
@@ -272,7 +267,7 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
     config, found = await check_manager(manager, joining)
     listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
     there: list[Json] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": joining.side.namespace}},
+        objects.namespace_object(joining.side.namespace),
         *joining.side.objects(manager.settings, **joining.grants),
         joining.side.token_secret(joining.side.token),
     ]

@@ -10,12 +10,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient, read
-from multikueued.rbac.objects import ROLE, ROLE_BINDING
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
 from multikueued.tokens.request import issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
-from multikueued.workers.places import FIELD_MANAGER, ManagerAccess
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all
 
 AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")
 """The ConfigMap that every namespace has, and its key: who signed the API server's certificate."""
@@ -40,8 +39,7 @@ def check_bound(settings: Settings, worker: str, life: float | None) -> None:
 
 async def hold(worker: ClusterClient, side: WorkerSide, name: str, settings: Settings) -> None:
     """Let the account ask for tokens of itself, and make the Secret that they are bound to."""
-    for obj in side.token_objects(settings):
-        await worker.apply(ROLE if obj["kind"] == "Role" else ROLE_BINDING, obj, field_manager=FIELD_MANAGER)
+    await apply_all(worker, side.token_objects(settings))
     await worker.apply(SECRET, side.holder_secret(name), field_manager=FIELD_MANAGER)
 
 

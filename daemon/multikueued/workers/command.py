@@ -14,11 +14,12 @@ import click
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.duration import Duration
+from multikueued.commands.options import named_cluster
 from multikueued.commands.renamed_option import WORKER_CONTEXT, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import ManagerAccess, connection, manager_cluster
+from multikueued.workers.places import ManagerAccess, manager_cluster
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -31,24 +32,22 @@ class Clusters:
     worker: ClusterConfig | None
     settings: Settings
 
-    def run(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
+    def run(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
         """Do something on the manager."""
         anyio.run(self._on_manager, work)
 
-    def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]]) -> None:
-        """Do something on the manager and, if one is named, on the worker."""
+    def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]]) -> None:
+        """Do something on the manager and on the worker."""
         self.run(partial(self._on_both, work))
 
-    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[None]]) -> None:
+    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
         async with manager_cluster(self.manager, self.settings) as manager:
             await work(manager)
 
     async def _on_both(
-        self, work: Callable[[ManagerAccess, ClusterClient | None], Awaitable[None]], manager: ManagerAccess
+        self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]], manager: ManagerAccess
     ) -> None:
-        if self.worker is None:
-            await work(manager, None)
-            return
+        assert self.worker is not None, "--worker-context is required"
         async with KubeClient(self.worker, name="worker") as client:
             await work(manager, client)
 
@@ -72,8 +71,8 @@ def _manager_options(
                 settings = attrs.evolve(settings, namespace=namespace)
             worker_context = others.pop("worker_context", None)
             files = others.pop("worker_kubeconfig", None) or kubeconfig
-            worker = connection(files, worker_context) if worker_context is not None else None
-            clusters = Clusters(connection(kubeconfig, manager_context), worker, settings)
+            worker = named_cluster(files, worker_context) if worker_context is not None else None
+            clusters = Clusters(named_cluster(kubeconfig, manager_context), worker, settings)
             if worker_context is not None:
                 others["context"] = worker_context
             command(clusters=clusters, **others)
@@ -97,7 +96,7 @@ BESIDE = _manager_options("--manager-context")
 _TO_ADD = _manager_options("--manager-context", "--config-file")
 
 
-def _side_options(command: Callable[..., None]) -> Callable[..., None]:
+def side_options(command: Callable[..., None], account: str = WorkerSide().account) -> Callable[..., None]:
     """The options that say what the worker keeps for the daemon, as one argument `side`."""
 
     @wraps(command)
@@ -105,9 +104,7 @@ def _side_options(command: Callable[..., None]) -> Callable[..., None]:
         command(side=WorkerSide(worker_namespace, account), **others)
 
     side = WorkerSide()
-    called = click.option("--account", default=side.account, show_default=True, help="The service account there.")(
-        called
-    )
+    called = click.option("--account", default=account, show_default=True, help="The service account there.")(called)
     where = click.option("--worker-namespace", default=side.namespace, show_default=True, help="Of the account there.")
     called = where(called)
     files = click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
@@ -129,7 +126,7 @@ def worker_context(command: Callable[..., None]) -> Callable[..., None]:
 @NAME
 @worker_context
 @_TO_ADD
-@_side_options
+@side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
@@ -172,8 +169,7 @@ def add(
     authority = authority_of(ca.read_text()) if ca is not None else ""
     joining = Joining(name, context, clusters.worker, side, authority=authority, **facts)
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        assert client is not None, "--worker-context is required"
+    async def work(manager: ManagerAccess, client: ClusterClient) -> None:
         if only_print:
             click.echo(await printed(manager, client if with_secret else None, joining), nl=False)
         else:
@@ -187,7 +183,7 @@ def add(
 @click.option("--worker-context", help="The worker's context: remove its account there, too.")
 @WORKER_CONTEXT
 @BESIDE
-@_side_options
+@side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
 def remove(
@@ -198,17 +194,18 @@ def remove(
 
     del context
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        await remove_worker(manager, name, timeout=timeout, force=force, worker=client, side=side)
-
-    clusters.run_on_both(work)
+    given = partial(remove_worker, name=name, timeout=timeout, force=force, side=side)
+    if clusters.worker is None:
+        clusters.run(lambda manager: given(manager, worker=None))
+    else:
+        clusters.run_on_both(lambda manager, client: given(manager, worker=client))
 
 
 @click.command()
 @NAME
 @worker_context
 @BESIDE
-@_side_options
+@side_options
 @click.option(
     "--timeout", type=Duration(), default="60s", show_default=True, help="Until the daemon has taken the token."
 )
@@ -220,11 +217,7 @@ def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **want
 
     del context
 
-    async def work(manager: ManagerAccess, client: ClusterClient | None) -> None:
-        assert client is not None, "--worker-context is required"
-        await renew(manager, client, name, side, **wanted)
-
-    clusters.run_on_both(work)
+    clusters.run_on_both(lambda manager, client: renew(manager, client, name, side, **wanted))
 
 
 _REASON = click.option("--reason", default="", help="Told to users whose jobs wait.")
@@ -238,10 +231,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
     from multikueued.workers.cordon import cordon as close
 
-    async def work(manager: ManagerAccess) -> None:
-        await close(manager, name, reason)
-
-    clusters.run(work)
+    clusters.run(lambda manager: close(manager, name, reason))
 
 
 @click.command()
@@ -268,7 +258,5 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
     def confirmed(question: str) -> bool:
         return yes or click.confirm(question, err=True)
 
-    async def work(manager: ManagerAccess) -> None:
-        await empty(manager, name, timeout, reason=reason, move=confirmed if move else None)
-
-    clusters.run(work)
+    move_after = confirmed if move else None
+    clusters.run(lambda manager: empty(manager, name, timeout, reason=reason, move=move_after))

@@ -6,7 +6,7 @@ from typing import Final
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, uid
 from multikueued.workers.jobs import running_on
 from multikueued.workers.places import ManagerAccess
@@ -21,7 +21,7 @@ async def cordon(manager: ManagerAccess, worker: str, reason: str = "") -> list[
     Raises:
         WorkerError: there is no such worker.
     """
-    await _annotate(manager, worker, reason or "true")
+    await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, reason or "true")
     running = await running_on(manager, worker)
     manager.say(f"{worker} is cordoned: it gets nothing new, and keeps {_count(len(running))} that it has. {IGNORED}")
     return running
@@ -33,7 +33,7 @@ async def uncordon(manager: ManagerAccess, worker: str) -> None:
     Raises:
         WorkerError: there is no such worker.
     """
-    await _annotate(manager, worker, None)
+    await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, None)
     asked = [
         one
         for one in (await manager.client.list(WORKLOAD)).items
@@ -47,14 +47,12 @@ async def uncordon(manager: ManagerAccess, worker: str) -> None:
 
 async def ask_to_leave(manager: ManagerAccess, workload: Json, worker: str | None) -> None:
     """Ask the daemon to move a Workload away from a worker, or not any more."""
-    metadata: Json = {"uid": uid(workload), "annotations": {MOVE_FROM_ANNOTATION: worker}}
-    await manager.client.merge_patch(WORKLOAD, ObjectKey.of(workload), {"metadata": metadata})
+    await _annotate(manager, WORKLOAD, workload, MOVE_FROM_ANNOTATION, worker)
 
 
-async def _annotate(manager: ManagerAccess, worker: str, value: str | None) -> None:
-    cluster = await manager.cluster(worker)
-    metadata: Json = {"uid": uid(cluster), "annotations": {CORDON_ANNOTATION: value}}
-    await manager.client.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", worker), {"metadata": metadata})
+async def _annotate(manager: ManagerAccess, resource: Resource, obj: Json, name: str, value: str | None) -> None:
+    patch = {"metadata": {"uid": uid(obj), "annotations": {name: value}}}
+    await manager.client.merge_patch(resource, ObjectKey.of(obj), patch)
 
 
 def _count(jobs: int) -> str:

@@ -18,6 +18,7 @@ from multikueue.core.model.objects import annotations_of, controller_of, dig, is
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.moves import is_serving_pod
 from multikueued.clusters import read
+from multikueued.reports.typenames import title
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
 from multikueued.workers.places import ManagerAccess
@@ -30,14 +31,6 @@ def known_kinds(settings: Settings) -> dict[GVK, JobKind]:
     """The rows of all kinds that may run somewhere: those of the settings, and what comes with the library."""
     kinds = {kind.resource.gvk: kind for kind in AVAILABLE}
     return kinds | {kind.resource.gvk: kind for kind in chosen_kinds(settings)}
-
-
-def title(workload: Json) -> str:
-    """A job as its user knows it: `team/job/train`."""
-    owner = workloads.owner(workload)
-    namespace = ObjectKey.of(workload).namespace
-    named = f"{owner.gvk.kind.lower()}/{owner.name}" if owner is not None else f"workload/{name_of(workload)}"
-    return f"{namespace}/{named}"
 
 
 async def running_on(manager: ManagerAccess, worker: str) -> list[Json]:

@@ -14,15 +14,14 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient
 from multikueued.clusters import read
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT, logs_worker_objects
+from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.objects import WorkerError
-from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, decoded, make_namespace
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled
 
 PREFIX: Final = "multikueue-logs"
-_RESOURCES: Final = {one.gvk.kind: one for one in (CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT)}
 
 
 def secret_name(worker: str) -> str:
@@ -59,8 +58,8 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granti
         account = f"{joining.side.namespace}/{joining.side.account}"
         raise WorkerError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
     await make_namespace(worker, joining.side.namespace)
-    for obj in logs_worker_objects(manager.settings, joining.side.role, joining.side.subject):
-        await worker.apply(_RESOURCES[obj["kind"]], objects.ours(obj), field_manager=FIELD_MANAGER)
+    made = logs_worker_objects(manager.settings, joining.side.role, joining.side.subject)
+    await apply_all(worker, map(objects.ours, made))
     issued = await filled(worker, joining.side, joining.side.token)
     await make_namespace(manager.client, granting.namespace)
     secret = _secret(granting, joining.kubeconfig(decoded(issued, "token"), decoded(issued, "ca.crt")))

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from multikueue.protocols import ApiClient
-from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, worker_context
+from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, side_options, worker_context
 from multikueued.workers.objects import WorkerSide
-from multikueued.workers.places import ManagerAccess
 
 
 @click.command("grant-logs")
 @NAME
 @worker_context
 @BESIDE
-@click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
-@click.option("--worker-namespace", default="kueue-system", show_default=True, help="Of the account there.")
-@click.option("--account", default="multikueue-logs", show_default=True, help="The service account there.")
+@partial(side_options, account="multikueue-logs")
 @click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
 @click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue api-server.")
@@ -33,20 +30,13 @@ def grant_logs_command(clusters: Clusters, **options: Any) -> None:
     _grant(clusters, **options)
 
 
-def _grant(
-    clusters: Clusters, context: str, worker_namespace: str, account: str, ca: Path | None, into: str, **at: Any
-) -> None:
+def _grant(clusters: Clusters, context: str, side: WorkerSide, ca: Path | None, into: str, **at: Any) -> None:
     from multikueued.workers.add import Joining
     from multikueued.workers.addresses import authority_of
     from multikueued.workers.logs_account import Granting, grant_logs
 
     assert clusters.worker is not None, "--worker-context is required"
     authority = authority_of(ca.read_text()) if ca is not None else ""
-    side = WorkerSide(worker_namespace, account)
     granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
 
-    async def work(manager: ManagerAccess, client: ApiClient | None) -> None:
-        assert client is not None, "--worker-context is required"
-        await grant_logs(manager, client, granting)
-
-    clusters.run_on_both(work)
+    clusters.run_on_both(lambda manager, client: grant_logs(manager, client, granting))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from types import MappingProxyType
 from typing import Final
 
 import attrs
 
 from multikueue import JobKind
 from multikueue.core.config.quota import cohort_of
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
@@ -33,24 +35,44 @@ class QueuesOnWorker:
     """The ClusterQueue of each LocalQueue."""
     cluster: Mapping[str, Json]
 
+    @classmethod
+    def of(cls, local: Iterable[Json], cluster: Iterable[Json]) -> QueuesOnWorker:
+        """From its LocalQueues and ClusterQueues."""
+        leads = {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local}
+        return cls(leads, {name_of(one): one for one in cluster})
 
-def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> str:
-    """Why a worker could never admit a Workload, by what the manager reserved for it; empty: it could.
+
+@attrs.frozen
+class Mismatch:
+    """Why a worker could never admit a Workload."""
+
+    cause: Why
+    why: str
+    about: Mapping[str, str] = MappingProxyType({})
+    """What remedies fill in."""
+
+    def __str__(self) -> str:
+        return self.why
+
+
+def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> Mismatch | None:
+    """Why a worker could never admit a Workload, by what the manager reserved for it; None: it could.
 
     It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`. `names` is how
     the worker calls namespaces and queues.
     """
     here = ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
     if why := names.why_none(here.namespace):
-        return why
+        return Mismatch(Why.NO_NAMESPACE, why)
     key = names.local_queue(here)
     if key not in queues.local:
-        return f'LocalQueue "{key}" does not exist'
-    queue = queues.cluster.get(queues.local[key])
+        return Mismatch(Why.NO_LOCAL_QUEUE, f'LocalQueue "{key}" does not exist', {"missing": key.name})
+    leads = queues.local[key]
+    queue, about = queues.cluster.get(leads), {"kind": "ClusterQueue", "name": leads}
     if queue is None:
-        return f'ClusterQueue "{queues.local[key]}" does not exist'
+        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" does not exist', about)
     if dig(queue, "spec", "stopPolicy") not in (None, "None"):
-        return f'ClusterQueue "{name_of(queue)}" is stopped'
+        return Mismatch(Why.QUEUE_INACTIVE, f'ClusterQueue "{leads}" is stopped', about)
     limits = dict(_limits(queue))
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
     for entry in assigned:
@@ -58,11 +80,12 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
             if resource not in limits and resource == "pods":
                 continue  # counted only where a queue covers it
             if resource not in limits:
-                return f"it has no quota for {resource}"
+                return Mismatch(Why.NEVER_FITS, f"it has no quota for {resource}", {"resource": resource})
             wanted, most = thousandths(amount), max(limits[resource])
             if wanted > most:
-                return f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
-    return ""
+                why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
+                return Mismatch(Why.NEVER_FITS, why, {"resource": resource})
+    return None
 
 
 def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
@@ -99,7 +122,7 @@ class MoveTargets:
             if await client.discover(kind.resource.gvk) is None:
                 return f"it does not serve {kind.resource}"
             queues = self._queues.get(worker) or await self._read_queues(worker, client)
-            return quota_mismatch(workload, queues, self._names[worker])
+            return str(quota_mismatch(workload, queues, self._names[worker]) or "")
         except Forbidden:
             return "its queues may not be read with the daemon's credentials (worker add --diagnose grants that)"
         except ApiError as error:
@@ -122,9 +145,5 @@ class MoveTargets:
 
     async def _read_queues(self, worker: str, client: KubeClient) -> QueuesOnWorker:
         local, cluster = (await client.list(LOCAL_QUEUE)).items, (await client.list(CLUSTER_QUEUE)).items
-        found = QueuesOnWorker(
-            {ObjectKey.of(one): str(dig(one, "spec", "clusterQueue")) for one in local},
-            {name_of(one): one for one in cluster},
-        )
-        self._queues[worker] = found
+        self._queues[worker] = found = QueuesOnWorker.of(local, cluster)
         return found

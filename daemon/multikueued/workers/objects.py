@@ -185,6 +185,11 @@ def multikueue_cluster(worker: str, namespaces: str = "") -> Json:
     return ours(made)
 
 
+def namespace_object(name: str) -> Json:
+    """A namespace."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def multikueue_config(name: str, listed: Iterable[str]) -> Json:
     """A MultiKueueConfig."""
     return _object(MULTIKUEUE_CONFIG, name, {"clusters": [*listed]})

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import difflib
-import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Final, TypeAlias
 
 import attrs
@@ -18,17 +16,17 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of, resource_version
 from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import AlreadyExists, Conflict, NotFound
-from multikueue.kube import ClusterConfig, KubeClient, load_kubeconfig
+from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueued.clusters import read
+from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
-from multikueued.workers.objects import WorkerError
+from multikueued.workers.objects import WorkerError, namespace_object
 
 Say: TypeAlias = Callable[[str], None]
 """Tells the user how it goes on."""
 
 FIELD_MANAGER: Final = "multikueue-cli"
-DEFAULT_KUBECONFIG: Final = Path("~/.kube/config")
 _TRIES: Final = 5
 
 
@@ -66,21 +64,6 @@ class ManagerAccess:
         raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}')
 
 
-def kubeconfig_paths(value: str | None) -> list[Path]:
-    """The files that `--kubeconfig` or KUBECONFIG names; kubectl's own if none is named."""
-    named = [Path(part) for part in (value or "").split(os.pathsep) if part]
-    return named or [DEFAULT_KUBECONFIG.expanduser()]
-
-
-def connection(kubeconfig: str | None, context: str | None) -> ClusterConfig:
-    """How to reach the cluster of a context.
-
-    Raises:
-        KubeconfigError: there is no such context, or it cannot be used.
-    """
-    return load_kubeconfig(kubeconfig_paths(kubeconfig), context)
-
-
 @asynccontextmanager
 async def manager_cluster(config: ClusterConfig, settings: Settings, say: Say = tell) -> AsyncIterator[ManagerAccess]:
     """The manager cluster, while the command works."""
@@ -93,10 +76,16 @@ async def make_namespace(client: ApiClient, name: str) -> bool:
     if await read(client, NAMESPACE, ObjectKey("", name)) is not None:
         return False
     try:
-        await client.create(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        await client.create(NAMESPACE, namespace_object(name))
     except AlreadyExists:
         return False
     return True
+
+
+async def apply_all(client: ApiClient, made: Iterable[Json]) -> None:
+    """Apply an account and what it may do."""
+    for obj in made:
+        await client.apply(RESOURCES[obj["kind"]], obj, field_manager=FIELD_MANAGER)
 
 
 async def remove(client: ApiClient, resource: Resource, key: ObjectKey) -> bool:

@@ -76,10 +76,11 @@ class Assigned(Generic[C]):
 
 @attrs.frozen
 class Refused:
-    """No configuration may be used. `reason`: Kueue's, for the Active condition."""
+    """No configuration may be used. `reason`: Kueue's, for the Active condition. `cause`: a `Cause`, or empty."""
 
     error: str
     reason: str
+    cause: str = ""
 
 
 @attrs.frozen
@@ -190,8 +191,8 @@ class ClusterState(Generic[C]):
         match event, self.phase:
             case Assigned(config), _ if config != self.wanted:
                 return self._assigned(config)
-            case Refused(error, reason), _:
-                return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason))
+            case Refused(error, reason, cause), _:
+                return self._failed(Unconfigured(), self.connection.failed(error, now, reason=reason, cause=cause))
             case Reported(number, health), Serving(current, Link(tried) as trial) if number == tried:
                 return self._tried(current, trial, health, now)
             case Reported(number, health), Serving(current) if number == current.number:
@@ -280,7 +281,14 @@ def _after_failure(connection: Connection, failing: Failing, now: datetime) -> C
     failures, retry_in = failing.failures, failing.retry_in
     if failing.unreadable:
         return connection.unread(failing.error, now, failures=failures, retry_in=retry_in)
-    return connection.failed(failing.error, now, failures=failures, retry_in=retry_in, silent_for=failing.silent_for)
+    return connection.failed(
+        failing.error,
+        now,
+        failures=failures,
+        retry_in=retry_in,
+        silent_for=failing.silent_for,
+        cause=failing.cause,
+    )
 
 
 Transition: TypeAlias = tuple[ClusterState[C], Sequence[Command[C]]]

@@ -19,6 +19,7 @@ from multikueue.core.model.conditions import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueue.errors import Cause
 
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
 """Kueue's reason for a worker that cannot be reached."""
@@ -58,6 +59,8 @@ class Failing:
     silent_for: float = 0.0
     unreadable: bool = False
     """Whether it answers, but with what cannot be read: that is no loss."""
+    cause: str = ""
+    """What is wrong, as a `Cause`; empty: the error alone tells."""
 
 
 Watch: TypeAlias = OpeningWatch | OpenWatch | Failing
@@ -92,6 +95,8 @@ class Connection:
     """Kueue's reason for the Active condition while not connected."""
     error: str = ""
     """Why not, for people."""
+    cause: str = ""
+    """The same for programs, as a `Cause`; empty: the error alone tells."""
 
     @property
     def unheard(self) -> bool:
@@ -132,6 +137,7 @@ class Connection:
         retry_in: float = 0.0,
         reason: str = CONNECTION_FAILED,
         silent_for: float = 0.0,
+        cause: str = "",
     ) -> Connection:
         """The worker does not answer, or may not be asked. The time of the first loss is kept.
 
@@ -142,10 +148,11 @@ class Connection:
             retry_in: seconds until the next attempt.
             reason: Kueue's.
             silent_for: seconds since it answered last.
+            cause: why, as a `Cause`.
         """
         next_attempt = now + timedelta(seconds=retry_in) if failures else None
         since = self.lost_since or now - timedelta(seconds=silent_for)
-        return Connection(False, since, failures, next_attempt, reason, error)
+        return Connection(False, since, failures, next_attempt, reason, error, cause)
 
     def unread(self, error: str, now: datetime, *, failures: int, retry_in: float) -> Connection:
         """The worker answers, but with what cannot be read. It is not connected, and not lost either.
@@ -156,7 +163,8 @@ class Connection:
             failures: in a row.
             retry_in: seconds until the next attempt.
         """
-        return Connection(False, None, failures, now + timedelta(seconds=retry_in), UNREADABLE, error)
+        due, cause = now + timedelta(seconds=retry_in), Cause.UNREADABLE
+        return Connection(False, None, failures, due, UNREADABLE, error, cause)
 
     def facts(
         self, unusable: Mapping[str, str] | None = None, *, lost_after: timedelta | None = None
@@ -171,7 +179,7 @@ class Connection:
             return ConnectionFacts(unusable=unusable or {})
         moves = None if self.lost_since is None or lost_after is None else self.lost_since + lost_after
         failures = self.failures if self.next_attempt else 0
-        return ConnectionFacts(failures, self.next_attempt, self.error, moves_at=moves)
+        return ConnectionFacts(failures, self.next_attempt, self.error, moves_at=moves, cause=self.cause)
 
     def active_condition(
         self, now: datetime, generation: int | None, unusable: Mapping[str, str] | None = None, misnamed: str = ""

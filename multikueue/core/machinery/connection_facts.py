@@ -43,7 +43,9 @@ class ConnectionFacts:
     is_manager: bool | None = None
     """Whether it is the manager itself; None: that is not known."""
     cause: str = ""
-    """Why no connection may be tried, as a `Cause`; empty: that is not known, or one may."""
+    """Why it is not connected, as a `Cause`; empty: the error alone tells, or it is."""
+    causes: Mapping[str, str] = MappingProxyType({})
+    """Of `unusable`, the kinds of which more is known than words: a `Cause`."""
 
 
 def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
@@ -56,12 +58,14 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
         now: the manager's wall clock.
     """
     due, moves = facts.next_attempt, facts.moves_at
+    unusable = {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]}
     written: Json = {
         "failures": facts.failures,
         "nextAttempt": timestamp(due) if due is not None else None,
         "movesAt": timestamp(moves) if moves is not None else None,
         "error": facts.error[: 2 * _MAX_TEXT],
-        "unusable": {kind: why[:_MAX_TEXT] for kind, why in sorted(facts.unusable.items())[:_MAX_KINDS]},
+        "unusable": unusable,
+        "causes": {kind: facts.causes[kind] for kind in unusable if facts.causes.get(kind)},
         "active": _digest(active),
         "manager": facts.is_manager,
         "cause": facts.cause,
@@ -82,16 +86,21 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         return None
     if not isinstance(found, dict) or found.get("active") != _digest(condition(cluster, "Active")):
         return None
-    failures, unusable = found.get("failures"), found.get("unusable")
+    failures = found.get("failures")
     return ConnectionFacts(
         failures if isinstance(failures, int) else 0,
         _time(found.get("nextAttempt")),
         str(found.get("error") or ""),
-        {str(kind): str(why) for kind, why in unusable.items()} if isinstance(unusable, dict) else {},
+        _texts(found.get("unusable")),
         _time(found.get("movesAt")),
         found.get("manager") if isinstance(found.get("manager"), bool) else None,
         str(found.get("cause") or ""),
+        _texts(found.get("causes")),
     )
+
+
+def _texts(value: Any) -> dict[str, str]:
+    return {str(key): str(one) for key, one in value.items()} if isinstance(value, dict) else {}
 
 
 def _time(value: Any) -> datetime | None:

@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.labels import DEPENDENCY_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, digest, is_terminating, merge_patch, pruned
+from multikueue.errors import Cause
 
 RESOURCE_CLAIM_TEMPLATE: Final = Resource(
     GVK("resource.k8s.io", "v1", "ResourceClaimTemplate"), "resourceclaimtemplates"
@@ -43,7 +44,6 @@ _CONTENT: Final = {
 _EVERYWHERE: Final = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 """What each cluster makes in every namespace, each its own."""
 _NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_FOREIGN: Final = "not a copy of ours, or was changed,"
 _FIELDS: Final = {
     "configMap": "ConfigMap",
     "configMapRef": "ConfigMap",
@@ -181,10 +181,11 @@ class CopyStep(Enum):
 
 @attrs.frozen
 class CopyDecision:
-    """What becomes of an object on a worker, and if the job cannot use it: why."""
+    """What becomes of an object on a worker, and if the job cannot use it: why, and the cause if it is refused."""
 
     step: CopyStep
     why: str = ""
+    cause: Cause | None = None
 
 
 def decide(
@@ -204,7 +205,7 @@ def decide(
         return _foreign(dependency, wanted, found)
     if wanted is None:
         missing = f"{dependency} is neither on the manager cluster nor there"
-        return CopyDecision(CopyStep.REFUSE, missing) if dependency.required else CopyDecision(CopyStep.LEAVE)
+        return _refuse(missing, Cause.NEED_NOWHERE) if dependency.required else CopyDecision(CopyStep.LEAVE)
     if found is None:
         return CopyDecision(CopyStep.CREATE)
     owners = dig(found, "metadata", "ownerReferences") or ()
@@ -215,11 +216,11 @@ def decide(
         if not _holds(content, content_of(dependency.kind, found)):
             return _foreign(dependency, wanted, found)  # made anew by somebody, with our mark
         if len(owners) >= MAX_OWNERS:
-            return CopyDecision(CopyStep.REFUSE, f"{dependency} is used by as many jobs there as can share one")
+            return _refuse(f"{dependency} is used by as many jobs there as can share one", Cause.NEED_TOO_MUCH)
         return CopyDecision(CopyStep.SHARE)
     if users.running:
         used = f'{dependency} has other content there, which Workload "{users.running}" uses'
-        return CopyDecision(CopyStep.REFUSE, used)
+        return _refuse(used, Cause.NEED_IN_USE)
     if dependency.kind != CONFIG_MAP.gvk.kind or found.get("immutable"):
         fixed = f"{dependency} of an earlier job there has other content and cannot be changed"
         return CopyDecision(CopyStep.WAIT, fixed)
@@ -230,11 +231,16 @@ def _foreign(dependency: Dependency, wanted: Json | None, found: Json) -> CopyDe
     """Of what somebody else has made there, or changed. One that has owners may go with them at any time."""
     if wanted is None and not dependency.required:
         return CopyDecision(CopyStep.LEAVE)
+    foreign = f"{dependency} there is not a copy of ours, or was changed, and"
     if is_terminating(found) or dig(found, "metadata", "ownerReferences"):
-        return CopyDecision(CopyStep.REFUSE, f"{dependency} there is {_FOREIGN} and may go with its owners at any time")
+        return _refuse(f"{foreign} may go with its owners at any time", Cause.NEED_FOREIGN)
     if wanted is None or _holds(content_of(dependency.kind, wanted), content_of(dependency.kind, found)):
         return CopyDecision(CopyStep.LEAVE)
-    return CopyDecision(CopyStep.REFUSE, f"{dependency} there is {_FOREIGN} and has other content")
+    return _refuse(f"{foreign} has other content", Cause.NEED_FOREIGN)
+
+
+def _refuse(why: str, cause: Cause) -> CopyDecision:
+    return CopyDecision(CopyStep.REFUSE, why, cause)
 
 
 def _holds(wanted: Any, found: Any) -> bool:
@@ -292,9 +298,3 @@ def replacing_patch(dependency: Dependency, wanted: Json, found: Json, mark: Dep
 
 def _precondition(found: Json) -> Json:
     return {field: found["metadata"][field] for field in ("uid", "resourceVersion")}
-
-
-def reference_to(obj: Json, gvk: GVK) -> Json:
-    """An owner reference that makes an object go with this one, and gives nobody a say in it."""
-    metadata = obj["metadata"]
-    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": metadata["name"], "uid": metadata["uid"]}

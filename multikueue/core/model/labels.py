@@ -127,6 +127,8 @@ MANAGER_ONLY: Final = (
 """Annotations that copies do not have."""
 ASKED_AGAIN_ANNOTATION: Final = "multikueue.dev/asked-again-at"
 """On the event of a refusal: when (RFC 3339) the worker is asked again by itself."""
+REFUSAL_ANNOTATION: Final = "multikueue.dev/refusal"
+"""On the same: why, as JSON; see `RefusalFacts`."""
 LED_UNTIL_ANNOTATION: Final = "multikueue.dev/led-until"
 """On a Lease: when somebody led last, if its renewTime does not say so. Empty: nobody ever has."""
 CORDON_ANNOTATION: Final = "multikueue.dev/cordoned"

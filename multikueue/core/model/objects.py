@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import GVK, Json
 
 
 def dig(obj: Any, *path: str) -> Any:
@@ -36,14 +36,20 @@ def clone(value: Any) -> Any:
     return value
 
 
+def _of_metadata(obj: Json, field: str) -> Any:
+    """As `dig` does, which takes twice as long: decisions ask for little else."""
+    metadata = obj.get("metadata")
+    return metadata.get(field) if type(metadata) is dict else None
+
+
 def labels_of(obj: Json) -> dict[str, str]:
     """The object's labels; empty if it has none."""
-    return dig(obj, "metadata", "labels") or {}
+    return _of_metadata(obj, "labels") or {}
 
 
 def annotations_of(obj: Json) -> dict[str, str]:
     """The object's annotations; empty if it has none."""
-    return dig(obj, "metadata", "annotations") or {}
+    return _of_metadata(obj, "annotations") or {}
 
 
 def name_of(obj: Json) -> str:
@@ -53,12 +59,12 @@ def name_of(obj: Json) -> str:
 
 def uid(obj: Json) -> str:
     """The object's UID; empty for an object that was never stored."""
-    return dig(obj, "metadata", "uid") or ""
+    return _of_metadata(obj, "uid") or ""
 
 
 def resource_version(obj: Json) -> str:
     """The object's resourceVersion; empty for an object that was never stored."""
-    return dig(obj, "metadata", "resourceVersion") or ""
+    return _of_metadata(obj, "resourceVersion") or ""
 
 
 def identity(obj: Json) -> Json:
@@ -79,12 +85,12 @@ def counted(text: str) -> int | None:
 
 def is_terminating(obj: Json) -> bool:
     """Whether somebody has deleted the object and a finalizer still holds it."""
-    return bool(dig(obj, "metadata", "deletionTimestamp"))
+    return bool(_of_metadata(obj, "deletionTimestamp"))
 
 
 def controller_of(obj: Json) -> Json | None:
     """The owner reference of the object's controller; None if it has none."""
-    references = dig(obj, "metadata", "ownerReferences") or []
+    references = _of_metadata(obj, "ownerReferences") or []
     return next((reference for reference in references if reference.get("controller")), None)
 
 
@@ -169,3 +175,9 @@ def shortened(text: str, limit: int) -> str:
     if len(raw) <= limit:
         return text
     return raw[: limit - 4].decode(errors="ignore") + " ..."
+
+
+def reference_to(obj: Json, gvk: GVK) -> Json:
+    """An owner reference that makes an object go with this one, and gives nobody a say in it."""
+    metadata = obj["metadata"]
+    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": metadata["name"], "uid": metadata["uid"]}

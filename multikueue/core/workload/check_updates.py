@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Rejection, is_out_of_time
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
@@ -23,6 +23,7 @@ from multikueue.core.workload.effects import (
     CountRejections,
     Effect,
 )
+from multikueue.core.workload.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
     from multikueue.core.workload.situation import Situation
@@ -78,12 +79,21 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
     """Offer it to these workers, and say so. Kueue's webhook lets only a nominated one become `clusterName`."""
     told = _checked(situation, situation.state, message) if message is not None else {}
-    return _admission(situation, {"nominatedClusterNames": list(names), **told})
+    text = message.render() if message is not None else situation.message
+    return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
 
 
 def say(situation: Situation, message: Message) -> Effect:
     """Change what our check says, and nothing else."""
-    return _admission(situation, _checked(situation, situation.state, message))
+    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
+    return _admission(situation, told)
+
+
+def _refusals(situation: Situation, message: str) -> Json:
+    """The change of the status that says for programs why workers refuse it, beside a message of our check."""
+    facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
+    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:

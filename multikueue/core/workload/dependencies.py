@@ -15,10 +15,9 @@ from multikueue.core.model.dependencies import (
     Dependency,
     DependencyMark,
     dependencies_of,
-    reference_to,
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating, uid
+from multikueue.core.model.objects import is_terminating, reference_to, uid
 from multikueue.core.workload.effects import (
     CheckDependencies,
     CreateDependencies,

@@ -7,6 +7,8 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.workload.refusal_facts import RefusalFacts
+
 
 @attrs.frozen
 class Connecting:
@@ -140,3 +142,4 @@ class Refusal:
     """In the worker's words."""
     left: timedelta
     """How long it is not asked again."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)

@@ -13,7 +13,7 @@ import attrs
 from multikueue.errors import NotSent, Unauthorized
 from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.credentials.exec_run import BEGIN, run_plugin
+from multikueue.kube.credentials.exec_run import no_credentials, run_plugin
 from multikueue.kube.single_flight import Flight, SingleFlight
 from multikueue.logs import get_logger
 
@@ -138,7 +138,7 @@ class Authenticator:
                     return self._held.credential or Credential()
                 except NotSent:  # the client is closed whose run it was: this one runs the plugin, or is closed, too
                     self._renewal, self._pause_until = None, float("-inf")
-        raise Unauthorized(f"{BEGIN}exec: executable {self.plugin.command} {self._why_waiting()}")
+        raise no_credentials(f"exec: executable {self.plugin.command} {self._why_waiting()}")
 
     def _why_waiting(self) -> str:
         if self._running:

@@ -20,7 +20,7 @@ import anyio.to_thread
 import attrs
 
 from multikueue.core.model.outside_text import one_line
-from multikueue.errors import Unauthorized
+from multikueue.errors import Cause, Unauthorized
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import EXEC_INFO, ExecPlugin
 from multikueue.kube.credentials.exec_protocol import BadAnswer, exec_info, read_answer, why_unusable
@@ -40,7 +40,6 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SERVICE: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 """They always get these, too: in a pod client-go finds the cluster by them. They are no secret."""
 
-BEGIN: Final = "getting credentials: "
 """How each error begins, in client-go's words."""
 
 _PIECE: Final = 1 << 16
@@ -54,11 +53,11 @@ async def run_plugin(plugin: ExecPlugin, output: Callable[[ExecPlugin], Awaitabl
         output: runs it, for tests.
 
     Raises:
-        Unauthorized: it failed, took too long, or printed no credential. The message names the command and never quotes
-            arguments, variables or output.
+        Unauthorized: it failed, took too long, or printed no credential. The message names the command and never
+            quotes arguments, variables or output.
     """
     if plugin.problem:
-        raise Unauthorized(BEGIN + plugin.problem)
+        raise no_credentials(plugin.problem)
     where = f"exec: executable {plugin.command}"
     try:
         with anyio.fail_after(PLUGIN_DEADLINE):
@@ -68,13 +67,18 @@ async def run_plugin(plugin: ExecPlugin, output: Callable[[ExecPlugin], Awaitabl
                 await anyio.to_thread.run_sync(_try, credential.pair)
             return credential
     except TimeoutError:
-        raise Unauthorized(f"{BEGIN}{where} did not answer within {PLUGIN_DEADLINE:.0f} s, and was killed") from None
+        raise no_credentials(f"{where} did not answer within {PLUGIN_DEADLINE:.0f} s, and was killed") from None
     except BadAnswer as error:
-        raise Unauthorized(f"{BEGIN}{error} (executable {plugin.command})") from None
+        raise no_credentials(f"{error} (executable {plugin.command})") from None
     except OSError as error:
-        raise Unauthorized(f"{BEGIN}{where} cannot be run: {error.strerror}") from None
+        raise no_credentials(f"{where} cannot be run: {error.strerror}") from None
     except UnicodeEncodeError:
-        raise Unauthorized(f"{BEGIN}{where} cannot be run: args or env are not text") from None
+        raise no_credentials(f"{where} cannot be run: args or env are not text") from None
+
+
+def no_credentials(why: str) -> Unauthorized:
+    """That what gives the credentials gives none: nothing was asked."""
+    return Unauthorized(f"getting credentials: {why}", cause=Cause.PLUGIN)
 
 
 async def output_of(plugin: ExecPlugin) -> bytes:

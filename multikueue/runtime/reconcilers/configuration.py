@@ -128,8 +128,6 @@ class ClusterReconciler:
     _parsed: dict[str, _Parsed] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster."""
     _parsing: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False, repr=False)
-    _causes: dict[str, Cause] = attrs.field(factory=dict, init=False, repr=False)
-    """By cluster, why it may not be connected to: `KubeconfigError.cause`."""
     _written: dict[str, tuple[str, Json]] = attrs.field(factory=dict, init=False, repr=False)
     """By cluster, the version that our last write has replaced, and what it made: the cache may not show that yet."""
     _draining: set[str] = attrs.field(factory=set, init=False, repr=False)
@@ -161,7 +159,6 @@ class ClusterReconciler:
         self._draining.discard(name)
         self.workers.clusters.forget(name)
         self._parsed.pop(name, None)
-        self._causes.pop(name, None)
         self._written.pop(name, None)
         return Action.done()
 
@@ -172,10 +169,8 @@ class ClusterReconciler:
                 return
         except KubeconfigError as error:
             message = f"load client config failed: {error}"
-            self._causes[name] = error.cause
-            self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster))
+            self.workers.clusters.refuse(name, error.reason, message, self._lost_since(cluster), error.cause)
         else:
-            self._causes.pop(name, None)
             self.workers.clusters.assign(name, config, self._lost_since(cluster))
 
     def _lost_since(self, cluster: Json) -> datetime | None:
@@ -231,11 +226,11 @@ class ClusterReconciler:
         if worker is None:
             return
         connection, now = worker.connection, self.clock()
-        unusable = worker.usable.unusable if worker.usable is not None else {}
+        refused = worker.usable.unusable if worker.usable is not None else {}
+        unusable, causes = ({kind: one[part] for kind, one in refused.items()} for part in (0, 1))
         facts = connection.facts(unusable, lost_after=self.lost_after)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
-        cause = "" if connection.connected else self._causes.get(str(worker.name), "")
-        facts, names = attrs.evolve(facts, is_manager=is_manager, cause=cause), names_on(worker, cluster)
+        facts, names = attrs.evolve(facts, is_manager=is_manager, causes=causes), names_on(worker, cluster)
         wanted = active_status(cluster, connection, now, unusable, names.flaw)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)

@@ -22,6 +22,7 @@ from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
+from multikueue.errors import Cause
 from multikueue.kube.informer import Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
@@ -217,11 +218,12 @@ class WorkerInformers(WorkerCopies):
         return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager)
 
     @property
-    def unusable(self) -> dict[str, str]:
-        """The kinds the worker refuses or has too much of, and why. Not one whose watch only breaks now and then."""
-        refused = (one for one in self._informers if one.status.refused or one.status.unreadable)
-        flaws = {gvk.dotted: one.flaw for gvk, one in self.crd_checks.items() if one.flaw}
-        return {**flaws, **{informer.resource.gvk.dotted: informer.status.last_error for informer in refused}}
+    def unusable(self) -> dict[str, tuple[str, str]]:
+        """The kinds the worker refuses or has too much of: why, and the `Cause`. Not one whose watch just breaks."""
+        refused = ((one.resource.gvk.dotted, one.status) for one in self._informers)
+        flaws = {gvk.dotted: (one.flaw, Cause.FIELD_MISSING) for gvk, one in self.crd_checks.items() if one.flaw}
+        told = {kind: (of.last_error, of.cause or "") for kind, of in refused if of.refused or of.unreadable}
+        return {**flaws, **told}
 
     @property
     def _informers(self) -> list[Informer]:

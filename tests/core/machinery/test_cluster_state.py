@@ -39,6 +39,7 @@ from multikueue.core.machinery.cluster_state import (
     Unconfigured,
 )
 from multikueue.core.machinery.connection import Connection, Failing, Health, OpeningWatch, OpenWatch, Watch
+from multikueue.errors import Cause
 from tests.core.building import NOW
 
 LATER = NOW + timedelta(minutes=10)
@@ -256,9 +257,16 @@ def test_any_sight_of_a_worker_ends_the_loss(state: ClusterState[Config], number
     assert again.connection.lost_since == LATER
 
 
-def test_the_loss_begins_with_the_last_answer() -> None:
-    hung = Health(Failing(1, "no answer to anything", 5.0, silent_for=20.0), complete=True)
-    assert CONNECTED.step(Reported(1, hung), LATER)[0].connection.lost_since == LATER - timedelta(seconds=20)
+def test_the_loss_begins_with_the_last_answer_and_its_cause_is_told() -> None:
+    hung = Health(Failing(1, "no answer to anything", 5.0, silent_for=20.0, cause=Cause.NO_ANSWER), complete=True)
+    lost = CONNECTED.step(Reported(1, hung), LATER)[0].connection
+    assert (lost.lost_since, lost.facts().cause) == (LATER - timedelta(seconds=20), Cause.NO_ANSWER)
+    assert lost.succeeded().facts().cause == ""
+
+
+def test_the_cause_of_a_configuration_that_is_refused_is_told() -> None:
+    refused = CONNECTED.step(Refused("no key", "BadKubeConfig", Cause.KEY_MISSING), LATER)[0].connection
+    assert refused.facts().cause == Cause.KEY_MISSING
 
 
 def test_a_crash_is_told_as_what_it_is() -> None:

@@ -138,6 +138,7 @@ def test_what_becomes_of_a_config_map(wanted: Json | None, found: Json | None, u
     decision = decide(MAP, wanted, found, SEAL, users)
     assert decision.step is step
     assert bool(decision.why) == (step in (CopyStep.WAIT, CopyStep.REFUSE))
+    assert (decision.cause is not None) == (step is CopyStep.REFUSE)
 
 
 @pytest.mark.parametrize("found", [None, foreign(A), foreign(A, OTHER), copy(A, OTHER)])

@@ -24,7 +24,7 @@ from multikueue.sandbox.setting_up import (
 from multikueued.doctor import publisher
 from multikueued.doctor.published import Published, published_in
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
-from multikueued.rbac.rules import worker_figure_rules
+from multikueued.rbac.rules import ON_WORKER
 from multikueued.settings.config import DispatcherSettings
 from multikueued.settings.leader import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
@@ -221,7 +221,7 @@ async def quota_told(here: Ground) -> str:
 async def may_watch_queues(here: Ground) -> None:
     """Give the daemon's account on the worker what `multikueue rbac worker` gives it for this dispatcher."""
     version, name = "rbac.authorization.k8s.io/v1", {"name": "figures"}
-    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": name, "rules": worker_figure_rules()}
+    role = {"apiVersion": version, "kind": "ClusterRole", "metadata": name, "rules": [*ON_WORKER["figures"]]}
     binding = {
         "apiVersion": version,
         "kind": "ClusterRoleBinding",

@@ -18,7 +18,7 @@ from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.rbac.role_rule import allow, rule
-from multikueued.rbac.rules import diagnosis_rules
+from multikueued.rbac.rules import ON_WORKER
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -80,7 +80,7 @@ async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -
         rules = (await here.worker("worker1").get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue")))["rules"]
 
     assert "what --logs grants is there already and stays" in said
-    assert allow(rules, [rule("", ["pods/log"], ["get"]), *diagnosis_rules()])
+    assert allow(rules, [rule("", ["pods/log"], ["get"]), *ON_WORKER["diagnose"]])
     assert not allow(rules, [rule("", ["pods/exec"], ["create"])])
 
 

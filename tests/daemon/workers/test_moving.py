@@ -11,7 +11,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
-from multikueued.workers.jobs import never_ends, title, why_not_moved
+from multikueued.reports.typenames import title
+from multikueued.workers.jobs import never_ends, why_not_moved
 from multikueued.workers.move_targets import QueuesOnWorker, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
@@ -40,7 +41,9 @@ def queue(*flavors: Json, **spec: Any) -> Json:
 
 
 def fits(cluster_queue: Json, seen: Json | None = None) -> str:
-    return quota_mismatch(seen or workload(), QueuesOnWorker({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames())
+    return str(
+        quota_mismatch(seen or workload(), QueuesOnWorker({KEY: "cq"}, {"cq": cluster_queue}), WorkerNames()) or ""
+    )
 
 
 class TestFitting:
@@ -71,13 +74,13 @@ class TestFitting:
 
     def test_queues_that_are_missing_are_named(self) -> None:
         names, bare = WorkerNames(), QueuesOnWorker({KEY: "cq"}, {})
-        assert quota_mismatch(workload(), QueuesOnWorker({}, {}), names) == 'LocalQueue "team/lq" does not exist'
-        assert quota_mismatch(workload(), bare, names) == 'ClusterQueue "cq" does not exist'
+        assert str(quota_mismatch(workload(), QueuesOnWorker({}, {}), names)) == 'LocalQueue "team/lq" does not exist'
+        assert str(quota_mismatch(workload(), bare, names)) == 'ClusterQueue "cq" does not exist'
 
     def test_a_worker_with_other_names_is_asked_by_those(self) -> None:
         names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), QueuesOnWorker({KEY: "cq"}, {})
-        assert quota_mismatch(workload(), bare, names) == 'LocalQueue "mk-team/theirs" does not exist'
-        assert "none there" in quota_mismatch(workload(), bare, WorkerNames({}))
+        assert str(quota_mismatch(workload(), bare, names)) == 'LocalQueue "mk-team/theirs" does not exist'
+        assert "none there" in str(quota_mismatch(workload(), bare, WorkerNames({})))
 
 
 class TestWhatNeverEnds:

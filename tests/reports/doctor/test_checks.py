@@ -17,6 +17,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
+from multikueue.core.workload.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueue.sandbox.setting_up import (
     CHECK,
@@ -61,7 +62,7 @@ from tests.reports.doctor.healthy import (
     saying_digest,
     worker_facts,
 )
-from tests.reports.objects import job, judged, saying, worker
+from tests.reports.objects import job, judged, refused, saying, worker
 
 Case: TypeAlias = tuple[str, Facts, str, str]
 """Id, facts, where, and a part of what it says."""
@@ -204,12 +205,13 @@ def credential_cases() -> Iterator[Case]:
     yield "kubeconfig-unusable", healthy(credentials={"worker1": wrong}), where, 'no key "kubeconfig"'
     newer = KubeconfigFacts("worker1-secret", "def")
     yield "credentials-not-in-use", healthy(credentials={"worker1": newer}), "worker1", "other credentials"
-    for name, told in (
-        ("bad-token", "Unauthorized"),
-        ("worker-hung", "no answer to anything for 20 s"),
-        ("worker-down", "cannot connect to host"),
+    for name, cause in (
+        ("bad-token", Cause.BAD_TOKEN),
+        ("worker-hung", Cause.NO_ANSWER),
+        ("worker-down", Cause.OUT_OF_REACH),
     ):
-        lost = worker("worker1", told, reason="ClientConnectionFailed")
+        facts = ConnectionFacts(error="words", cause=cause)
+        lost = worker("worker1", "words", reason="ClientConnectionFailed", facts=facts)
         yield name, with_objects(clusters=(lost, worker("worker2"))), "worker1", ""
     refused = worker("worker1", "words", reason="BadKubeConfig", facts=ConnectionFacts(cause=Cause.KEY_MISSING))
     yield "kubeconfig-key", with_objects(clusters=(refused, worker("worker2"))), "worker1", "worker1-secret"
@@ -382,8 +384,9 @@ def job_cases() -> Iterator[Case]:
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
+    told = f"asked — worker1: {again}words"
+    yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
     for name, told in (
-        ("name-taken", "its name is taken by an object that is not a copy of ours"),
         ("webhook", 'admission webhook "policy.example.com" denied the request: no team label'),
         ("namespace-missing", 'namespaces "default" not found'),
     ):

@@ -16,8 +16,8 @@ from multikueue.core.model.objects import dig
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Fault, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, admission_check
+from multikueued.rbac import spokes
 from multikueued.rbac.rules import in_namespace, on_manager
-from multikueued.rbac.spokes import granting_rules
 from multikueued.run.dispatcher import placement_options
 from multikueued.run.ocm_workers import profile_settings, spoke_settings
 from multikueued.settings.config import Settings
@@ -55,7 +55,7 @@ def enforce(on: Hub, settings: Settings) -> list[Fault]:
     faults = on.server.faults
     return [
         faults.add(Refuse(403), on=NotGranted(user=USER, granted=own)),
-        faults.add(Refuse(403), on=NotGranted(user=GRANTING, granted=granted(granting_rules()))),
+        faults.add(Refuse(403), on=NotGranted(user=GRANTING, granted=granted(spokes.GRANTING))),
     ]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from multikueue.core.model.conditions import is_true
+from multikueue.core.model.conditions import is_true, timestamp
 from multikueued.doctor.facts import Facts, Permission
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.workers.connection_wait import digest_in_use
@@ -53,7 +53,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
             if until is not None and until < facts.now + (OVERDUE if found.profile else SOON):
                 yield Spot(
                     f"{worker}, Secret {found.secret}",
-                    f"the {what} {'expired' if until < facts.now else 'expires'} at {_moment(until)}",
+                    f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
                     remedy=_BY_ITS_MANAGER if found.profile else "",
@@ -78,14 +78,14 @@ def bound(facts: Facts) -> Iterator[Spot]:
         if found.bound is None:
             continue
         where, ends = f"{worker}, Secret {found.secret}", found.token_expires or found.bound.expires
-        until = f"its token ends at {_moment(ends)}" if ends is not None else "nobody knows when its token ends"
+        until = f"its token ends at {timestamp(ends)}" if ends is not None else "nobody knows when its token ends"
         if not facts.settings_known:
             yield Spot(where, f"{until}; the daemon's settings are not known, so nobody knows whether it is renewed")
         elif not facts.settings.bound_tokens.enabled:
             mend = "set boundTokens.enabled: true in the daemon's settings, and grant it (multikueue rbac manager)"
             yield Spot(where, f"{until}, and the daemon does not renew it", severity=Severity.ERROR, remedy=mend)
         elif found.bound.renewed_at is not None:
-            yield Spot(where, f"{until}; the daemon renews it from {_moment(found.bound.renewed_at)} on")
+            yield Spot(where, f"{until}; the daemon renews it from {timestamp(found.bound.renewed_at)} on")
         else:
             yield Spot(where, f"{until}; the daemon renews it now")
 
@@ -117,7 +117,3 @@ def not_in_use(facts: Facts) -> Iterator[Spot]:
         if used and found.digest and used != found.digest:
             told = f"the daemon is connected with other credentials than Secret {found.secret} has"
             yield Spot(worker, told, {"worker": worker})
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -17,7 +17,7 @@ from multikueued.reports import remedies
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.typenames import type_name
+from multikueued.reports.typenames import title
 
 MOST: Final = 500
 """Jobs that are looked at; as a rule many wait for the same reason."""
@@ -64,7 +64,7 @@ def why_jobs_wait(facts: Facts) -> Iterator[Spot]:
     """
     found: dict[tuple[str, str, str], list[tuple[str, remedies.Finding]]] = defaultdict(list)
     for one in waiting(facts)[:MOST]:
-        name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+        name = title(one)
         behind = facts.jobs.get(ObjectKey.of(one))
         for finding in explain(Seen(one, behind, facts.objects, (), facts.now, facts.daemon_namespace)).findings:
             if finding.id not in _PASSING:

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.model import workloads
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.reports.typenames import type_name
+from multikueued.reports.typenames import title
 from multikueued.settings import frameworks
 
 _GATE: Final = re.compile(r"(?:^|,)\s*MultiKueue=(true|false)", re.IGNORECASE)
@@ -65,8 +66,8 @@ def kueue_writes(facts: Facts) -> Iterator[Spot]:
         kueues = max((one.at for one in writers if one.manager == _KUEUE), default=None)
         ours = max((one.at for one in writers if one.manager != _KUEUE), default=None)
         if kueues is not None and (ours is None or kueues > ours):
-            at = f"{kueues:%Y-%m-%dT%H:%M:%SZ}"
-            yield Spot(f"MultiKueueCluster {worker}", f"Kueue's own controller wrote its status last, at {at}")
+            told = f"Kueue's own controller wrote its status last, at {timestamp(kueues)}"
+            yield Spot(f"MultiKueueCluster {worker}", told)
 
 
 @check(
@@ -153,5 +154,5 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
         if not pod_backed or check is None or workloads.is_finished(one) or not workloads.cluster_name(one):
             continue
         if workloads.check_state(one, check) == "Ready":
-            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            name = title(one)
             yield Spot(name, "it runs on a worker as pods, and its check is Ready")

@@ -10,9 +10,10 @@ from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, SCORED, Hold, Profile
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.quantities import thousandths, written
+from multikueue.core.model.quantities import written
 from multikueued.doctor.facts import Facts, KueueFacts
 from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.reports.quotas import nominal
 from multikueued.run.dispatcher import dispatcher_name
 from multikueued.workers.move_targets import QueuesOnWorker
 
@@ -64,11 +65,11 @@ def too_small(facts: Facts) -> Iterator[Spot]:
         there: Counter[str] = Counter()
         for worker, one in queues.items():
             for pool in pools[worker]:
-                there.update(_nominal(one.cluster.get(pool) or {}))
+                there.update(nominal(one.cluster.get(pool) or {}))
         sharing = {queue for found in pools.values() for ours in found.values() for queue in ours.values()}
         here: Counter[str] = Counter()
         for queue in sharing:
-            here.update(_nominal(facts.objects.queues_by_name.get(queue) or {}))
+            here.update(nominal(facts.objects.queues_by_name.get(queue) or {}))
         short = [one for one in sorted(here) if one in there and here[one] > there[one]]
         if short:
             told = ", ".join(f"{written(one, here[one])} {one} of {written(one, there[one])}" for one in short)
@@ -138,13 +139,3 @@ def _flaws(pool: str, ours: Mapping[ObjectKey, str], queues: QueuesOnWorker) -> 
 def _preempts(how: object) -> bool:
     policy = how.get("policy") if isinstance(how, Mapping) else how
     return policy not in (None, "Never")
-
-
-def _nominal(queue: Json) -> Counter[str]:
-    """A queue's own quota by resource, over all flavors, in thousandths."""
-    found: Counter[str] = Counter()
-    for group in dig(queue, "spec", "resourceGroups") or []:
-        for flavor in group.get("flavors") or []:
-            for entry in flavor.get("resources") or []:
-                found[entry["name"]] += thousandths(entry.get("nominalQuota") or 0)
-    return found

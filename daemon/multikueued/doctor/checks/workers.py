@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.names import GVK, Json, ObjectKey
@@ -17,7 +18,7 @@ from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedy_table import about_worker
-from multikueued.reports.typenames import type_name
+from multikueued.reports.typenames import title
 from multikueued.workers.move_targets import quota_mismatch
 
 SKEW: Final = 10.0
@@ -37,7 +38,7 @@ def silent(facts: Facts) -> Iterator[Spot]:
     for worker in facts.workers.values():
         if worker.error:
             context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
-            yield spot_of(about_worker(worker.name, worker.error, context, connected=False))
+            yield spot_of(about_worker(worker.name, worker.error, context, connected=False, cause=worker.cause))
 
 
 @on_worker(
@@ -210,9 +211,9 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
         }
         if not workloads.has_quota(one) or not reasons or len(reasons) < len(listed):
             continue
-        if all("quota for" in why for why in reasons.values()):
+        if all(why is not None and why.cause is Why.NEVER_FITS for why in reasons.values()):
             told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
-            name = f"{dig(one, 'metadata', 'namespace')}/{type_name(one)}"
+            name = title(one)
             yield Spot(name, f"no worker could ever have quota for it: {told}")
 
 

@@ -1,4 +1,4 @@
-"""Writes the rules of the Helm chart from their source: `python -m multikueued.rbac.chart charts/multikueued`.
+"""Writes the rules of the Helm chart from their source: `python -m tests.docs.chart_rules`.
 
 Helm cannot run Python, so what depends on the settings becomes conditions in its templates. Each block of rules stands
 in a template between two comments, and only what is between them is written; a test fails if it is out of date.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -21,36 +20,22 @@ from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.dependencies import dependency_rules
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
+    IN_NAMESPACE,
+    ON_MANAGER,
     bound_rules,
     certificate_rules,
     findings_rules,
     framework_rules,
-    inventory_namespace_rules,
-    inventory_rules,
     lease_rules,
-    manager_rules,
-    metrics_rules,
-    ocm_namespace_rules,
-    ocm_rules,
-    origin_rules,
-    penalty_rules,
-    quota_rules,
     secret_rules,
     webhook_rules,
 )
-from multikueued.rbac.spokes import (
-    account_rules,
-    impersonation_rules,
-    kubeconfig_rules,
-    profile_rules,
-    replaced_rules,
-    token_rules,
-    worker_rules,
-)
+from multikueued.rbac.spokes import impersonation_rules
 from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
-BEGIN: Final = "# rules: {name} (written by python -m multikueued.rbac.chart)"
+TEMPLATES: Final = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
+BEGIN: Final = "# rules: {name} (written by python -m tests.docs.chart_rules)"
 END: Final = "# end of rules"
 _LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
 _MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
@@ -91,34 +76,19 @@ _EXTERNAL: Final = """\
 def blocks() -> dict[str, str]:
     """The text of each block by its name."""
     return {
-        "manager": _text([*manager_rules()]),
+        **{name: _text(rules) for name, rules in {**ON_MANAGER, **IN_NAMESPACE}.items()},
         "frameworks": "".join(_frameworks(framework_rules())),
         **{name: _text(viewer_rules()) + "".join(_frameworks(user_framework_rules(name))) for name in AGGREGATED},
         "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
-        "metrics": _text(metrics_rules()),
-        "quota": _text(quota_rules()),
-        "penalty": _text(penalty_rules()),
-        "origin": _text(origin_rules()),
         "dependencies": "".join(_dependencies()),
-        "profiles": _text(profile_rules()),
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
         "logs": _text(logs_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
         "logsmarks": _text(marks_and_findings_rules(_MARKS, _FINDINGS)),
-        "ocm": _text(ocm_rules()),
-        "ocmnamespace": _text(ocm_namespace_rules()),
-        "inventory": _text(inventory_rules()),
-        "workers": _text(worker_rules()),
-        "accounts": _text(account_rules()),
-        "tokens": _text(token_rules()),
-        "ocmprofiles": _text(profile_rules()),
-        "kubeconfigs": _text(kubeconfig_rules()),
-        "replaced": _text(replaced_rules()),
         "impersonation": _text(impersonation_rules(_GRANTING)),
-        "inventorynamespace": _text(inventory_namespace_rules()),
     }
 
 
@@ -182,13 +152,13 @@ def written(template: str) -> str:
     return pattern.sub(lambda found: found[1] + made[found[2]] + found[3], template)
 
 
-def main(chart: Path) -> None:
-    """Write the blocks of all templates of a chart."""
-    for file in sorted((chart / "templates").glob("*.yaml")):
+def main() -> None:
+    """Write the blocks of all templates."""
+    for file in sorted(TEMPLATES.glob("*.yaml")):
         before = file.read_text()
         if (after := written(before)) != before:
             file.write_text(after)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main()

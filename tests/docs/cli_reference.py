@@ -1,7 +1,7 @@
 """The reference of the command line as Markdown, made of the commands and of the values that they print.
 
-`python -m multikueued.commands.reference docs/cli.md` writes what stands between the page's two marks, and the file by
-which `--help` of a command imports nothing.
+`python -m tests.docs.cli_reference` writes what stands between the page's two marks, and the file by which `--help` of
+a command imports nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import inspect
 import json
-import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -41,9 +40,9 @@ from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.workers import WorkerReport
+from tests.docs.marked import replaced
 
-BEGIN: Final = "<!-- written by multikueued/commands/reference.py -->"
-END: Final = "<!-- end -->"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "cli.md"
 PRINTED: Final = (
     ("multikueue status", StatusReport),
     ("multikueue get jobs", JobList),
@@ -86,7 +85,7 @@ _TYPES: Final = {
     "Severity": "severity",
     "Side": "`manager` or `worker`",
     "tuple[str, ...]": "list of texts",
-    "Mapping[str, str]": "texts by resource",
+    "Mapping[str, str]": "texts by name",
     "Mapping[str, int]": "numbers by state",
 }
 
@@ -145,9 +144,7 @@ def _stored_help(group: LazyGroup) -> dict[str, Any]:
 
 def written_into(page: str) -> str:
     """The page with its generated part as it should be."""
-    head, rest = page.split(BEGIN, 1)
-    _, tail = rest.split(END, 1)
-    return f"{head}{BEGIN}\n\n{reference()}\n\n{END}{tail}"
+    return replaced(page, "tests/docs/cli_reference.py", reference())
 
 
 def _exit_codes() -> list[str]:
@@ -252,6 +249,5 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    file = Path(sys.argv[1])
-    file.write_text(written_into(file.read_text()))
+    PAGE.write_text(written_into(PAGE.read_text()))
     HELP.write_text(stored_help())

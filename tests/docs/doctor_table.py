@@ -1,17 +1,16 @@
-"""The table of all findings as Markdown: `python -m multikueued.doctor.reference docs/doctor.md` writes it."""
+"""The table of all findings as Markdown: `python -m tests.docs.doctor_table` writes it."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from multikueued.doctor.checks.table import GROUPS
 from multikueued.doctor.findings import Check
+from tests.docs.marked import replaced
 
-BEGIN: Final = "<!-- written by multikueued/doctor/reference.py -->"
-END: Final = "<!-- end -->"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "doctor.md"
 
 
 def reference() -> str:
@@ -29,11 +28,8 @@ def _rows(checks: Iterable[Check]) -> list[str]:
 
 def written_into(page: str) -> str:
     """The page with its generated part as it should be."""
-    head, rest = page.split(BEGIN, 1)
-    _, tail = rest.split(END, 1)
-    return f"{head}{BEGIN}\n\n{reference()}\n{END}{tail}"
+    return replaced(page, "tests/docs/doctor_table.py", reference().rstrip())
 
 
 if __name__ == "__main__":
-    file = Path(sys.argv[1])
-    file.write_text(written_into(file.read_text()))
+    PAGE.write_text(written_into(PAGE.read_text()))

@@ -1,0 +1,90 @@
+"""Why workers refuse a Workload, for programs: JSON in a condition, of the same write as our check's message.
+
+The message is for people, and nobody reads it back. Where this condition is absent, as after a write of Kueue's, or
+beside another message, nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+import attrs
+import orjson
+
+from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.model.labels import REFUSAL_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import digest
+
+REFUSALS: Final = "multikueue.dev/Refusals"
+"""The type of the condition."""
+_MOST: Final = 2048
+"""Characters of its message."""
+
+
+@attrs.frozen
+class RefusalFacts:
+    """Why one worker refuses it."""
+
+    cause: str = ""
+    """A `Cause`; empty: the worker's words alone tell."""
+    about: Mapping[str, str] = MappingProxyType({})
+    """What that is about, as `kind` and `name`; see `DependencyUnavailable`."""
+
+    @property
+    def told(self) -> Json:
+        """As JSON."""
+        return {"cause": self.cause, **self.about}
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """As an event of the refusal has it."""
+        return {REFUSAL_ANNOTATION: orjson.dumps(self.told).decode()} if self.cause else {}
+
+    @classmethod
+    def read(cls, told: Any) -> RefusalFacts:
+        """From JSON; of anything else nothing is known."""
+        if not isinstance(told, dict):
+            return cls()
+        return cls(str(told.get("cause") or ""), {key: str(word) for key, word in told.items() if key != "cause"})
+
+
+def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: datetime) -> Json | None:
+    """The condition to write beside a message of our check; None if there is nothing to say.
+
+    Args:
+        facts: by worker. Those for which there is no more room are left out.
+        message: the check's, as it is written.
+        now: the manager's wall clock.
+    """
+    told: dict[str, Json] = {}
+    for worker, one in facts.items():
+        more = {**told, worker: one.told}
+        if one.cause and len(_text(message, more)) <= _MOST:
+            told = more
+    return new_condition(REFUSALS, True, "Refused", _text(message, told), now=now) if told else None
+
+
+def refusals_in(workload: Json, message: str) -> dict[str, RefusalFacts]:
+    """What a Workload says, by worker.
+
+    Args:
+        workload: the manager's.
+        message: of our check on it.
+    """
+    try:
+        found: Any = orjson.loads(str((condition(workload, REFUSALS) or {}).get("message") or ""))
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(found, dict) or found.get("message") != digest(message):
+        return {}
+    workers = found.get("workers")
+    told = workers.items() if isinstance(workers, dict) else ()
+    return {name: RefusalFacts.read(one) for name, one in told if isinstance(one, dict)}
+
+
+def _text(message: str, workers: Mapping[str, Json]) -> str:
+    return orjson.dumps({"message": digest(message), "workers": workers}).decode()

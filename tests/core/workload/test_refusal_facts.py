@@ -1,0 +1,80 @@
+"""Why workers refuse a Workload, for programs: beside the check's message, in the same write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.names import Json
+from multikueue.core.workload.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
+from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.worker_states import Refusal
+from multikueue.errors import Cause
+from tests.core.applying import carry_out
+from tests.core.building import NOW, decide, snapshot, worker, workload
+
+TAKEN = RefusalFacts(Cause.NAME_TAKEN)
+NEED = RefusalFacts(Cause.NEED_FOREIGN, {"kind": "ConfigMap", "name": "settings"})
+
+
+def holding(condition: Json | None) -> Json:
+    return {"status": {"conditions": [condition] if condition is not None else []}}
+
+
+def test_what_is_written_is_read_beside_its_message_alone() -> None:
+    told = holding(refusals_condition({"w1": TAKEN, "w2": NEED, "w3": RefusalFacts()}, "words", NOW))
+    assert refusals_in(told, "words") == {"w1": TAKEN, "w2": NEED}
+    assert refusals_in(told, "other words") == {}
+    assert refusals_condition({"w3": RefusalFacts()}, "words", NOW) is None
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "1", '{"workers": []}', '{"workers": {"w1": "x"}}'])
+def test_what_cannot_be_read_is_unknown(text: str) -> None:
+    assert refusals_in(holding({"type": REFUSALS, "message": text}), "words") == {}
+    assert refusals_in({}, "words") == {}
+
+
+def test_it_has_at_most_two_kilobytes() -> None:
+    many = {f"worker-{number}": NEED for number in range(1000)}
+    told = refusals_condition(many, "words", NOW)
+    assert told is not None
+    assert 1900 < len(told["message"].encode()) <= 2048
+    assert 10 < len(refusals_in(holding(told), "words")) < 1000
+
+
+def refused_by(facts: RefusalFacts, why: str = "words") -> Snapshot:
+    return snapshot(workload(), worker("w1", refusal=Refusal(why, timedelta(minutes=5), facts)))
+
+
+def told_by(seen: Snapshot) -> Snapshot:
+    return carry_out(seen, decide(seen))
+
+
+def on_workload(seen: Snapshot) -> Json:
+    assert seen.workload is not None
+    return seen.workload
+
+
+def message(seen: Snapshot) -> str:
+    (entry,) = on_workload(seen)["status"]["admissionChecks"]
+    return str(entry["message"])
+
+
+def test_it_is_written_with_the_message_and_goes_with_it() -> None:
+    told = told_by(refused_by(NEED))
+    assert refusals_in(on_workload(told), message(told)) == {"w1": NEED}
+    assert decide(told).effects == ()
+    free = told_by(attrs.evolve(told, workers=(worker("w1"),)))
+    assert condition(on_workload(free), REFUSALS) is None
+
+
+def test_it_costs_no_write_of_its_own() -> None:
+    """Kueue's next apply takes it away: then the cause is unknown until the message changes."""
+    told = told_by(refused_by(NEED))
+    seen = on_workload(told)
+    kept = [one for one in seen["status"]["conditions"] if one["type"] != REFUSALS]
+    again = decide(attrs.evolve(told, workload={**seen, "status": {**seen["status"], "conditions": kept}}))
+    assert (again.effects, again.telling) == ((), ())
