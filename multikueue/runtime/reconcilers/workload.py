@@ -29,6 +29,7 @@ from multikueue.core.workload.effects import (
 )
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.core.workload.possible_runs import LATE_CREATION
+from multikueue.core.workload.same_cluster import one_of_each_cluster
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.logs import get_logger
@@ -92,6 +93,7 @@ class SnapshotReader:
             siblings=siblings,
             workers=tuple(self._workers(key, workload, config, owned_by, jobs, siblings)),
         )
+        seen = one_of_each_cluster(seen)
         return seen if self.rooms is None else self.rooms.shown(seen, config)
 
     def want(self, snapshot: Snapshot) -> None:
@@ -145,6 +147,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
+                    cluster=self.workers.shared.get(cluster.name, ""),
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)

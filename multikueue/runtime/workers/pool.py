@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -99,6 +100,8 @@ class WorkerPool:
     on_status: Callable[[WorkerCluster], None]
     """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
+    shared: Mapping[str, str] = attrs.field(factory=dict, init=False)
+    """Of the workers that lead to one cluster with others, as far as is known: its UID."""
     _reported: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
@@ -176,7 +179,22 @@ class WorkerPool:
         if before == now:
             self.on_status(worker)
         else:
+            self._note_shared()
             self.on_cluster(worker, known)
+
+    def same_as(self, name: str) -> list[str]:
+        """The other workers that are known to lead to the same cluster."""
+        uid = self.shared.get(name)
+        return sorted(other for other, its in self.shared.items() if its == uid and other != name)
+
+    def _note_shared(self) -> None:
+        """Tell it on all that are concerned."""
+        uids = {worker.name: worker.known.identity.uid for worker in self if worker.known is not None}
+        counts, before = Counter(uids.values()), self.shared
+        self.shared = {name: uid for name, uid in uids.items() if uid and counts[uid] > 1}
+        for worker in self:
+            if self.shared.get(worker.name) != before.get(worker.name):
+                self.on_status(worker)
 
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:
         self._with_queues.discard(name)
