@@ -6,7 +6,7 @@ from typing import Final
 
 from multikueued.reports.remedies import row
 
-_WHAT: Final = r'(?P<kind>\w+) "(?P<name>[^"]+)" '
+_WHAT: Final = r'\b(?P<kind>\w+) "(?P<name>[^"]+)" '
 _AGAIN: Final = "it is asked again by itself within five minutes, at once after multikueue retry {job} -n {namespace}"
 DEPENDENCY_RULES: Final = (
     row(
