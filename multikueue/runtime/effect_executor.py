@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_re
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import is_terminating, labels_of
+from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
@@ -109,7 +109,11 @@ class EffectExecutor:
                 target.want(effect.resource.gvk)
                 await self._create_job(target, effect, workload)
             case effects.PatchWorkload(key=key, patch=patch):
-                target.workloads.wrote(await target.client.merge_patch(WORKLOAD, key, patch))
+                written = await target.client.merge_patch(WORKLOAD, key, patch)
+                target.workloads.wrote(written)
+                asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
+                if asked not in (None, got):  # else it would be sent again at once, and for ever
+                    raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
             case effects.DeleteJob(resource=resource, key=key, uid=uid):
                 await _delete(target, target.cache_of(resource.gvk), resource, key, uid)
             case effects.DeleteWorkload():
@@ -137,6 +141,7 @@ class EffectExecutor:
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
+        target.create_conflicts.made(ObjectKey.of(workload), attempt(workload))
         target.stored(effect.object, created)
         if note := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
             self._emit(workload, "Warning", note)
@@ -155,6 +160,7 @@ class EffectExecutor:
                 self.memory.unanswered(*where)
             raise
         self.memory.created(*where, attempt(workload))
+        target.create_conflicts.job_made(ObjectKey.of(workload))
         if note := told_dropped(effect.cluster, effect.resource, effect.object, created):
             self._emit(workload, "Warning", note)
         if (cache := target.cache_of(effect.resource.gvk)) is not None:
