@@ -17,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
 from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, noted_worker
+from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -27,7 +27,7 @@ from multikueue.core.workload.effects import (
     Plan,
     describe,
 )
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
 from multikueue.core.workload.possible_runs import LATE_CREATION
 from multikueue.core.workload.same_cluster import one_of_each_cluster
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
@@ -58,8 +58,7 @@ class SnapshotReader:
     memory: WorkloadMemory
     rooms: WorkerRooms | None = None
     """Where a dispatcher looks at figures."""
-    mark_key: bytes = attrs.field(default=b"", repr=False)
-    """By which copies are marked."""
+    settings: PlanSettings = attrs.field(factory=PlanSettings)
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
@@ -132,7 +131,8 @@ class SnapshotReader:
         gvk = owned_by.gvk if owned_by is not None else None
         kind = self.adapters.get(gvk) if gvk is not None else None
         workload_only = kind is None or kind.traits.workload_only
-        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
+        last = self.memory.last_worker(key)
+        named = {*_named_by(workload), *filter(None, [last])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if name in known:
@@ -156,6 +156,8 @@ class SnapshotReader:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
+                if workload is not None and name == last:
+                    worker = self._where_it_was(worker, cluster, key, workload)
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
@@ -180,13 +182,23 @@ class SnapshotReader:
             return said
         here = known.workload_of(key, said)
         copies = (*([here] if here is not None else []), *elsewhere)
-        marks, of_attempt = Marks(self.mark_key), WORKLOADS.of(workload).attempt
+        marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         return own if last and here is None and proofs.get(own) is Proof.OTHER else said
+
+    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json) -> Worker:
+        """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
+        uid = cluster.known.identity.uid if cluster.known is not None else ""
+        if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
+            return worker
+        since = self.workers.moved_since(worker.name)
+        if cluster_name(workload) is None and self.workers.clock() - since >= self.settings.worker_lost_timeout:
+            return worker
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False))
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is
