@@ -131,8 +131,7 @@ class SnapshotReader:
         gvk = owned_by.gvk if owned_by is not None else None
         kind = self.adapters.get(gvk) if gvk is not None else None
         workload_only = kind is None or kind.traits.workload_only
-        last = self.memory.last_worker(key)
-        named = {*_named_by(workload), *filter(None, [last])}
+        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if name in known:
@@ -156,8 +155,7 @@ class SnapshotReader:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
-                if workload is not None and name == last:
-                    worker = self._where_it_was(worker, cluster, key, workload)
+                worker = self._where_it_was(worker, cluster, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
@@ -190,9 +188,11 @@ class SnapshotReader:
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         return own if last and here is None and proofs.get(own) is Proof.OTHER else said
 
-    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json) -> Worker:
+    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
-        uid = cluster.known.identity.uid if cluster.known is not None else ""
+        if workload is None or cluster.known is None or worker.name != self.memory.last_worker(key):
+            return worker
+        uid = cluster.known.identity.uid
         if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
             return worker
         since = self.workers.moved_since(worker.name)
