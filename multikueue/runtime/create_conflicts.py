@@ -6,8 +6,8 @@ counts only once the watch has had time to show the object. A refusal that may p
 without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time.
 
 What is created and does not last is no refusal, but comes to the same: a webhook there changes what is sent, or
-somebody removes it, and it would be made again as fast as the servers answer. An offer that another worker has won does
-not count.
+somebody removes or evicts it, and it would be made again as fast as the servers answer. An offer that another worker
+has won does not count.
 """
 
 from __future__ import annotations
@@ -73,7 +73,6 @@ class _Made:
     """Copies in a row, each made before the last one had lasted."""
     until: float
     """When the next one may be made, on the loop's clock."""
-    had_job: bool = False
 
 
 @attrs.define(eq=False)
@@ -144,20 +143,21 @@ class CreateConflicts:
             met.until = min(met.until, now)
         return oldest if known else None
 
-    def made(self, workload: ObjectKey, attempt: str) -> None:
-        """A copy of a Workload was made, for one of its attempts."""
+    def made(self, workload: ObjectKey, attempt: str, *, was_here: bool) -> None:
+        """A copy of a Workload was made, for one of its attempts.
+
+        Args:
+            workload: whose.
+            attempt: this one.
+            was_here: whether this worker had the Workload last.
+        """
         now, known = loop_time(), self._made.pop(workload, None)
         times = 1
         if known is not None and now < known.until + LASTS:
-            times = known.times + (known.had_job or known.attempt == attempt)
+            times = known.times + (was_here or known.attempt == attempt)
         self._made[workload] = _Made(attempt, times, now + REMADE_BACKOFF.delay(times - REMADE))
         while (first := next(iter(self._made))) != workload and self._made[first].until + LASTS < now:
             del self._made[first]
-
-    def job_made(self, workload: ObjectKey) -> None:
-        """Beside its copy there was a job, too."""
-        if (known := self._made.get(workload)) is not None:
-            self._made[workload] = attrs.evolve(known, had_job=True)
 
     def remade(self, workload: ObjectKey) -> Refusal | None:
         """Why and for how long no copy of a Workload is made, of which nothing is there now; None: one may be made."""
@@ -165,7 +165,7 @@ class CreateConflicts:
         left = made.until - loop_time() if made is not None else 0.0
         if made is None or left <= 0:
             return None
-        why = f"{made.times} copies there did not last: something there changes or removes them"
+        why = f"{made.times} copies there did not last: something there changes, evicts or removes them"
         return Refusal(why, timedelta(seconds=max(1.0, left)))
 
     def forget(self, workload: ObjectKey) -> None:

@@ -141,7 +141,8 @@ class EffectExecutor:
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
-        target.create_conflicts.made(ObjectKey.of(workload), attempt(workload))
+        was_here = self.memory.last_worker(ObjectKey.of(workload)) == effect.cluster
+        target.create_conflicts.made(ObjectKey.of(workload), attempt(workload), was_here=was_here)
         target.stored(effect.object, created)
         if note := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
             self._emit(workload, "Warning", note)
@@ -160,7 +161,6 @@ class EffectExecutor:
                 self.memory.unanswered(*where)
             raise
         self.memory.created(*where, attempt(workload))
-        target.create_conflicts.job_made(ObjectKey.of(workload))
         if note := told_dropped(effect.cluster, effect.resource, effect.object, created):
             self._emit(workload, "Warning", note)
         if (cache := target.cache_of(effect.resource.gvk)) is not None:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import pytest
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone
 from multikueue.core.model.workloads import check, cluster_name
+from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match
+from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK
-from tests.runtime.fleet import Fleet, until
+from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -102,7 +105,7 @@ async def test_what_is_changed_there_is_made_ever_more_rarely(kind: Resource, ch
         assert fleet.requests("worker1", "create", WORKLOAD) < 20
         assert fleet.requests("worker1", "delete", WORKLOAD) < 20
         told = str((check(await fleet.workload(), CHECK) or {}).get("message"))
-        assert "copies there did not last: something there changes or removes them" in told
+        assert "copies there did not last: something there changes, evicts or removes them" in told
 
 
 @pytest.mark.parametrize(("kind", "change"), CHANGES)
@@ -124,3 +127,27 @@ async def test_what_somebody_there_removes_is_made_ever_more_rarely() -> None:
                 await there.delete(WORKLOAD, ObjectKey.of(one))
             await anyio.sleep(0.1)
         assert fleet.requests("worker1", "create", WORKLOAD) < 15
+
+
+async def test_a_worker_that_evicts_whatever_it_admits_does_not_keep_the_manager_busy() -> None:
+    """Each time the manager evicted the Workload, gave it quota again, and had it offered there."""
+    async with changing(WORKLOAD, lambda _: None, "worker1") as fleet:
+        await _evict_there(fleet, 60.0)
+        assert fleet.requests("worker1", "create", WORKLOAD) < 15
+
+
+async def test_such_a_worker_leaves_the_job_to_another() -> None:
+    async with changing(WORKLOAD, lambda _: None, "worker1", "worker2") as fleet:
+        await _evict_there(fleet, 10.0)
+        assert await _runs_on(fleet, "worker2")
+
+
+async def _evict_there(fleet: Fleet, seconds: float) -> None:
+    """Evict on worker1 whatever is admitted, for so long."""
+    there, end = DirectClient(fleet.workers["worker1"]), anyio.current_time() + seconds
+    while anyio.current_time() < end:
+        for one in (await there.list(WORKLOAD)).items:
+            if is_true(one, "Admitted") and not is_true(one, "Evicted"):
+                with suppress(NotFound):
+                    await evict(there, ObjectKey.of(one), clock=now)
+        await anyio.sleep(0.01)
