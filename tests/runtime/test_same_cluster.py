@@ -12,6 +12,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONF
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import check, cluster_name, is_finished
+from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK, cluster, kubeconfig_secret
@@ -108,6 +109,21 @@ async def test_what_was_evicted_is_stopped_under_its_name_and_starts_under_the_f
 
 async def _is_placed(fleet: Fleet, worker: str) -> bool:
     return await placed(fleet, "job") == worker
+
+
+async def test_credentials_that_may_not_ask_which_cluster_it_is_take_no_job_either() -> None:
+    async with running() as fleet:
+        await add(fleet, "again", "worker1", "again")
+        tokens = fleet.workers["worker1"].tokens
+        assert tokens is not None
+        tokens["less-token"] = "less"
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces", user="less"))
+        before, made = await fleet.running_on(), written(fleet)
+        await fleet.write_secret("again", kubeconfig("worker1", "less-token"))
+        await anyio.sleep(150)
+        assert "again-token" in fleet.closed
+        assert (await fleet.running_on(), written(fleet)) == (before, made)
+        assert "the same cluster as worker1" in (await fleet.active("again"))["message"]
 
 
 async def test_a_cordon_of_one_name_leaves_the_other() -> None:

@@ -80,6 +80,11 @@ class IdentityCheck:
             await anyio.sleep(INTERVAL)
             answered = await self._look()
 
+    def inherit(self, earlier: IdentityCheck) -> None:
+        """Know what an earlier connection to the same server knew: this one's credentials may not be allowed to ask."""
+        if not self.uid:
+            self.uid, self.is_manager = earlier.uid, earlier.is_manager
+
     async def _look(self) -> bool:
         answered = False
         with anyio.move_on_after(DEADLINE):

@@ -178,6 +178,7 @@ class WorkerInformers(WorkerCopies):
             self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
         self.kueue.inherit(earlier.kueue)
+        self.identity.inherit(earlier.identity)
 
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""
