@@ -15,7 +15,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
-from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
+from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
 from multikueue.core.workload.effects import (
@@ -167,19 +167,18 @@ class SnapshotReader:
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
 
     def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
-        """The namespace on a worker in which a Workload's copies are: as it says or, where it says nothing, of one with
-        our mark of this attempt. Somebody may have removed what it said, and its job runs.
+        """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
+        our mark of this attempt. Somebody may have removed or changed what it said, and its job runs.
 
-        An earlier attempt's mark counts where nothing is in the namespace of the same name, on the worker that had the
+        An earlier attempt's mark counts where nothing is in the namespace that it says, on the worker that had the
         Workload last, in the namespace that is its own there: anybody there could have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
-        if known is None or cluster.name in namespaces_on_workers(workload):
+        elsewhere = known.workloads.informer.by(ORIGIN, str(key)) if known is not None else []
+        if known is None or (said == key.namespace and not elsewhere):
             return said
-        if not (elsewhere := known.workloads.informer.by(ORIGIN, str(key))):
-            return said
-        here = known.workload_of(key, said)
-        copies = (*([here] if here is not None else []), *elsewhere)
+        here, unmapped = (known.workload_of(key, one) for one in (said, key.namespace))
+        copies = [one for one in (here, unmapped, *elsewhere) if one is not None]
         marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
