@@ -4,6 +4,10 @@ Foreign objects are not in the caches, which hold only objects with our label: a
 creation is also refused after a lost reply, when the object is our own and its event is on the way. So a taken name
 counts only once the watch has had time to show the object. A refusal that may pass, as by a ResourceQuota or a webhook
 without an answer, counts after a minute. Then there is a back-off before the next creation, longer each time.
+
+What is created and does not last is no refusal, but comes to the same: a webhook there changes what is sent, or
+somebody removes or evicts it, and it would be made again as fast as the servers answer. An offer that another worker
+has won does not count.
 """
 
 from __future__ import annotations
@@ -32,6 +36,11 @@ REFUSAL_BACKOFF: Final = Backoff(base=300.0, cap=3600.0)
 """For a worker that refuses an object: an administrator has to change something there first."""
 SUPPLY_BACKOFF: Final = Backoff(base=30.0, cap=300.0)
 """For a worker that lacks what a job needs: its user may bring that at any moment, and nothing tells us."""
+LASTS: Final = 60.0
+"""Seconds after which a Workload copy has lasted."""
+REMADE: Final = 5
+"""Copies in a row that did not last, until there is a wait before the next one."""
+REMADE_BACKOFF: Final = Backoff(base=1.0, cap=300.0)
 _REMEMBERED_FOR: Final = 3600.0
 """Seconds after its back-off for which a refusal is remembered, so that the next one waits longer."""
 
@@ -59,6 +68,15 @@ class _Met:
             self.until = now + self.backoff.delay(self.times)
 
 
+@attrs.frozen
+class _Made:
+    attempt: str
+    times: int
+    """Copies in a row, each made before the last one had lasted."""
+    until: float
+    """When the next one may be made, on the loop's clock."""
+
+
 @attrs.define(eq=False)
 class CreateConflicts:
     """The refusals of one worker, by Workload."""
@@ -66,6 +84,9 @@ class CreateConflicts:
     _met: dict[tuple[Resource, ObjectKey], dict[ObjectKey, _Met]] = attrs.field(factory=dict, init=False)
     _namespaces: dict[tuple[Resource, str], dict[ObjectKey, None]] = attrs.field(factory=dict, init=False)
     """By kind and namespace, the Workloads that have been refused, those first that have waited longest."""
+
+    _made: dict[ObjectKey, _Made] = attrs.field(factory=dict, init=False)
+    """The Workloads of which copies were made of late."""
 
     def __len__(self) -> int:
         """How many pairs of a Workload and a kind have refusals."""
@@ -124,8 +145,34 @@ class CreateConflicts:
             met.until = min(met.until, now)
         return oldest if known else None
 
+    def made(self, workload: ObjectKey, attempt: str, *, was_here: bool) -> None:
+        """A copy of a Workload was made, for one of its attempts.
+
+        Args:
+            workload: whose.
+            attempt: this one.
+            was_here: whether this worker had the Workload last.
+        """
+        now, known = loop_time(), self._made.pop(workload, None)
+        times = 1
+        if known is not None and now < known.until + LASTS:
+            times = known.times + (was_here or known.attempt == attempt)
+        self._made[workload] = _Made(attempt, times, now + REMADE_BACKOFF.delay(times - REMADE))
+        while (first := next(iter(self._made))) != workload and self._made[first].until + LASTS < now:
+            del self._made[first]
+
+    def remade(self, workload: ObjectKey) -> Refusal | None:
+        """Why and for how long no copy of a Workload is made, of which nothing is there now; None: one may be made."""
+        made = self._made.get(workload)
+        left = made.until - loop_time() if made is not None else 0.0
+        if made is None or left <= 0:
+            return None
+        why = f"{made.times} copies there did not last: something there changes, evicts or removes them"
+        return Refusal(why, timedelta(seconds=max(1.0, left)))
+
     def forget(self, workload: ObjectKey) -> None:
         """Have everything of a Workload tried again: its user asks for that."""
+        self._made.pop(workload, None)
         for resource in [resource for resource, key in self._met if key == workload]:
             del self._met[resource, workload]
             self._leave_queue(resource, workload)

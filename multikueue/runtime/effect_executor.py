@@ -12,10 +12,9 @@ import attrs
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
-from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, ORIGIN_LABEL
-from multikueue.core.model.marks import mark_of
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import is_terminating, labels_of
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
@@ -37,6 +36,7 @@ from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin, coming_from
+from multikueue.runtime.taken_names import has_origin_of, is_the_copy, object_there
 from multikueue.runtime.target import Target
 from multikueue.runtime.workload_memory import WorkloadMemory
 
@@ -110,7 +110,11 @@ class EffectExecutor:
                 target.want(effect.resource.gvk)
                 await self._create_job(target, effect, workload)
             case effects.PatchWorkload(key=key, patch=patch):
-                target.workloads.wrote(await target.client.merge_patch(WORKLOAD, key, patch))
+                written = await target.client.merge_patch(WORKLOAD, key, patch)
+                target.workloads.wrote(written)
+                asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
+                if asked not in (None, got):  # else it would be sent again at once, and for ever
+                    raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
             case effects.DeleteJob(resource=resource, key=key, uid=uid):
                 await _delete(target, target.cache_of(resource.gvk), resource, key, uid)
             case effects.DeleteWorkload():
@@ -138,6 +142,8 @@ class EffectExecutor:
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
+        was_here = self.memory.last_worker(ObjectKey.of(workload)) == effect.cluster
+        target.create_conflicts.made(ObjectKey.of(workload), attempt(workload), was_here=was_here)
         target.stored(effect.object, created)
         if note := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
             self._emit(workload, "Warning", note)
@@ -170,11 +176,11 @@ class EffectExecutor:
         except ApiError as error:
             if not error.status:  # no answer is no refusal
                 raise
-            found = await _found(target, resource, key) if isinstance(error, AlreadyExists) else None
-            if found is None or not _is_the_copy(found, effect.object):
+            found = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
+            if found is None or not is_the_copy(found, effect.object):
                 refused = self._refused(target, effect.cluster, resource, key, workload, error)
                 if isinstance(refused, AlreadyExists):
-                    refused.foreign = found is not None and not _has_origin_of(found, effect.object)
+                    refused.foreign = found is not None and not has_origin_of(found, effect.object)
                 raise refused from error
             created = found
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
@@ -254,25 +260,6 @@ def _has_no_effect(error: ApiError) -> bool:
     if isinstance(error, AlreadyExists):
         return error.foreign
     return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-async def _found(target: Target, resource: Resource, key: ObjectKey) -> Json | None:
-    """The object that has the name; None if it may not be read, which a worker need not allow, or is gone by now."""
-    try:
-        return await target.client.get(resource, key)
-    except ApiError:
-        return None
-
-
-def _is_the_copy(found: Json, wanted: Json) -> bool:
-    """Whether this is the very copy that was to be created: the answer was lost, and no event came."""
-    same = _has_origin_of(found, wanted) and mark_of(found) == mark_of(wanted)
-    return same and not is_terminating(found)
-
-
-def _has_origin_of(found: Json, wanted: Json) -> bool:
-    origin = labels_of(wanted).get(ORIGIN_LABEL)
-    return origin is not None and labels_of(found).get(ORIGIN_LABEL) == origin
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:

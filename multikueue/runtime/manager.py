@@ -212,9 +212,7 @@ class Manager:
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
-        reader = SnapshotReader(
-            self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan.mark_key
-        )
+        reader = SnapshotReader(self.cluster, self.workers, self.adapters, self._executor, memory, self._rooms, plan)
         reconciler = WorkloadReconciler(reader, self._executor, plan, self.dispatcher, self.clock, self.hook)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 

@@ -34,6 +34,10 @@ class _Remembered:
     touched_at: float
     last_worker: ClusterName | None = None
     placement: Placement | None = None
+    placed: tuple[str, str] = ("", "")
+    """The worker that is recorded, or was recorded last, and for which attempt."""
+    cluster: str = ""
+    """The UID of the cluster that it led to when that was seen first; empty: that was not known."""
     behind_since: float | None = None
     """When something changed on a worker that no decision has looked at."""
     unrecorded_attempt: str | None = None
@@ -79,6 +83,19 @@ class WorkloadMemory:
             known.last_worker, known.placement = ClusterName(recorded), placement_of(workload)
         elif has_quota(workload) and not is_evicted(workload):
             known.unrecorded_attempt = attempt(workload)
+
+    def cluster_of(self, key: ObjectKey, workload: Json, uid: str) -> str:
+        """The cluster that the worker which was recorded last led to then; empty: it is not known.
+
+        Args:
+            key: the Workload.
+            workload: the same.
+            uid: of the cluster that this worker leads to now.
+        """
+        known, recorded = self._of(key), cluster_name(workload)
+        if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
+            known.placed, known.cluster = placed, uid
+        return known.cluster
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""

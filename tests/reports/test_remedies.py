@@ -173,3 +173,8 @@ def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ..
     """But the setting of a kind, which is ours."""
     fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.found.remedy) if field}
     assert not fields & {"told", "said", "why"}
+
+
+@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
+def test_a_text_without_end_costs_no_more_than_it_is_long(rules: tuple[RemedyRule, ...]) -> None:
+    assert found_by(rules, "w1", "a" * 1_000_000, CONTEXT) is None

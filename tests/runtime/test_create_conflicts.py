@@ -8,7 +8,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import AlreadyExists, ApiError, Forbidden
-from multikueue.runtime.create_conflicts import ASK_AGAIN_AFTER, REFUSAL_BACKOFF, CreateConflicts
+from multikueue.runtime.create_conflicts import ASK_AGAIN_AFTER, LASTS, REFUSAL_BACKOFF, REMADE, CreateConflicts
 
 pytestmark = pytest.mark.looptime
 
@@ -113,3 +113,35 @@ async def test_what_turns_out_to_be_our_own_was_never_in_the_way() -> None:
     found = refused(WL)
     assert found.refusal(JOB, WL, own=(SECOND,))
     assert not found.refusal(JOB, WL, own=(WL,))
+
+
+async def test_what_does_not_last_is_made_five_times_at_once_and_then_ever_more_rarely() -> None:
+    found, waits = CreateConflicts(), list[float]()
+    for number in range(REMADE + 4):
+        found.made(WL, str(number), was_here=True)
+        left = found.remade(WL)
+        waits.append(0.0 if left is None else left.left.total_seconds())
+        await anyio.sleep(waits[-1])
+        assert found.remade(WL) is None
+    assert waits == [0.0] * REMADE + [1.0, 2.0, 4.0, 8.0]
+    assert found.remade(SECOND) is None
+
+
+@pytest.mark.parametrize("how", ["lasts", "asked"])
+async def test_what_has_lasted_or_is_asked_for_is_made_again_at_once(how: str) -> None:
+    found = CreateConflicts()
+    for _ in range(REMADE + 3):
+        found.made(WL, "0", was_here=False)
+    if how == "asked":
+        found.forget(WL)
+    else:
+        await anyio.sleep(4 + LASTS)
+    found.made(WL, "0", was_here=False)
+    assert found.remade(WL) is None
+
+
+async def test_an_offer_that_another_worker_has_won_was_not_made_in_vain() -> None:
+    found = CreateConflicts()
+    for number in range(REMADE + 3):
+        found.made(WL, str(number), was_here=False)
+    assert found.remade(WL) is None

@@ -27,7 +27,6 @@ from multikueue.runtime.inventory.spoke_reader import SpokeReader
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
-from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor
 from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
 from multikueue.testing import InMemoryCluster, job, running, until
@@ -50,7 +49,6 @@ class Slow(Reconciler[str]):
     ("part", "field"),
     [
         (PlanSettings, "mark_key"),
-        (SnapshotReader, "mark_key"),
         (Link, "config"),
         (Assigned, "config"),
         (Origin, "client"),

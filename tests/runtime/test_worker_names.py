@@ -130,10 +130,11 @@ async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
-@pytest.mark.parametrize("noted", [None, "{", '{"worker1": "MK"}', '{"worker1": 3}'])
-async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str | None) -> None:
-    """Else it would be looked for in the namespace of the same name, not be found, and run twice."""
-    async with renamed() as fleet, fleet.running():
+@pytest.mark.parametrize("noted", [None, "{", '{"worker1": "MK"}', '{"worker1": 3}', '{"worker1": "other"}'])
+@pytest.mark.parametrize("mapping", [MAPPED, None])
+async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str | None, mapping: object) -> None:
+    """Nor one whose place somebody has changed. Else it would not be found there, and run twice."""
+    async with renamed(mapping) as fleet, fleet.running():
         await fleet.submit()
         await until(lambda: _runs(fleet))
         before, workload = await fleet.running_on(), await fleet.workload()
@@ -145,9 +146,14 @@ async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted:
         assert (entry.get("state"), fleet.requests("worker1", "create", JOB)) == ("Ready", 1)
 
 
-async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_is_given_back() -> None:
+@pytest.mark.parametrize(
+    ("noted", "mapping"), [(None, MAPPED), ('{"worker1": "x"}', MAPPED), ('{"worker1": "x"}', None)]
+)
+async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_is_given_back(
+    noted: str | None, mapping: object
+) -> None:
     """Its copies are of an earlier attempt once it is evicted: they were not found, so it was shown to have stopped."""
-    async with renamed() as fleet, fleet.running():
+    async with renamed(mapping) as fleet, fleet.running():
         await fleet.submit()
         await until(lambda: _runs(fleet))
         key, stopped = ObjectKey.of(await fleet.workload()), list[int]()
@@ -157,7 +163,7 @@ async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_i
                 stopped.append(fleet.requests("worker1", "patch", WORKLOAD))
 
         fleet.manager.registry.cluster.listeners.append(changed)
-        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
+        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: noted}}}
         await fleet.admin.merge_patch(WORKLOAD, key, patch)
         await anyio.sleep(5)
         await evict(fleet.admin, key, clock=now)

@@ -15,6 +15,8 @@ BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50
 """What the binary suffixes stand for."""
 POWERS: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 """What the decimal suffixes stand for, as powers of ten."""
+LONGEST: Final = 40
+"""Characters of a quantity: API servers take a million digits, which cost a minute to read, or raise."""
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))(?P<suffix>[eE][+-]?\d{1,3}|[KMGTPE]i|[numkMGTPE]|)"
 )
@@ -26,9 +28,9 @@ def exact(quantity: str) -> tuple[Decimal, str]:
     Raises:
         ValueError: it is not a quantity.
     """
-    match = _FORM.fullmatch(quantity)
+    match = _FORM.fullmatch(quantity) if len(quantity) <= LONGEST else None
     if match is None:
-        raise ValueError(f"not a quantity: {quantity!r}")
+        raise ValueError(f"not a quantity: {quantity[:LONGEST]!r}")
     number, suffix = Decimal(match["number"]), match["suffix"]
     if suffix in BINARY:
         return number * BINARY[suffix], suffix

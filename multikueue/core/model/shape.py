@@ -38,13 +38,12 @@ def _is_reference(value: Any) -> bool:
     return _TEXT.issuperset([type(value.get(field, "")) for field in ("apiVersion", "kind", "name", "uid")])
 
 
-_LONGEST_AMOUNT: Final = 40
 _LARGE_EXPONENT: Final = re.compile(r"[eE]\+?-?\d{3}")
 
 
 def _is_amount(value: Any) -> bool:
     amount = str(value or 0)
-    if len(amount) > _LONGEST_AMOUNT or _LARGE_EXPONENT.search(amount):  # a number of a million digits
+    if _LARGE_EXPONENT.search(amount):  # a number of a million digits
         return False
     try:
         Quantity.parse(amount)

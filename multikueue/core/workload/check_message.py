@@ -125,10 +125,11 @@ _LOOKED_AT: Final = 4 * MAX_PART
 _HIDDEN: Final = "[address]"
 _ADDRESSES: Final = re.compile(
     r"\bhttps?://[^\s\"'<>]+"
-    r"|\[[0-9A-Fa-f:]*:[0-9A-Fa-f:.]+\](?::\d+)?"
+    r"|\[[0-9A-Fa-f:]{0,39}:[0-9A-Fa-f:.]{1,45}\](?::\d+)?"
     r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b"
-    r"|\b(?:[A-Za-z0-9-]+\.)+[A-Za-z][A-Za-z0-9-]*:\d{2,5}\b"
+    r"|(?<![A-Za-z0-9.-])[A-Za-z0-9.-]*\.[A-Za-z][A-Za-z0-9-]*:\d{2,5}\b"
 )
+"""Each is tried once for a run of its characters, so that a text of a megabyte costs no more than it is long."""
 _CAPACITY: Final = re.compile(
     r", previously considered podsets requests \(0\) \+ current podset request \((?P<wanted>[^()]+)\)"
     r" > maximum capacity \((?P<most>[^()]+)\)"

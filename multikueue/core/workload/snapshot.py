@@ -112,6 +112,8 @@ class Worker:
     """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
+    cluster: str = ""
+    """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
     is_manager: bool = False
     """Whether it is the cluster on which its original is."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())

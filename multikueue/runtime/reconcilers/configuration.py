@@ -231,7 +231,7 @@ class ClusterReconciler:
         facts = connection.facts(unusable, lost_after=self.lost_after)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
         facts, names = attrs.evolve(facts, is_manager=is_manager, causes=causes), names_on(worker, cluster)
-        wanted = active_status(cluster, connection, now, unusable, names.flaw)
+        wanted = active_status(cluster, connection, now, unusable, names.flaw, self.workers.same_as(str(worker.name)))
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None

@@ -15,9 +15,9 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
-from multikueue.core.model.worker_names import namespace_on, namespaces_on_workers, unreadable_places
+from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, noted_worker
+from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -27,8 +27,9 @@ from multikueue.core.workload.effects import (
     Plan,
     describe,
 )
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
 from multikueue.core.workload.possible_runs import LATE_CREATION
+from multikueue.core.workload.same_cluster import one_of_each_cluster
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.logs import get_logger
@@ -57,8 +58,7 @@ class SnapshotReader:
     memory: WorkloadMemory
     rooms: WorkerRooms | None = None
     """Where a dispatcher looks at figures."""
-    mark_key: bytes = attrs.field(default=b"", repr=False)
-    """By which copies are marked."""
+    settings: PlanSettings = attrs.field(factory=PlanSettings)
 
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
@@ -92,6 +92,7 @@ class SnapshotReader:
             siblings=siblings,
             workers=tuple(self._workers(key, workload, config, owned_by, jobs, siblings)),
         )
+        seen = one_of_each_cluster(seen)
         return seen if self.rooms is None else self.rooms.shown(seen, config)
 
     def want(self, snapshot: Snapshot) -> None:
@@ -145,6 +146,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
+                    cluster=self.workers.shared.get(cluster.name, ""),
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
@@ -153,6 +155,7 @@ class SnapshotReader:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if informers is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
+                worker = self._where_it_was(worker, cluster, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting())
@@ -164,27 +167,38 @@ class SnapshotReader:
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
 
     def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
-        """The namespace on a worker in which a Workload's copies are: as it says or, where it says nothing, of one with
-        our mark of this attempt. Somebody may have removed what it said, and its job runs.
+        """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
+        our mark of this attempt. Somebody may have removed or changed what it said, and its job runs.
 
-        An earlier attempt's mark counts where nothing is in the namespace of the same name, on the worker that had the
+        An earlier attempt's mark counts where nothing is in the namespace that it says, on the worker that had the
         Workload last, in the namespace that is its own there: anybody there could have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
-        if known is None or cluster.name in namespaces_on_workers(workload):
+        there = known.workloads.informer if known is not None else None
+        elsewhere = there.by(ORIGIN, str(key)) if there is not None and there.indexed(ORIGIN) else []
+        if known is None or (said == key.namespace and not elsewhere):
             return said
-        copies_there = known.workloads.informer
-        if not copies_there.indexed(ORIGIN) or not (elsewhere := copies_there.by(ORIGIN, str(key))):
-            return said
-        here = known.workload_of(key, said)
-        copies = (*([here] if here is not None else []), *elsewhere)
-        marks, of_attempt = Marks(self.mark_key), WORKLOADS.of(workload).attempt
+        here, unmapped = (known.workload_of(key, one) for one in (said, key.namespace))
+        copies = [one for one in (here, unmapped, *elsewhere) if one is not None]
+        marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         return own if last and here is None and proofs.get(own) is Proof.OTHER else said
+
+    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json | None) -> Worker:
+        """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
+        if workload is None or cluster.known is None or worker.name != self.memory.last_worker(key):
+            return worker
+        uid = cluster.known.identity.uid
+        if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
+            return worker
+        since = self.workers.moved_since(worker.name)
+        if cluster_name(workload) is None and self.workers.clock() - since >= self.settings.worker_lost_timeout:
+            return worker
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False))
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is

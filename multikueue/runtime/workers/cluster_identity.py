@@ -63,6 +63,8 @@ class IdentityCheck:
     """Called when more is known."""
     is_manager: bool | None = attrs.field(default=None, init=False)
     """None: it is not known, or one of the two may not be asked."""
+    uid: str = attrs.field(default="", init=False)
+    """The worker's own; empty: it is not known."""
     asked: bool = attrs.field(default=False, init=False)
     """Whether there was an answer, or a failure."""
 
@@ -78,11 +80,17 @@ class IdentityCheck:
             await anyio.sleep(INTERVAL)
             answered = await self._look()
 
+    def inherit(self, earlier: IdentityCheck) -> None:
+        """Know what an earlier connection to the same server knew: this one's credentials may not be allowed to ask."""
+        if not self.uid:
+            self.uid, self.is_manager = earlier.uid, earlier.is_manager
+
     async def _look(self) -> bool:
         answered = False
         with anyio.move_on_after(DEADLINE):
             try:
-                self.is_manager = await cluster_uid(self.client) == await self.manager.uid()
+                self.uid = await cluster_uid(self.client)
+                self.is_manager = self.uid == await self.manager.uid()
                 answered = True
             except ApiError as error:
                 answered = not error.retryable

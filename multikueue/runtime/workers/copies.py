@@ -61,6 +61,8 @@ class WorkerCopies(Target):
         """Why objects of a Workload, with jobs of a kind, are not created here, if they are not: the reason that lasts
         longest. `workload` and `jobs` are what of it is here.
         """
+        if workload is None and not jobs and (remade := self.create_conflicts.remade(key)) is not None:
+            return remade
         if not self.create_conflicts:
             return None
         cache, own = self.cache_of(gvk), [ObjectKey.of(copy.object) for copy in jobs]

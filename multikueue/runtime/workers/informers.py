@@ -179,6 +179,7 @@ class WorkerInformers(WorkerCopies):
             self.jobs[gvk].inherit(earlier.jobs[gvk])
         self.create_conflicts = earlier.create_conflicts
         self.kueue.inherit(earlier.kueue)
+        self.identity.inherit(earlier.identity)
 
     def have_read(self, gvk: GVK | None) -> bool:
         """Whether the Workloads, and the jobs of a kind, have been complete once."""
@@ -212,10 +213,10 @@ class WorkerInformers(WorkerCopies):
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks; and
-        whether it is the manager."""
+        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks; which
+        cluster it is, and whether that is the manager."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager)
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager, self.identity.uid)
 
     @property
     def unusable(self) -> dict[str, tuple[str, str]]:

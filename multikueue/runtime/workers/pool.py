@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
@@ -16,10 +17,13 @@ from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Connected, Connecting, Lost, Opaque, Reach
+from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.informers import WorkerInformers, WorkerSettings
+
+log = get_logger(__name__)
 
 REMOVED: Final = 100
 """Removed workers for each of which it is remembered since when it is lost. Their Workloads name them still."""
@@ -99,6 +103,12 @@ class WorkerPool:
     on_status: Callable[[WorkerCluster], None]
     """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
+    shared: Mapping[str, str] = attrs.field(factory=dict, init=False)
+    """Of the workers that lead to one cluster with others, as far as is known: its UID."""
+    _uids: dict[str, str] = attrs.field(factory=dict, init=False)
+    """Of the clusters that the workers lead to, or led to last."""
+    _moved: dict[str, datetime] = attrs.field(factory=dict, init=False)
+    """Since when workers lead to another cluster than before; by `ClusterPool.times`."""
     _reported: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
@@ -176,10 +186,36 @@ class WorkerPool:
         if before == now:
             self.on_status(worker)
         else:
+            self._note_clusters()
             self.on_cluster(worker, known)
+
+    def same_as(self, name: str) -> list[str]:
+        """The other workers that are known to lead to the same cluster."""
+        uid = self.shared.get(name)
+        return sorted(other for other, its in self.shared.items() if its == uid and other != name)
+
+    def moved_since(self, name: str) -> datetime:
+        """Since when a worker leads to another cluster than it did before."""
+        times = self.clusters.times
+        return self._moved.get(name, times.now()) + times.step()
+
+    def _note_clusters(self) -> None:
+        """Note which clusters the workers lead to; have all told of which that says something else."""
+        uids = {worker.name: worker.known.identity.uid for worker in self if worker.known is not None}
+        for name, uid in uids.items():
+            if uid and self._uids.setdefault(name, uid) != uid:
+                log.warning("it leads to another cluster now: what the other one runs counts as lost", cluster=name)
+                self._uids[name], self._moved[name] = uid, self.clusters.times.now()
+        counts, before = Counter(uids.values()), self.shared
+        self.shared = {name: uid for name, uid in uids.items() if uid and counts[uid] > 1}
+        for worker in self:
+            if self.shared.get(worker.name) != before.get(worker.name):
+                self.on_status(worker)
 
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:
         self._with_queues.discard(name)
+        self._uids.pop(name, None)
+        self._moved.pop(name, None)
         self._removed.pop(name, None)
         self._removed[name] = lost_since
         if len(self._removed) > REMOVED:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.incremental import Round
-from multikueue.core.workload.check_message import MAX_PART, Message, condensed, means_the_same, plain
+from multikueue.core.workload.check_message import (
+    MAX_PART,
+    Message,
+    condensed,
+    means_the_same,
+    plain,
+    without_addresses,
+)
 
 TOO_SMALL = (
     "couldn't assign flavors to pod set main: insufficient quota for cpu in flavor default, previously considered "
@@ -34,6 +41,7 @@ def test_a_part_is_one_short_line_that_can_be_printed(text: str) -> None:
         "192.168.1.20",
         "[2001:db8::1]:6443",
         "api.worker1.example.com:6443",
+        "worker-1.example:443",
     ],
 )
 def test_it_has_no_address_of_a_server(address: str) -> None:
@@ -45,6 +53,12 @@ def test_it_has_no_address_of_a_server(address: str) -> None:
 @pytest.mark.parametrize("text", ["since 2026-11-21T12:00:00Z", "image busybox:1.36", "v1.2.3", "cpu (3 > 1)"])
 def test_what_is_no_address_stays(text: str) -> None:
     assert plain(text) == text
+
+
+@pytest.mark.parametrize("text", ["a." * 500_000, "a-" * 500_000, "[" + ":" * 1_000_000])
+def test_a_text_without_end_costs_no_more_than_it_is_long(text: str) -> None:
+    """An event of the core group may have a megabyte: the API server took hours for it, and answered nobody else."""
+    assert without_addresses(text) == text
 
 
 def test_what_kueue_says_about_quota_is_told_shorter() -> None:

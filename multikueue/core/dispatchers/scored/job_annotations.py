@@ -30,6 +30,8 @@ TAINTS: Final = "multikueue.dev/taints"
 FLAVORS: Final = "multikueue.dev/flavors"
 """On a MultiKueueCluster: `oslo,oslo-spot`, flavors of the manager. Only jobs that got none but these go there."""
 
+LONGEST: Final = 4096
+"""Characters of an annotation: with more it cannot be read. Each is read whenever the job is looked at, by one loop."""
 _KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _VALUE: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
 _SPLIT: Final = re.compile(r",(?![^(]*\))")
@@ -91,7 +93,10 @@ class Narrowing:
 def read(annotations: Labels) -> Narrowing:
     """What a job's annotations ask for."""
     unreadable, ignored = list[str](), list[str]()
-
+    ours = NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS
+    annotations = {
+        name: text if len(text) <= LONGEST else "," for name in ours if (text := annotations.get(name)) is not None
+    }
     names = _names(annotations.get(NAMES), unreadable)
     selects = _selects(annotations.get(SELECTOR), unreadable)
     together = annotations.get(TOGETHER)

@@ -96,6 +96,14 @@ def test_a_preference_is_points_for_labels(asked: str, points: float, ignored: t
     assert (narrowing.preference(LABELS), narrowing.ignored, narrowing.unreadable) == (points, ignored, ())
 
 
+@pytest.mark.parametrize("name", [NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS])
+def test_a_text_without_end_is_not_read(name: str) -> None:
+    """A quarter of a million commas took the loop for two minutes, at each look at the job."""
+    for text in ("," * 250_000, "a," * 125_000 + "a", "a=a:1," * 40_000 + "a=a:1"):
+        found = read({name: text})
+        assert name in (*found.unreadable, *found.ignored)
+
+
 @given(st.dictionaries(st.sampled_from([NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS]), st.text(max_size=30)))
 def test_whatever_stands_there_is_read_or_told(asked: dict[str, str]) -> None:
     found = read(asked)

@@ -1,0 +1,47 @@
+"""Several MultiKueueClusters that lead to one cluster: for each Workload one of them counts.
+
+All of them show the same objects there, and a mark is made for one worker's name. So each would take the others' copies
+for some of an earlier attempt, and remove what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import CheckState, check_state, cluster_name
+from multikueue.core.workload.places import namespace_for
+from multikueue.core.workload.snapshot import Snapshot, Worker
+
+
+def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with one of those workers that lead to one namespace of one cluster.
+
+    It is the one that has the Workload, or others of its job, also while it is evicted; else the first of the config
+    that is connected and not cordoned.
+    """
+    if sum(bool(worker.cluster) for worker in snapshot.workers) < 2:
+        return snapshot
+    having = (*_having(snapshot),)
+
+    def rank(worker: Worker) -> tuple[bool, ...]:
+        return worker.name not in having, not worker.configured, bool(worker.cordon), not worker.reachable
+
+    first: dict[tuple[str, str], Worker] = {}
+    for worker in sorted(snapshot.workers, key=rank):
+        first.setdefault((worker.cluster or worker.name, namespace_for(snapshot, worker)), worker)
+    kept = {worker.name for worker in first.values()}
+    return attrs.evolve(snapshot, workers=tuple(one for one in snapshot.workers if one.name in kept))
+
+
+def _having(snapshot: Snapshot) -> Iterator[str | None]:
+    yield from map(cluster_name, snapshot.siblings)
+    if (workload := snapshot.workload) is None:
+        return
+    facts = WORKLOADS.of(workload)
+    yield facts.cluster_name
+    offered = facts.has_quota and not facts.is_evicted
+    if not offered or (snapshot.check and check_state(workload, snapshot.check) is CheckState.READY):
+        yield from (snapshot.last_worker, facts.noted_worker)

@@ -1,0 +1,73 @@
+"""A MultiKueueCluster that leads to another cluster than before: what the former one runs is lost, and not gone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import cluster_name
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import set_up_queues
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, now, server, until
+
+pytestmark = pytest.mark.looptime
+
+
+@asynccontextmanager
+async def moved(lost_timeout: float = 300.0) -> AsyncIterator[Fleet]:
+    """A worker that has a job, and whose kubeconfig is replaced by that of another cluster."""
+    fleet = await Fleet.connected("worker1")
+    fleet.workers["other"] = server("other")
+    await set_up_queues(DirectClient(fleet.workers["other"]), {"cpu": "4"})
+    async with fleet.kueues(), fleet.running(fleet.build(lost_timeout)):
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(5)
+        await fleet.write_secret("worker1", kubeconfig("other"))
+        await anyio.sleep(5)
+        await until(is_active(fleet))
+        yield fleet
+
+
+async def test_what_runs_there_does_not_run_twice_before_it_is_given_up() -> None:
+    """It was looked for on the new cluster, was not found, and was run there at once."""
+    async with moved() as fleet:
+        await anyio.sleep(280)
+        assert [*await fleet.running_on()] == ["worker1"]
+        await until(lambda: _runs_on(fleet, "other"))
+        await anyio.sleep(60)
+        assert fleet.requests("other", "create", JOB) == 1
+        assert cluster_name(await fleet.workload()) == "worker1"
+
+
+async def _runs_on(fleet: Fleet, worker: str) -> bool:
+    return worker in await fleet.running_on()
+
+
+async def test_also_what_is_evicted_meanwhile_is_waited_for() -> None:
+    async with moved() as fleet:
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await anyio.sleep(280)
+        assert [*await fleet.running_on()] == ["worker1"]
+        await until(lambda: _runs_on(fleet, "other"))
+
+
+async def test_a_new_job_goes_to_the_new_cluster_at_once() -> None:
+    async with moved() as fleet:
+        await fleet.submit("next")
+        await until(lambda: _runs_on(fleet, "other"))
+
+
+async def test_a_kubeconfig_that_is_put_right_again_leaves_the_job_where_it_is() -> None:
+    async with moved() as fleet:
+        before = await fleet.running_on()
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        await anyio.sleep(600)
+        assert await fleet.running_on() == before
+        assert cluster_name(await fleet.workload()) == "worker1"

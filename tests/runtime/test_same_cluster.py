@@ -1,0 +1,136 @@
+"""Several MultiKueueClusters that lead to one cluster: a job there has one of its names, and nothing takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
+from multikueue.core.model.labels import CORDON_ANNOTATION
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import check, cluster_name, is_finished
+from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import CHECK, cluster, kubeconfig_secret
+from tests.runtime.fleet import Fleet, is_active, kubeconfig, now, until
+
+pytestmark = pytest.mark.looptime
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[Fleet]:
+    """A worker that has a job of 300 s; a second account there is for a second MultiKueueCluster."""
+    fleet = await Fleet.connected("worker1")
+    tokens = fleet.workers["worker1"].tokens
+    assert tokens is not None
+    tokens["again-token"] = "multikueue:again"
+    async with fleet.kueues(RunnerOptions(minimum=300.0, maximum=300.0)), fleet.dispatching():
+        await fleet.submit()
+        await until(fleet.running_on)
+        yield fleet
+
+
+async def add(fleet: Fleet, name: str, *listed: str) -> None:
+    """Make a second MultiKueueCluster for the worker, and list these."""
+    await fleet.admin.create(SECRET, kubeconfig_secret(name, kubeconfig("worker1", "again-token")))
+    await fleet.admin.create(MULTIKUEUE_CLUSTER, cluster(name))
+    await say_config(fleet, *listed)
+    await until(is_active(fleet, name))
+
+
+async def say_config(fleet: Fleet, *listed: str) -> None:
+    (config,) = (await fleet.admin.list(MULTIKUEUE_CONFIG)).items
+    await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, ObjectKey.of(config), {"spec": {"clusters": [*listed]}})
+
+
+async def placed(fleet: Fleet, job: str) -> str:
+    """The worker that has a job's Workload, once the check is Ready."""
+    found = (await fleet.admin.list(WORKLOAD)).items
+    ready = (one for one in found if (check(one, CHECK) or {}).get("state") == "Ready")
+    return next((cluster_name(one) or "" for one in ready if one["metadata"]["ownerReferences"][0]["name"] == job), "")
+
+
+def written(fleet: Fleet) -> int:
+    return sum(fleet.requests("worker1", verb, kind) for verb in ("create", "delete") for kind in (JOB, WORKLOAD))
+
+
+@pytest.mark.parametrize(
+    ("name", "listed"),
+    [("again", ("worker1", "again")), ("again", ("again",)), ("a", ("a", "worker1")), ("again", ("worker1",))],
+)
+async def test_another_name_of_a_worker_takes_no_job_from_it(name: str, listed: tuple[str, ...]) -> None:
+    """It would see a copy with another worker's mark, and remove it, as often as it is made."""
+    async with running() as fleet:
+        before, made = await fleet.running_on(), written(fleet)
+        await add(fleet, name, *listed)
+        await anyio.sleep(60)
+        assert (await fleet.running_on(), written(fleet)) == (before, made)
+        await fleet.submit("next")
+        await until(lambda: placed(fleet, "next"))
+        assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", listed[0])
+        assert written(fleet) - made == 2, "the copy and its job"
+        told = (await fleet.active(name))["message"]
+        assert told == "Connected; it is the same cluster as worker1: a job goes to the first of its config"
+        assert "the same cluster as " + name in (await fleet.active())["message"]
+
+
+async def test_a_worker_gets_another_name_and_its_jobs_end_under_the_one_they_have() -> None:
+    async with running() as fleet:
+        await add(fleet, "again", "again")
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await anyio.sleep(10)
+        await fleet.submit("next")
+        await until(lambda: placed(fleet, "next"))
+        assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "again")
+        await until(lambda: _ended(fleet), 600)
+        assert fleet.requests("worker1", "create", JOB) == 2
+        await until(lambda: _alone(fleet))
+
+
+async def _ended(fleet: Fleet) -> bool:
+    return all(map(is_finished, (await fleet.admin.list(WORKLOAD)).items))
+
+
+async def _alone(fleet: Fleet) -> bool:
+    return bool((await fleet.active("again"))["message"] == "Connected")
+
+
+async def test_what_was_evicted_is_stopped_under_its_name_and_starts_under_the_first() -> None:
+    async with running() as fleet:
+        await add(fleet, "again", "again", "worker1")
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await until(lambda: _is_placed(fleet, "again"))
+        assert fleet.requests("worker1", "create", JOB) == 2
+
+
+async def _is_placed(fleet: Fleet, worker: str) -> bool:
+    return await placed(fleet, "job") == worker
+
+
+async def test_credentials_that_may_not_ask_which_cluster_it_is_take_no_job_either() -> None:
+    async with running() as fleet:
+        await add(fleet, "again", "worker1", "again")
+        tokens = fleet.workers["worker1"].tokens
+        assert tokens is not None
+        tokens["less-token"] = "less"
+        fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces", user="less"))
+        before, made = await fleet.running_on(), written(fleet)
+        await fleet.write_secret("again", kubeconfig("worker1", "less-token"))
+        await anyio.sleep(150)
+        assert "again-token" in fleet.closed
+        assert (await fleet.running_on(), written(fleet)) == (before, made)
+        assert "the same cluster as worker1" in (await fleet.active("again"))["message"]
+
+
+async def test_a_cordon_of_one_name_leaves_the_other() -> None:
+    async with running() as fleet:
+        await add(fleet, "again", "worker1", "again")
+        cordon = {"metadata": {"annotations": {CORDON_ANNOTATION: "renamed"}}}
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), cordon)
+        await fleet.submit("next")
+        await until(lambda: placed(fleet, "next"))
+        assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "again")
