@@ -45,6 +45,12 @@ BESIDE_RUNS: Final[Mapping[str, str]] = {
     "hung": "the same, one worker hangs",
     "wan": "the same, workers 100 ms away",
 }
+UPSTREAM: Final[Mapping[str, str]] = {
+    "built-in": "its own controller",
+    "all-at-once": "Kueue + ours",
+    "scored": "Kueue + ours, `multikueue.dev/scored`",
+}
+"""Runs of `upstream`, with a real Kueue on all sides; the first with the limits of its clients for workers lifted."""
 DECIDING: Final[Mapping[str, str]] = {
     "cpu_us.offered.snapshot": "a snapshot of a Workload that is offered, µs of CPU",
     "cpu_us.offered.plan": "a plan for it, µs",
@@ -60,6 +66,7 @@ def tables() -> str:
         "`burst --control-plane sandbox`, our daemon on Python 3.11 and then on 3.13, the harness on 3.11 both times"
     )
     parts = [
+        _upstream(),
         _beside(),
         _aims(),
         _comparison("`burst --control-plane sandbox`", "exchange/before", "exchange/after", BURST),
@@ -84,6 +91,23 @@ def _beside() -> str:
             rows.append(_pair(f"{told}: created → Ready, {rank}, s", _both(name), partial(_created_ready, rank)))
     heading = "| | built-in | Kueue + ours | built-in / ours |\n|---|---|---|---|"
     return "\n".join([f"Beside a real Kueue (`docs/results/{BESIDE}`):", "", heading, *rows, "", _machine([burst[1]])])
+
+
+def _upstream() -> str:
+    """The numbers of Kueue's own benchmark, of each controller."""
+    runs = [read(RESULTS / "upstream" / name)[0] for name in UPSTREAM]
+    rows: Mapping[str, Callable[[Json], object]] = {
+        "admitted per second": lambda run: run["upstream"]["admitted_per_s"],
+        "until admission, p95, s": lambda run: round(run["upstream"]["admitted_p95_ms"] / 1000, 1),
+        "until quota is reserved, p95, s": lambda run: round(run["upstream"]["quota_p95_ms"] / 1000, 1),
+        "jobs of each worker": lambda run: ", ".join(map(str, run["upstream"]["spread"].values())),
+        "requests to workers per job": lambda run: run["worker_requests_per_workload"],
+        "CPU of everything, ms per job": lambda run: round(_cpu_of_everything(run)),
+    }
+    lines = [f"| {told} | {' | '.join(str(number(run)) for run in runs)} |" for told, number in rows.items()]
+    heading = f"| | {' | '.join(UPSTREAM.values())} |\n|---|---|---|---|"
+    told = f"Kueue's own benchmark in shape, {runs[0]['jobs']:,} jobs, a Kueue 0.17 on all sides, one run each"
+    return "\n".join([f"{told} (`docs/results/upstream`):", "", heading, *lines, "", _machine(runs)])
 
 
 def _both(name: str) -> tuple[Json, Json]:
