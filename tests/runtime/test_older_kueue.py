@@ -6,7 +6,7 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.machinery.connection import KUEUE
+from multikueue.core.machinery.kueue_status import KUEUE
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, DEPLOYMENT, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey

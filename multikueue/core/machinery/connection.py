@@ -18,7 +18,6 @@ from multikueue.core.model.conditions import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import Cause
 
 CONNECTION_FAILED: Final = "ClientConnectionFailed"
@@ -30,8 +29,6 @@ BAD_NAMES: Final = "UnusableNames"
 CREDENTIALS: Final = "multikueue.dev/CredentialsInUse"
 """Our condition on a MultiKueueCluster beside `Active`: which credentials its connection was opened with. The reason
 says where they are from, the message is their digest."""
-KUEUE: Final = "multikueue.dev/KueueComplete"
-"""Another one: whether the worker's Kueue has what copies may need."""
 FROM_KUBECONFIG: Final = "Kubeconfig"
 FROM_PROFILE: Final = "ClusterProfile"
 
@@ -260,24 +257,6 @@ def credentials_status(cluster: Json, digest: str, now: datetime) -> Json | None
     reason, generation = FROM_PROFILE if by_profile else FROM_KUBECONFIG, dig(cluster, "metadata", "generation")
     wanted = new_condition(CREDENTIALS, True, reason, digest, now=now, generation=generation)
     return None if says_the_same(condition(cluster, CREDENTIALS), wanted) else wanted
-
-
-def kueue_status(cluster: Json, kueue: WorkerKueue, now: datetime) -> Json | None:
-    """The condition that says what the worker's Kueue lacks, or None if the object says the same already.
-
-    A worker that never lacked anything has none.
-
-    Args:
-        cluster: the MultiKueueCluster.
-        kueue: what is known of the worker's.
-        now: the manager's wall clock.
-    """
-    found, lacks = condition(cluster, KUEUE), "; ".join(kueue.lacks)
-    if not lacks and (found is None or not kueue.read):
-        return None
-    said = (False, "Older", f"{kueue.name} there lacks {lacks}") if lacks else (True, "Complete", f"{kueue.name} there")
-    wanted = new_condition(KUEUE, *said, now=now, generation=dig(cluster, "metadata", "generation"))
-    return None if says_the_same(found, wanted) else wanted
 
 
 @attrs.frozen

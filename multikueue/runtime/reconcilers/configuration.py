@@ -20,10 +20,10 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import (
     active_status,
     credentials_status,
-    kueue_status,
     notice,
 )
 from multikueue.core.machinery.connection_facts import facts_status
+from multikueue.core.machinery.kueue_status import kueue_status
 from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER

@@ -213,8 +213,7 @@ class WorkerInformers(WorkerCopies):
 
     @property
     def shown(self) -> tuple[object, ...]:
-        """Which kinds have had a first answer, which are watched now, which are unusable; what Kueue there lacks; which
-        cluster it is, and whether that is the manager."""
+        """Of kinds whether they are answered, watched, unusable; what Kueue there lacks; which cluster it is."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
         return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager, self.identity.uid)
 
