@@ -115,7 +115,7 @@ def _raise_mapped(cluster: str, begin: str, error: Exception) -> NoReturn:
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError():
             raise errors.Unreachable(f"{begin}: the server's address is not a URL") from None
         case aiohttp.ConnectionTimeoutError():
-            raise errors.NotSent(f"{begin}: cannot connect: no answer in time", cause=Cause.NO_ANSWER) from error
+            raise errors.NotSent(f"{begin}: cannot connect: no answer in time") from error
         case TimeoutError():
             raise errors.DeadlineExceeded(f"{begin}: no answer in time") from error
         case aiohttp.ClientConnectorCertificateError() | ssl.SSLCertVerificationError():

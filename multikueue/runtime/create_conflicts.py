@@ -38,6 +38,8 @@ SUPPLY_BACKOFF: Final = Backoff(base=30.0, cap=300.0)
 """For a worker that lacks what a job needs: its user may bring that at any moment, and nothing tells us."""
 LASTS: Final = 60.0
 """Seconds after which a Workload copy has lasted."""
+SOON: Final = 15.0
+"""Seconds after a wait within which one is made again that has not lasted."""
 REMADE: Final = 5
 """Copies in a row that did not last, until there is a wait before the next one."""
 REMADE_BACKOFF: Final = Backoff(base=1.0, cap=300.0)
@@ -73,8 +75,10 @@ class _Made:
     attempt: str
     times: int
     """Copies in a row, each made before the last one had lasted."""
+    at: float
+    """When the last one was made, on the loop's clock."""
     until: float
-    """When the next one may be made, on the loop's clock."""
+    """When the next one may be made."""
 
 
 @attrs.define(eq=False)
@@ -155,9 +159,9 @@ class CreateConflicts:
         """
         now, known = loop_time(), self._made.pop(workload, None)
         times = 1
-        if known is not None and now < known.until + LASTS:
+        if known is not None and now < max(known.at + LASTS, known.until + SOON):
             times = known.times + (was_here or known.attempt == attempt)
-        self._made[workload] = _Made(attempt, times, now + REMADE_BACKOFF.delay(times - REMADE))
+        self._made[workload] = _Made(attempt, times, now, now + REMADE_BACKOFF.delay(times - REMADE))
         while (first := next(iter(self._made))) != workload and self._made[first].until + LASTS < now:
             del self._made[first]
 

@@ -97,6 +97,10 @@ class WorkloadMemory:
             known.placed, known.cluster = placed, uid
         return known.cluster
 
+    def left_cluster(self, key: ObjectKey) -> None:
+        """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
+        self._of(key).cluster = ""
+
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
         known = self._known.get(key)

@@ -65,10 +65,12 @@ def tables() -> str:
     pythons = (
         "`burst --control-plane sandbox`, our daemon on Python 3.11 and then on 3.13, the harness on 3.11 both times"
     )
+    since = "`burst --control-plane sandbox`, the daemon of commit e08336e and then today's, today's harness both times"
     parts = [
         _upstream(),
         _beside(),
         _aims(),
+        _comparison(since, "since-e08336e/before", "since-e08336e/after", BURST),
         _comparison("`burst --control-plane sandbox`", "exchange/before", "exchange/after", BURST),
         _comparison("`scale --control-plane sandbox --count 5000`", "resync/before", "resync/after", RESYNC),
         _comparison(pythons, "burst-300-sandbox", "burst-300-python-3.13", BURST),

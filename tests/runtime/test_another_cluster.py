@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kueue import evict
-from multikueue.sandbox.setting_up import set_up_queues
+from multikueue.sandbox.setting_up import cluster, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, now, server, until
 
 pytestmark = pytest.mark.looptime
@@ -71,3 +71,30 @@ async def test_a_kubeconfig_that_is_put_right_again_leaves_the_job_where_it_is()
         await anyio.sleep(600)
         assert await fleet.running_on() == before
         assert cluster_name(await fleet.workload()) == "worker1"
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_what_had_ended_there_before_is_not_waited_for(removed: bool) -> None:
+    """Also if the MultiKueueCluster was removed and made again: then nobody knows since when it leads elsewhere."""
+    fleet = await Fleet.connected("worker1")
+    fleet.workers["other"] = server("other")
+    await set_up_queues(DirectClient(fleet.workers["other"]), {"cpu": "4"})
+    async with fleet.kueues(), fleet.running():
+        await fleet.submit()
+        await until(fleet.running_on)
+        await _activate(fleet, active=False)
+        await anyio.sleep(30)
+        assert not await fleet.running_on()
+        if removed:
+            await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+            await anyio.sleep(30)
+        await fleet.write_secret("worker1", kubeconfig("other"))
+        if removed:
+            await fleet.admin.create(MULTIKUEUE_CLUSTER, cluster("worker1"))
+        await anyio.sleep(10)
+        await _activate(fleet, active=True)
+        await until(lambda: _runs_on(fleet, "other"), 60)
+
+
+async def _activate(fleet: Fleet, *, active: bool) -> None:
+    await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(await fleet.workload()), {"spec": {"active": active}})

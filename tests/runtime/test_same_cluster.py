@@ -22,16 +22,29 @@ pytestmark = pytest.mark.looptime
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Fleet]:
-    """A worker that has a job of 300 s; a second account there is for a second MultiKueueCluster."""
+async def running(*, restarted: bool = False) -> AsyncIterator[Fleet]:
+    """A worker that has a job of 300 s; a second account there is for a second MultiKueueCluster.
+
+    Args:
+        restarted: whether another process follows, which the first account's token is unknown to: nothing may change.
+    """
     fleet = await Fleet.connected("worker1")
     tokens = fleet.workers["worker1"].tokens
     assert tokens is not None
     tokens["again-token"] = "multikueue:again"
-    async with fleet.kueues(RunnerOptions(minimum=300.0, maximum=300.0)), fleet.dispatching():
-        await fleet.submit()
-        await until(fleet.running_on)
-        yield fleet
+    async with fleet.kueues(RunnerOptions(minimum=300.0, maximum=300.0)):
+        async with fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            yield fleet
+        if not restarted:
+            return
+        before, made = await fleet.running_on(), written(fleet)
+        await fleet.write_secret("worker1", kubeconfig("worker1", "unknown-token"))
+        async with fleet.running():
+            await until(is_active(fleet, "again"))
+            await anyio.sleep(60)
+            assert (await fleet.running_on(), written(fleet)) == (before, made)
 
 
 async def add(fleet: Fleet, name: str, *listed: str) -> None:
@@ -74,21 +87,27 @@ async def test_another_name_of_a_worker_takes_no_job_from_it(name: str, listed: 
         assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", listed[0])
         assert written(fleet) - made == 2, "the copy and its job"
         told = (await fleet.active(name))["message"]
-        assert told == "Connected; it is the same cluster as worker1: a job goes to the first of its config"
+        assert told == "Connected; it is the same cluster as worker1: each job goes to one of them"
         assert "the same cluster as " + name in (await fleet.active())["message"]
+
+
+async def test_a_restart_takes_no_job_though_only_the_other_name_connects() -> None:
+    async with running(restarted=True) as fleet:
+        await add(fleet, "again", "worker1", "again")
 
 
 async def test_a_worker_gets_another_name_and_its_jobs_end_under_the_one_they_have() -> None:
     async with running() as fleet:
         await add(fleet, "again", "again")
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await anyio.sleep(10)
+        await anyio.sleep(100)
         await fleet.submit("next")
         await until(lambda: placed(fleet, "next"))
         assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "again")
+        await until(lambda: _alone(fleet), 600)
+        assert not await _ended(fleet), "the earlier name is not kept for what has the other one"
         await until(lambda: _ended(fleet), 600)
         assert fleet.requests("worker1", "create", JOB) == 2
-        await until(lambda: _alone(fleet))
 
 
 async def _ended(fleet: Fleet) -> bool:

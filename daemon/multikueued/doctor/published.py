@@ -21,6 +21,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
 from multikueued.settings.leader import FindingsSettings
+from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 
 NAME: Final = str(FindingsSettings().config_map_name)
@@ -71,12 +72,12 @@ def written(one: Published, limit: int = MOST) -> str:
     """The document of a worker; what does not fit is left out, and named as not checked."""
     told = _dumped(one)
     for what, without in _LESS:
-        if len(told) <= limit:
+        if len(told.encode()) <= limit:
             return told
         gap = NotChecked(f"{what} of {one.facts.name}", _MANY, _WHO)
         one = attrs.evolve(one, facts=without(one.facts), not_checked=(*one.not_checked, gap))
         told = _dumped(one)
-    if len(told) <= limit:
+    if len(told.encode()) <= limit:
         return told
     gap = NotChecked(f"{one.facts.name} itself", "there is more than can be published", _WHO, one.facts.name)
     return _dumped(Published(WorkerFacts(one.facts.name), one.at, (gap,)))
@@ -111,7 +112,16 @@ def _queues(told: Any, _: Any) -> QueuesOnWorker:
     return QueuesOnWorker(local, cluster)
 
 
+def _bound(told: Any, _: Any) -> Bound:
+    """As a Secret says it, with the same checks: it goes into commands."""
+    if (found := bound_in({"metadata": {"annotations": dict(told)}})) is None:
+        raise ValueError("no bound token")
+    return found
+
+
 _CONVERTER: Final = make_converter(omit_if_default=True)
+_CONVERTER.register_unstructure_hook(Bound, lambda bound: dict(bound.annotations))
+_CONVERTER.register_structure_hook(Bound, _bound)
 _CONVERTER.register_unstructure_hook(datetime, timestamp)
 _CONVERTER.register_structure_hook(datetime, _time)
 _CONVERTER.register_unstructure_hook(ObjectKey, str)

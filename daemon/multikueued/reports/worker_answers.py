@@ -94,8 +94,10 @@ def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: Refus
     """With when a worker that refuses it is asked again, and why: what stands beside the check's words counts."""
     if refused is not None and answer.state == "Refused":
         answer = attrs.evolve(answer, next_attempt=refused.due)
+    if answer.cause or (answer.state != "Refused" and answer.source != "check"):
+        return answer
     facts = told if told is not None else refused.facts if refused is not None else RefusalFacts()
-    return answer if answer.cause else attrs.evolve(answer, cause=facts.cause, about=facts.about)
+    return attrs.evolve(answer, cause=facts.cause, about=facts.about)
 
 
 def _answer(

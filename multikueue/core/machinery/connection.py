@@ -201,7 +201,7 @@ class Connection:
             flaws = ", ".join(f"{kind} ({why})" for kind, why in sorted((unusable or {}).items()))
             message = f"Connected; not usable for: {flaws}" if flaws else "Connected"
             if same_as:
-                message += f"; it is the same cluster as {', '.join(same_as)}: a job goes to the first of its config"
+                message += f"; it is the same cluster as {', '.join(same_as)}: each job goes to one of them"
             return new_condition("Active", True, "Active", message, now=now, generation=generation)
         message = self.error
         if self.next_attempt is not None:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import attrs
 
 from multikueue.core.model.copies import drift_patch
+from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
@@ -42,7 +44,16 @@ def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker
 def _clean_others(situation: Situation) -> Iterator[Effect]:
     for worker in situation.workers:
         if worker.name != situation.assigned_to:
-            yield from withdraw(situation, worker)
+            yield from withdraw(situation, worker, unless=partial(_is_of_recorded, situation))
+
+
+def _is_of_recorded(situation: Situation, copy: Json) -> bool:
+    """Whether we have made a copy on the recorded worker, which cannot be seen: who shows it may be the same cluster by
+    another name. Once both can be seen that is known (`same_cluster`)."""
+    recorded, worker = situation.assigned_to, situation.assigned_worker
+    if recorded is None or (worker is not None and worker.in_sight):
+        return False
+    return situation.marks.proof(copy, situation.workload, recorded, situation.facts.attempt) is Proof.EXACT
 
 
 def follow_unchecked(situation: Situation) -> Plan:

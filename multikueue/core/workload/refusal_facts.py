@@ -21,6 +21,8 @@ from multikueue.core.model.objects import digest
 
 REFUSALS: Final = "multikueue.dev/Refusals"
 """The type of the condition."""
+_ABOUT: Final = ("kind", "name", "user")
+"""What may be told of what a refusal is about: whoever may create events chooses the rest of what they say."""
 _MOST: Final = 2048
 """Characters of its message."""
 
@@ -49,7 +51,7 @@ class RefusalFacts:
         """From JSON; of anything else nothing is known."""
         if not isinstance(told, dict):
             return cls()
-        return cls(str(told.get("cause") or ""), {key: str(word) for key, word in told.items() if key != "cause"})
+        return cls(str(told.get("cause") or ""), {key: str(told[key]) for key in _ABOUT if key in told})
 
 
 def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: datetime) -> Json | None:

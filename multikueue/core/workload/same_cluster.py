@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 import attrs
 
+from multikueue.core.model.worker_names import may_run
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import CheckState, check_state, cluster_name
+from multikueue.core.model.workloads import CheckState, check_state, cluster_name, nominated
 from multikueue.core.workload.places import namespace_for
 from multikueue.core.workload.snapshot import Snapshot, Worker
 
@@ -19,15 +20,16 @@ from multikueue.core.workload.snapshot import Snapshot, Worker
 def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
     """The snapshot with one of those workers that lead to one namespace of one cluster.
 
-    It is the one that has the Workload, or others of its job, also while it is evicted; else the first of the config
-    that is connected and not cordoned.
+    It is the one that has the Workload, or others of its job, also while it is evicted; else one that it is offered to;
+    else the first of the config that is connected and not cordoned.
     """
     if sum(bool(worker.cluster) for worker in snapshot.workers) < 2:
         return snapshot
-    having = (*_having(snapshot),)
+    having, asked = (*_having(snapshot),), nominated(snapshot.workload or {})
 
     def rank(worker: Worker) -> tuple[bool, ...]:
-        return worker.name not in having, not worker.configured, bool(worker.cordon), not worker.reachable
+        usable = not worker.configured, bool(worker.cordon), not worker.reachable
+        return worker.name not in having, worker.name not in asked, *usable
 
     first: dict[tuple[str, str], Worker] = {}
     for worker in sorted(snapshot.workers, key=rank):
@@ -37,7 +39,7 @@ def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
 
 
 def _having(snapshot: Snapshot) -> Iterator[str | None]:
-    yield from map(cluster_name, snapshot.siblings)
+    yield from map(cluster_name, filter(may_run, snapshot.siblings))
     if (workload := snapshot.workload) is None:
         return
     facts = WORKLOADS.of(workload)

@@ -40,8 +40,6 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SERVICE: Final = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 """They always get these, too: in a pod client-go finds the cluster by them. They are no secret."""
 
-"""How each error begins, in client-go's words."""
-
 _PIECE: Final = 1 << 16
 
 

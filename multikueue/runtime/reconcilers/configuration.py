@@ -149,8 +149,10 @@ class ClusterReconciler:
         known = self.manager.workloads.informer.values()
         running = sum(cluster_name(workload) == name and not is_finished(workload) for workload in known)
         worker = self.workers.get(name)
-        # An eviction erases the name at once: what is still there is stopped and removed first.
-        left = worker is not None and worker.connection.connected and any(True for _ in workloads_on(worker))
+        # An eviction erases the name at once: what is still there is stopped and removed first. Where the cluster has
+        # another name as well, that one shows the same.
+        seen = worker is not None and worker.connection.connected and name not in self.workers.shared
+        left = worker is not None and seen and any(True for _ in workloads_on(worker))
         if worker is not None and (running or left):
             if name not in self._draining:
                 log.warning("a removed worker still runs jobs and is kept until they end", cluster=name, jobs=running)

@@ -192,13 +192,15 @@ class SnapshotReader:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
         if workload is None or cluster.known is None or worker.name != self.memory.last_worker(key):
             return worker
-        uid = cluster.known.identity.uid
+        uid, recorded = cluster.known.identity.uid, cluster_name(workload) is not None
         if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
+            if not recorded and worker.in_sight and worker.is_empty:
+                self.memory.left_cluster(key)
             return worker
         since = self.workers.moved_since(worker.name)
-        if cluster_name(workload) is None and self.workers.clock() - since >= self.settings.worker_lost_timeout:
+        if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
             return worker
-        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False))
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster="")
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is

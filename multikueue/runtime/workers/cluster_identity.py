@@ -55,7 +55,7 @@ class ManagerIdentity:
 
 @attrs.define(eq=False)
 class IdentityCheck:
-    """Whether one worker is the manager."""
+    """Which cluster one worker is, and whether that is the manager."""
 
     client: Reader = attrs.field(repr=False)
     manager: ManagerIdentity

@@ -194,10 +194,10 @@ class WorkerPool:
         uid = self.shared.get(name)
         return sorted(other for other, its in self.shared.items() if its == uid and other != name)
 
-    def moved_since(self, name: str) -> datetime:
-        """Since when a worker leads to another cluster than it did before."""
-        times = self.clusters.times
-        return self._moved.get(name, times.now()) + times.step()
+    def moved_since(self, name: str) -> datetime | None:
+        """Since when a worker leads to another cluster than it did before; None: it does not, or was removed since."""
+        since = self._moved.get(name)
+        return None if since is None else since + self.clusters.times.step()
 
     def _note_clusters(self) -> None:
         """Note which clusters the workers lead to; have all told of which that says something else."""

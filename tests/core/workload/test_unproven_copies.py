@@ -18,7 +18,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload
 from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Lost
+from multikueue.core.workload.worker_states import Connecting, Lost
 from tests.core.building import (
     EARLIER,
     NOW,
@@ -171,6 +171,12 @@ class TestRecorded:
         ours = worker("w1", copy_of(self.RECORDED, admitted=True, owned=True), job_copy_of(self.RECORDED))
         seen = snapshot(self.RECORDED, ours, theirs("w2", self.RECORDED, how, status=DONE, **facts))
         assert in_words(seen, decide(seen)) == ["copy job status", "delete job on w2", "delete workload on w2"]
+
+    def test_what_the_recorded_worker_got_stays_elsewhere_while_that_worker_cannot_be_seen(self) -> None:
+        """The other one may be the same cluster by another name."""
+        there = theirs("w2", self.RECORDED, of_worker1, status=DONE)
+        seen = snapshot(self.RECORDED, worker("w1", reach=Connecting()), there)
+        assert in_words(seen, decide(seen)) == []
 
     def test_the_recorded_worker_counts_though_it_has_left_the_config(self) -> None:
         ours = theirs("w1", self.RECORDED, unmarked, configured=False)

@@ -16,6 +16,7 @@ from multikueued.doctor.checks.access import refused
 from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.remedy_table import about_worker
 from multikueued.reports.typenames import title
@@ -37,7 +38,8 @@ def silent(facts: Facts) -> Iterator[Spot]:
     """
     for worker in facts.workers.values():
         if worker.error:
-            context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE"}
+            names = source_names(facts.objects.clusters_by_name.get(worker.name))
+            context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
             yield spot_of(about_worker(worker.name, worker.error, context, connected=False, cause=worker.cause))
 
 

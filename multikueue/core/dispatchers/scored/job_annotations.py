@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from itertools import filterfalse
 from typing import Final
 
 import attrs
@@ -30,6 +31,8 @@ TAINTS: Final = "multikueue.dev/taints"
 FLAVORS: Final = "multikueue.dev/flavors"
 """On a MultiKueueCluster: `oslo,oslo-spot`, flavors of the manager. Only jobs that got none but these go there."""
 
+_WISHES: Final = (PREFERENCE, TOLERATIONS)
+"""Those of a job without which it may go anywhere it may go with them, or to fewer workers."""
 LONGEST: Final = 4096
 """Characters of an annotation: with more it cannot be read. Each is read whenever the job is looked at, by one loop."""
 _KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -94,9 +97,10 @@ def read(annotations: Labels) -> Narrowing:
     """What a job's annotations ask for."""
     unreadable, ignored = list[str](), list[str]()
     ours = NAMES, SELECTOR, TOGETHER, PREFERENCE, TOLERATIONS
-    annotations = {
-        name: text if len(text) <= LONGEST else "," for name in ours if (text := annotations.get(name)) is not None
-    }
+    asked = {name: text for name in ours if (text := annotations.get(name)) is not None}
+    annotations = {name: text for name, text in asked.items() if len(text) <= LONGEST}
+    for name in filterfalse(annotations.__contains__, asked):
+        (ignored if name in _WISHES else unreadable).append(name)
     names = _names(annotations.get(NAMES), unreadable)
     selects = _selects(annotations.get(SELECTOR), unreadable)
     together = annotations.get(TOGETHER)

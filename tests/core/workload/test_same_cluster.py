@@ -1,0 +1,47 @@
+"""Which one counts of several workers that lead to one cluster."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from multikueue.core.model.names import Json
+from multikueue.core.workload.same_cluster import one_of_each_cluster
+from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.worker_states import Lost
+from tests.core.building import snapshot, worker, workload
+
+DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
+FIRST, SECOND = (worker(name, cluster="uid") for name in ("w1", "w2"))
+
+
+def kept(local: Json, *workers: Worker, siblings: tuple[Json, ...] = ()) -> list[str]:
+    seen = attrs.evolve(snapshot(local, *workers), siblings=siblings)
+    return [one.name for one in one_of_each_cluster(seen).workers]
+
+
+@pytest.mark.parametrize(
+    ("local", "name"),
+    [
+        (workload(), "w1"),
+        (workload(nominated=("w2",)), "w2"),
+        (workload(nominated=("w1", "w2")), "w1"),
+        (workload(cluster="w2"), "w2"),
+    ],
+    ids=["the first", "the one it is offered to", "the first of those", "the one that has it"],
+)
+def test_one_counts(local: Json, name: str) -> None:
+    assert kept(local, FIRST, SECOND) == [name]
+
+
+def test_of_others_of_its_job_those_count_that_may_run() -> None:
+    running = workload(cluster="w2")
+    ended = {**running, "status": {**running["status"], "conditions": [DONE]}}
+    assert kept(workload(), FIRST, SECOND, siblings=(running,)) == ["w2"]
+    assert kept(workload(), FIRST, SECOND, siblings=(ended,)) == ["w1"]
+
+
+def test_one_that_leads_elsewhere_now_counts_beside_it() -> None:
+    """What it had may run on the cluster that it led to before."""
+    moved = attrs.evolve(FIRST, reach=Lost(), cluster="")
+    assert kept(workload(), moved, SECOND) == ["w1", "w2"]
