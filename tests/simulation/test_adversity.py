@@ -7,6 +7,9 @@ import pytest
 from tests.simulation.adversity import DRAWS
 from tests.simulation.simulating import simulate
 
+pytestmark = pytest.mark.timeout(300)  # a seed takes 2 to 25 s, and twice that beside other work
+
+
 SEED = 3
 """All kinds run in it."""
 

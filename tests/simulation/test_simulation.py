@@ -11,6 +11,9 @@ import pytest
 
 from tests.simulation.simulating import simulate
 
+pytestmark = pytest.mark.timeout(300)  # a seed takes 2 to 25 s, and twice that beside other work
+
+
 DIGEST = "import hashlib; from tests.simulation.simulating import simulate; print({digest})"
 
 
