@@ -48,10 +48,10 @@ def _clean_others(situation: Situation) -> Iterator[Effect]:
 
 
 def _is_of_recorded(situation: Situation, copy: Json) -> bool:
-    """Whether we have made a copy on the recorded worker, which cannot be seen: who shows it may be the same cluster by
-    another name. Once both can be seen that is known (`same_cluster`)."""
+    """Whether we have made a copy on the recorded worker, of which nobody knows which cluster it is: who shows the copy
+    may be the same one by another name. See `same_cluster`."""
     recorded, worker = situation.assigned_to, situation.assigned_worker
-    if recorded is None or (worker is not None and worker.in_sight):
+    if recorded is None or (worker is not None and (worker.in_sight or worker.identified)):
         return False
     return situation.marks.proof(copy, situation.workload, recorded, situation.facts.attempt) is Proof.EXACT
 

@@ -114,6 +114,8 @@ class Worker:
     """Whether its MultiKueueCluster is gone, or going."""
     cluster: str = ""
     """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
+    identified: bool = True
+    """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
     """Whether it is the cluster on which its original is."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())

@@ -147,24 +147,24 @@ class SnapshotReader:
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
                     cluster=self.workers.shared.get(cluster.name, ""),
+                    identified=self.workers.is_identified(cluster.name),
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
-                informers = cluster.known
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
-                if informers is not None:
+                if (informers := cluster.known) is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 worker = self._where_it_was(worker, cluster, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
-                yield Worker(ClusterName(name), configured=True, reach=Connecting())
+                yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
         for name in sorted(named):
             exists = self._source(name) is not None
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
-                yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists)
+                yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists, identified=False)
 
     def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with

@@ -189,6 +189,10 @@ class WorkerPool:
             self._note_clusters()
             self.on_cluster(worker, known)
 
+    def is_identified(self, name: str) -> bool:
+        """Whether this process knows, or has known, which cluster a worker leads to."""
+        return name in self._uids
+
     def same_as(self, name: str) -> list[str]:
         """The other workers that are known to lead to the same cluster."""
         uid = self.shared.get(name)
@@ -201,13 +205,14 @@ class WorkerPool:
 
     def _note_clusters(self) -> None:
         """Note which clusters the workers lead to; have all told of which that says something else."""
-        uids = {worker.name: worker.known.identity.uid for worker in self if worker.known is not None}
-        for name, uid in uids.items():
+        for worker in self:
+            name, uid = worker.name, worker.known.identity.uid if worker.known is not None else ""
             if uid and self._uids.setdefault(name, uid) != uid:
                 log.warning("it leads to another cluster now: what the other one runs counts as lost", cluster=name)
                 self._uids[name], self._moved[name] = uid, self.clusters.times.now()
-        counts, before = Counter(uids.values()), self.shared
-        self.shared = {name: uid for name, uid in uids.items() if uid and counts[uid] > 1}
+        # One whose new connection has not told yet counts as what it was.
+        counts, before = Counter(self._uids.values()), self.shared
+        self.shared = {name: uid for name, uid in self._uids.items() if counts[uid] > 1}
         for worker in self:
             if self.shared.get(worker.name) != before.get(worker.name):
                 self.on_status(worker)

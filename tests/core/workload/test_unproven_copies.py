@@ -172,11 +172,13 @@ class TestRecorded:
         seen = snapshot(self.RECORDED, ours, theirs("w2", self.RECORDED, how, status=DONE, **facts))
         assert in_words(seen, decide(seen)) == ["copy job status", "delete job on w2", "delete workload on w2"]
 
-    def test_what_the_recorded_worker_got_stays_elsewhere_while_that_worker_cannot_be_seen(self) -> None:
+    def test_what_the_recorded_worker_got_stays_elsewhere_while_nobody_knows_which_cluster_that_is(self) -> None:
         """The other one may be the same cluster by another name."""
         there = theirs("w2", self.RECORDED, of_worker1, status=DONE)
-        seen = snapshot(self.RECORDED, worker("w1", reach=Connecting()), there)
+        seen = snapshot(self.RECORDED, worker("w1", reach=Connecting(), identified=False), there)
         assert in_words(seen, decide(seen)) == []
+        known = snapshot(self.RECORDED, worker("w1", reach=Lost(NOW)), there)
+        assert in_words(known, decide(known)) == ["delete job on w2", "delete workload on w2"]
 
     def test_the_recorded_worker_counts_though_it_has_left_the_config(self) -> None:
         ours = theirs("w1", self.RECORDED, unmarked, configured=False)
