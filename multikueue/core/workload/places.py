@@ -51,7 +51,7 @@ def placed(stamp: Stamp, snapshot: Snapshot, worker: Worker) -> Stamp:
 def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
     looked_at = worker.namespace or snapshot.key.namespace
-    if worker.workload is not None or worker.jobs or worker.shared or worker.name in _holders(snapshot):
+    if worker.workload is not None or worker.jobs or worker.shared or worker.name in holders(snapshot):
         return looked_at
     if isinstance(worker.creation, Unanswered) or not isinstance(worker.in_flight, Idle):
         return looked_at
@@ -69,11 +69,11 @@ def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     if names.flaw or worker.copy.has_quota:
         return False
     here, there = (dig(one, "spec", "queueName") for one in (snapshot.workload, copy))
-    elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in _holders(snapshot)
+    elsewhere = names.namespace(own) not in ("", worker.namespace or own) and worker.name not in holders(snapshot)
     return elsewhere or there != names.queues.get(here or "", here)
 
 
-def _holders(snapshot: Snapshot) -> set[str]:
+def holders(snapshot: Snapshot) -> set[str]:
     """The workers that have the Workload, or others of its job."""
     sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
     return {name for one in sharing if (name := cluster_name(one)) is not None}

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.model.worker_names import may_run
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import CheckState, check_state, cluster_name, nominated
-from multikueue.core.workload.places import namespace_for
+from multikueue.core.model.workloads import CheckState, check_state, nominated
+from multikueue.core.workload.places import holders, namespace_for
 from multikueue.core.workload.snapshot import Snapshot, Worker
 
 
@@ -39,11 +38,10 @@ def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
 
 
 def _having(snapshot: Snapshot) -> Iterator[str | None]:
-    yield from map(cluster_name, filter(may_run, snapshot.siblings))
+    yield from holders(snapshot)
     if (workload := snapshot.workload) is None:
         return
     facts = WORKLOADS.of(workload)
-    yield facts.cluster_name
     offered = facts.has_quota and not facts.is_evicted
     if not offered or (snapshot.check and check_state(workload, snapshot.check) is CheckState.READY):
         yield from (snapshot.last_worker, facts.noted_worker)

@@ -32,7 +32,7 @@ FLAVORS: Final = "multikueue.dev/flavors"
 """On a MultiKueueCluster: `oslo,oslo-spot`, flavors of the manager. Only jobs that got none but these go there."""
 
 _WISHES: Final = (PREFERENCE, TOLERATIONS)
-"""Those of a job without which it may go anywhere it may go with them, or to fewer workers."""
+"""Without these a job goes nowhere that it may not go with them: what cannot be read of them is ignored."""
 LONGEST: Final = 4096
 """Characters of an annotation: with more it cannot be read. Each is read whenever the job is looked at, by one loop."""
 _KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
