@@ -37,9 +37,11 @@ MAPPED = {"default": "mk-default"}
 
 
 @asynccontextmanager
-async def renamed(mapping: object = MAPPED, *there: str) -> AsyncIterator[Fleet]:
-    """A fleet of one worker that says how namespaces are called there, with a queue in each of some of them."""
-    fleet = await Fleet.connected("worker1")
+async def renamed(mapping: object = MAPPED, *there: str, beside: tuple[str, ...] = ()) -> AsyncIterator[Fleet]:
+    """A fleet of one worker that says how namespaces are called there, with a queue in each of some of them, and of
+    workers without names of their own.
+    """
+    fleet = await Fleet.connected("worker1", *beside)
     worker = DirectClient(fleet.workers["worker1"])
     for name in there or ("mk-default",):
         await worker.create(NAMESPACES, namespace(name))
@@ -68,6 +70,10 @@ def _worker(fleet: Fleet) -> DirectClient:
 
 async def _runs(fleet: Fleet) -> bool:
     return bool(await fleet.running_on()) and cluster_name(await fleet.workload()) == "worker1"
+
+
+async def _is_recorded_on(fleet: Fleet, name: str) -> bool:
+    return cluster_name(await fleet.workload()) == name
 
 
 async def _says(fleet: Fleet, text: str) -> bool:
@@ -169,6 +175,24 @@ async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_i
         await evict(fleet.admin, key, clock=now)
         await anyio.sleep(30)
         assert (await _runs(fleet), stopped) == (True, [1])
+
+
+async def test_what_a_lost_worker_kept_where_nothing_says_any_more_is_deleted_once_another_has_the_job() -> None:
+    """Its mark is of an earlier attempt by then. Else it would wait there for ever, and keep its quota."""
+    async with renamed(beside=("worker2",)) as fleet, fleet.running():
+        fleet.workers["worker2"].faults.partition("reset")
+        await fleet.submit()
+        await until(lambda: _has_workload(fleet))
+        await until(lambda: _is_recorded_on(fleet, "worker1"))
+        key = ObjectKey.of(await fleet.workload())
+        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
+        await fleet.admin.merge_patch(WORKLOAD, key, patch)
+        await anyio.sleep(5)
+        fleet.workers["worker1"].faults.partition("reset")
+        fleet.workers["worker2"].faults.heal()
+        await until(lambda: _is_recorded_on(fleet, "worker2"), within=1200)
+        fleet.workers["worker1"].faults.heal()
+        await until(lambda: _is_clean(fleet), within=120)
 
 
 async def test_a_copy_that_somebody_plants_in_another_namespace_ends_no_job() -> None:

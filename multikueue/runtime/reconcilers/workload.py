@@ -170,8 +170,9 @@ class SnapshotReader:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
         our mark of this attempt. Somebody may have removed or changed what it said, and its job runs.
 
-        An earlier attempt's mark counts where nothing is in the namespace that it says, on the worker that had the
-        Workload last, in the namespace that is its own there: anybody there could have written one.
+        An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
+        own there, on the worker that had the Workload last, or to be deleted while another has it: anybody there could
+        have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
         there = known.workloads.informer if known is not None else None
@@ -185,8 +186,9 @@ class SnapshotReader:
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
-        last = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
-        return own if last and here is None and proofs.get(own) is Proof.OTHER else said
+        had_it = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
+        left_over = cluster_name(workload) not in (None, cluster.name)
+        return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
 
     def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
