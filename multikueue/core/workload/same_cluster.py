@@ -22,7 +22,7 @@ def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
     It is the one that has the Workload, or others of its job, also while it is evicted; else one that it is offered to;
     else the first of the config that is connected and not cordoned.
     """
-    if sum(bool(worker.cluster) for worker in snapshot.workers) < 2:
+    if sum(bool(worker.cluster_uid) for worker in snapshot.workers) < 2:
         return snapshot
     having, asked = (*_having(snapshot),), nominated(snapshot.workload or {})
 
@@ -32,7 +32,7 @@ def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
 
     first: dict[tuple[str, str], Worker] = {}
     for worker in sorted(snapshot.workers, key=rank):
-        first.setdefault((worker.cluster or worker.name, namespace_for(snapshot, worker)), worker)
+        first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
     kept = {worker.name for worker in first.values()}
     return attrs.evolve(snapshot, workers=tuple(one for one in snapshot.workers if one.name in kept))
 

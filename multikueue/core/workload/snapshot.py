@@ -112,7 +112,7 @@ class Worker:
     """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
-    cluster: str = ""
+    cluster_uid: str = ""
     """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
     identified: bool = True
     """Whether it is known which cluster it is: if not, another worker may be the same one."""

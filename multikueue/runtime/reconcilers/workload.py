@@ -146,7 +146,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
-                    cluster=self.workers.shared.get(cluster.name, ""),
+                    cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
                     identified=self.workers.is_identified(cluster.name),
                 )
                 place = self._place(key, workload, cluster, siblings) if workload is not None else None
@@ -202,7 +202,7 @@ class SnapshotReader:
         since = self.workers.moved_since(worker.name)
         if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
             return worker
-        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster="")
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster_uid="")
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is

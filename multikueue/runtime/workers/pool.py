@@ -103,7 +103,7 @@ class WorkerPool:
     on_status: Callable[[WorkerCluster], None]
     """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
-    shared: Mapping[str, str] = attrs.field(factory=dict, init=False)
+    shared_uids: Mapping[str, str] = attrs.field(factory=dict, init=False)
     """Of the workers that lead to one cluster with others, as far as is known: its UID."""
     _uids: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of the clusters that the workers lead to, or led to last."""
@@ -195,8 +195,8 @@ class WorkerPool:
 
     def same_as(self, name: str) -> list[str]:
         """The other workers that are known to lead to the same cluster."""
-        uid = self.shared.get(name)
-        return sorted(other for other, its in self.shared.items() if its == uid and other != name)
+        uid = self.shared_uids.get(name)
+        return sorted(other for other, its in self.shared_uids.items() if its == uid and other != name)
 
     def moved_since(self, name: str) -> datetime | None:
         """Since when a worker leads to another cluster than it did before; None: it does not, or was removed since."""
@@ -211,10 +211,10 @@ class WorkerPool:
                 log.warning("it leads to another cluster now: what the other one runs counts as lost", cluster=name)
                 self._uids[name], self._moved[name] = uid, self.clusters.times.now()
         # One whose new connection has not told yet counts as what it was.
-        counts, before = Counter(self._uids.values()), self.shared
-        self.shared = {name: uid for name, uid in self._uids.items() if counts[uid] > 1}
+        counts, before = Counter(self._uids.values()), self.shared_uids
+        self.shared_uids = {name: uid for name, uid in self._uids.items() if counts[uid] > 1}
         for worker in self:
-            if self.shared.get(worker.name) != before.get(worker.name):
+            if self.shared_uids.get(worker.name) != before.get(worker.name):
                 self.on_status(worker)
 
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:

@@ -12,7 +12,7 @@ from multikueue.core.workload.worker_states import Lost
 from tests.core.building import snapshot, worker, workload
 
 DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
-FIRST, SECOND = (worker(name, cluster="uid") for name in ("w1", "w2"))
+FIRST, SECOND = (worker(name, cluster_uid="uid") for name in ("w1", "w2"))
 
 
 def kept(local: Json, *workers: Worker, siblings: tuple[Json, ...] = ()) -> list[str]:
@@ -43,5 +43,5 @@ def test_of_others_of_its_job_those_count_that_may_run() -> None:
 
 def test_one_that_leads_elsewhere_now_counts_beside_it() -> None:
     """What it had may run on the cluster that it led to before."""
-    moved = attrs.evolve(FIRST, reach=Lost(), cluster="")
+    moved = attrs.evolve(FIRST, reach=Lost(), cluster_uid="")
     assert kept(workload(), moved, SECOND) == ["w1", "w2"]
