@@ -98,3 +98,30 @@ async def test_what_had_ended_there_before_is_not_waited_for(removed: bool) -> N
 
 async def _activate(fleet: Fleet, *, active: bool) -> None:
     await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(await fleet.workload()), {"spec": {"active": active}})
+
+
+async def test_kubeconfigs_of_two_workers_that_are_swapped_and_put_right_again_stop_nothing() -> None:
+    """Each showed what the other had, with the other's mark, and removed it at once."""
+    fleet = await Fleet.connected("worker1", "worker2", cpu=1)
+    async with fleet.kueues(), fleet.dispatching():
+        for name in ("one", "two", "three", "four"):
+            await fleet.submit(name)
+        await until(lambda: _run_on_both(fleet))
+        before = await _all_running(fleet)
+        for name, other in (("worker1", "worker2"), ("worker2", "worker1")):
+            await fleet.write_secret(name, kubeconfig(other))
+        await anyio.sleep(200)
+        assert await _all_running(fleet) == before
+        for name in fleet.workers:
+            await fleet.write_secret(name, kubeconfig(name))
+        await anyio.sleep(900)
+        assert await _all_running(fleet) == before
+
+
+async def _run_on_both(fleet: Fleet) -> bool:
+    return len(await _all_running(fleet)) == 4
+
+
+async def _all_running(fleet: Fleet) -> dict[str, str]:
+    listed = [(name, job) for name, one in fleet.workers.items() for job in (await DirectClient(one).list(JOB)).items]
+    return {job["metadata"]["uid"]: name for name, job in listed if (job.get("status") or {}).get("active")}

@@ -7,13 +7,19 @@ for some of an earlier attempt, and remove what runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
+from multikueue.core.model.marks import Proof
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, check_state, nominated
 from multikueue.core.workload.places import holders, namespace_for
 from multikueue.core.workload.snapshot import Snapshot, Worker
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.situation import Situation
 
 
 def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
@@ -45,3 +51,19 @@ def _having(snapshot: Snapshot) -> Iterator[str | None]:
     offered = facts.has_quota and not facts.is_evicted
     if not offered or (snapshot.check and check_state(workload, snapshot.check) is CheckState.READY):
         yield from (snapshot.last_worker, facts.noted_worker)
+
+
+def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, copy: Json) -> bool:
+    """Whether a copy is one that we have made for this attempt on another worker, which may be this one's cluster.
+
+    Args:
+        situation: the Workload.
+        worker: where the copy shows.
+        name: of the other worker, if there is one.
+        copy: the Workload's, or its job's.
+    """
+    other = situation.snapshot.worker(name) if name is not None else None
+    if name in (None, worker.name) or (worker.identified and other is not None and other.identified):
+        return False
+    made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
+    return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)

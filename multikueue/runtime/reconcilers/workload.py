@@ -202,7 +202,7 @@ class SnapshotReader:
         since = self.workers.moved_since(worker.name)
         if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
             return worker
-        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster="")
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster="", identified=False)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is
