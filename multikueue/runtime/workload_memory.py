@@ -11,6 +11,7 @@ from multikueue.core.machinery.message_rate import MessageRate
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.history import placement_of
+from multikueue.core.workload.same_cluster import Destination
 from multikueue.core.workload.snapshot import Placement
 from multikueue.core.workload.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
@@ -36,8 +37,8 @@ class _Remembered:
     placement: Placement | None = None
     placed: tuple[str, str] = ("", "")
     """The worker that is recorded, or was recorded last, and for which attempt."""
-    cluster: str = ""
-    """The UID of the cluster that it led to when that was seen first; empty: that was not known."""
+    destination: Destination | None = None
+    """Where it led when that was seen first; None: nothing of the Workload is left there."""
     behind_since: float | None = None
     """When something changed on a worker that no decision has looked at."""
     unrecorded_attempt: str | None = None
@@ -84,22 +85,22 @@ class WorkloadMemory:
         elif has_quota(workload) and not is_evicted(workload):
             known.unrecorded_attempt = attempt(workload)
 
-    def cluster_of(self, key: ObjectKey, workload: Json, uid: str) -> str:
-        """The cluster that the worker which was recorded last led to then; empty: it is not known.
+    def destination_of(self, key: ObjectKey, workload: Json, now: Destination) -> Destination | None:
+        """Where the worker which was recorded last led then; None: it does not matter.
 
         Args:
             key: the Workload.
             workload: the same.
-            uid: of the cluster that this worker leads to now.
+            now: where this worker leads.
         """
         known, recorded = self._of(key), cluster_name(workload)
         if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
-            known.placed, known.cluster = placed, uid
-        return known.cluster
+            known.placed, known.destination = placed, now
+        return known.destination
 
-    def left_cluster(self, key: ObjectKey) -> None:
+    def left_destination(self, key: ObjectKey) -> None:
         """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
-        self._of(key).cluster = ""
+        self._of(key).destination = None
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""

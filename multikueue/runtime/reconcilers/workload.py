@@ -155,7 +155,7 @@ class SnapshotReader:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if (informers := cluster.known) is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
-                worker = self._where_it_was(worker, cluster, key, workload) if name in named else worker
+                worker = self._where_it_was(worker, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
@@ -190,14 +190,15 @@ class SnapshotReader:
         left_over = cluster_name(workload) not in (None, cluster.name)
         return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
 
-    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json | None) -> Worker:
+    def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
-        if workload is None or cluster.known is None or worker.name != self.memory.last_worker(key):
+        now = self.workers.destination(worker.name)
+        if workload is None or now is None or worker.name != self.memory.last_worker(key):
             return worker
-        uid, recorded = cluster.known.identity.uid, cluster_name(workload) is not None
-        if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
+        was, recorded = self.memory.destination_of(key, workload, now), cluster_name(workload) is not None
+        if was is None or was.is_same(now, shown=not worker.is_empty):
             if not recorded and worker.in_sight and worker.is_empty:
-                self.memory.left_cluster(key)
+                self.memory.left_destination(key)
             return worker
         since = self.workers.moved_since(worker.name)
         if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
