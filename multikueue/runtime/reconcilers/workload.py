@@ -265,13 +265,12 @@ class WorkloadReconciler:
 
     def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
         """What to execute now, and when to look again: what only changes words waits for its turn."""
-        pace, now = self.reader.memory.pace, loop_time()
+        pace, now, decision = self.reader.memory.pace, loop_time(), self.reader.memory.paced(key, decision)
         if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
             pace.touched(key, now)
         elif decision.telling:
-            if (
-                left := pace.wait(key, now, urgent=any(isinstance(one, AnnounceWorkload) for one in decision.telling))
-            ) > 0:
+            urgent = any(isinstance(one, AnnounceWorkload) for one in decision.telling)
+            if (left := pace.wait(key, now, urgent=urgent)) > 0:
                 return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
             pace.wrote(key, now)
             return (*decision.effects, *decision.telling), decision.look_again
