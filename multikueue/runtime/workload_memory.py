@@ -10,13 +10,20 @@ import attrs
 from multikueue.core.machinery.message_rate import MessageRate
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
+from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, PatchJobStatus, Plan
 from multikueue.core.workload.history import placement_of
+from multikueue.core.workload.same_cluster import Destination
 from multikueue.core.workload.snapshot import Placement
 from multikueue.core.workload.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
 
 _OWNERS: Final = 4
 """Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
+
+
+_SYNCS: Final = 30.0
+"""Writes of a job's status that may follow each other at once; after them there is one a second. Whoever may change it
+on a worker decides how often it changes."""
 
 
 @attrs.define(eq=False)
@@ -36,14 +43,16 @@ class _Remembered:
     placement: Placement | None = None
     placed: tuple[str, str] = ("", "")
     """The worker that is recorded, or was recorded last, and for which attempt."""
-    cluster: str = ""
-    """The UID of the cluster that it led to when that was seen first; empty: that was not known."""
+    destination: Destination | None = None
+    """Where it led when that was seen first; None: nothing of the Workload is left there."""
     behind_since: float | None = None
     """When something changed on a worker that no decision has looked at."""
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
     supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
+    synced_for: float = 0.0
+    """Until when the writes of its jobs' status so far would last, at one a second, on the loop's clock."""
 
 
 @attrs.define(eq=False)
@@ -84,22 +93,22 @@ class WorkloadMemory:
         elif has_quota(workload) and not is_evicted(workload):
             known.unrecorded_attempt = attempt(workload)
 
-    def cluster_of(self, key: ObjectKey, workload: Json, uid: str) -> str:
-        """The cluster that the worker which was recorded last led to then; empty: it is not known.
+    def destination_of(self, key: ObjectKey, workload: Json, now: Destination) -> Destination | None:
+        """Where the worker which was recorded last led then; None: it does not matter.
 
         Args:
             key: the Workload.
             workload: the same.
-            uid: of the cluster that this worker leads to now.
+            now: where this worker leads.
         """
         known, recorded = self._of(key), cluster_name(workload)
         if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
-            known.placed, known.cluster = placed, uid
-        return known.cluster
+            known.placed, known.destination = placed, now
+        return known.destination
 
-    def left_cluster(self, key: ObjectKey) -> None:
+    def left_destination(self, key: ObjectKey) -> None:
         """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
-        self._of(key).cluster = ""
+        self._of(key).destination = None
 
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
@@ -124,6 +133,20 @@ class WorkloadMemory:
             return None
         since, known.behind_since = known.behind_since, None
         return since
+
+    def paced(self, key: ObjectKey, decided: Plan) -> Plan:
+        """The plan, without what only writes the status of jobs if that was written too often just before."""
+        own = [one for one in decided.effects if one.cluster == MANAGER and not isinstance(one, AnnounceWorkload)]
+        if not any(isinstance(one, PatchJobStatus) for one in own):
+            return decided
+        known, now = self._of(key), loop_time()
+        left = known.synced_for - now - _SYNCS
+        if left <= 0 or not all(isinstance(one, PatchJobStatus) for one in own):
+            known.synced_for = max(known.synced_for, now) + 1.0
+            return decided
+        kept = tuple(one for one in decided.effects if not isinstance(one, PatchJobStatus))
+        soon = left if decided.look_again is None else min(left, decided.look_again)
+        return attrs.evolve(decided, effects=kept, look_again=soon)
 
     def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
         """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.

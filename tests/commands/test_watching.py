@@ -18,6 +18,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
+from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
@@ -170,6 +171,32 @@ async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -
             await there.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), status, subresource="status")
             await anyio.sleep(1)
         assert 5 <= here.writes() - before <= 300 / EVERY + 1
+
+
+async def test_queues_of_one_worker_that_nobody_can_read_leave_those_of_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What its API server answered ended the task, again each minute: nothing was published of any worker."""
+    listed = DirectClient.list
+
+    async def odd(self: DirectClient, resource: Resource, **options: Any) -> ObjectList:
+        found = await listed(self, resource, **options)
+        if resource == CLUSTER_QUEUE and self.registry is here.fleet.workers["worker1"].registry:
+            return ObjectList([{**one, "status": {"conditions": [1]}} for one in found.items], found.resource_version)
+        return found
+
+    async with scene("worker1", "worker2") as here:
+        monkeypatch.setattr(DirectClient, "list", odd)
+        await anyio.sleep(EVERY)
+        usage = {"flavorsUsage": [{"name": "default-flavor", "resources": [{"name": "cpu", "total": "7"}]}]}
+        there = DirectClient(here.fleet.workers["worker2"])
+        await there.merge_patch(
+            CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"status": usage}, subresource="status"
+        )
+        await anyio.sleep(3 * EVERY)
+        queues = (await here.published())["worker2"].facts.queues
+    assert queues is not None
+    assert queues.cluster[CLUSTER_QUEUE_NAME]["status"]["flavorsUsage"] == usage["flavorsUsage"]
 
 
 async def test_nothing_is_written_while_nothing_changes_but_after_each_look() -> None:

@@ -10,8 +10,10 @@ import pytest
 
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.workloads import cluster_name
+from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import cluster, set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, now, server, until
@@ -20,12 +22,20 @@ pytestmark = pytest.mark.looptime
 
 
 @asynccontextmanager
-async def moved(lost_timeout: float = 300.0) -> AsyncIterator[Fleet]:
-    """A worker that has a job, and whose kubeconfig is replaced by that of another cluster."""
+async def moved(*refused: int, of: str = "") -> AsyncIterator[Fleet]:
+    """A worker that has a job, and whose kubeconfig is replaced by that of another cluster.
+
+    Args:
+        refused: how a server answers who asks which cluster it is: once, or always if it may not be asked.
+        of: which server; empty: the other cluster's.
+    """
     fleet = await Fleet.connected("worker1")
     fleet.workers["other"] = server("other")
     await set_up_queues(DirectClient(fleet.workers["other"]), {"cpu": "4"})
-    async with fleet.kueues(), fleet.running(fleet.build(lost_timeout)):
+    for status in refused:
+        times = 1 if status >= 500 else None
+        fleet.workers[of or "other"].faults.add(Refuse(status), on=Match(("get",), "namespaces"), times=times)
+    async with fleet.kueues(), fleet.running(fleet.build(300.0)):
         await fleet.submit()
         await until(fleet.running_on)
         await anyio.sleep(5)
@@ -44,6 +54,30 @@ async def test_what_runs_there_does_not_run_twice_before_it_is_given_up() -> Non
         await anyio.sleep(60)
         assert fleet.requests("other", "create", JOB) == 1
         assert cluster_name(await fleet.workload()) == "worker1"
+
+
+@pytest.mark.parametrize(("refused", "of"), [(403, "other"), (503, "other"), (403, "worker1")])
+async def test_nor_if_nobody_can_tell_which_cluster_it_is(refused: int, of: str) -> None:
+    async with moved(refused, of=of) as fleet:
+        await anyio.sleep(280)
+        assert [*await fleet.running_on()] == ["worker1"]
+        await until(lambda: _runs_on(fleet, "other"), 120)
+
+
+async def test_another_address_of_a_cluster_that_may_not_be_asked_for_its_uid_leaves_the_job() -> None:
+    fleet = await Fleet.connected("worker1")
+    fleet.workers["address2"] = fleet.workers["worker1"]
+    fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces"))
+    async with fleet.kueues(RunnerOptions(minimum=600.0, maximum=600.0)), fleet.running():
+        await fleet.submit()
+        await until(fleet.running_on)
+        await fleet.write_secret("worker1", kubeconfig("address2", "worker1-token"))
+        await until(lambda: _has_ended(fleet), 700)
+        assert fleet.requests("worker1", "create", JOB) == 1
+
+
+async def _has_ended(fleet: Fleet) -> bool:
+    return is_finished(await fleet.workload())
 
 
 async def _runs_on(fleet: Fleet, worker: str) -> bool:
@@ -98,3 +132,30 @@ async def test_what_had_ended_there_before_is_not_waited_for(removed: bool) -> N
 
 async def _activate(fleet: Fleet, *, active: bool) -> None:
     await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(await fleet.workload()), {"spec": {"active": active}})
+
+
+async def test_kubeconfigs_of_two_workers_that_are_swapped_and_put_right_again_stop_nothing() -> None:
+    """Each showed what the other had, with the other's mark, and removed it at once."""
+    fleet = await Fleet.connected("worker1", "worker2", cpu=1)
+    async with fleet.kueues(), fleet.dispatching():
+        for name in ("one", "two", "three", "four"):
+            await fleet.submit(name)
+        await until(lambda: _run_on_both(fleet))
+        before = await _all_running(fleet)
+        for name, other in (("worker1", "worker2"), ("worker2", "worker1")):
+            await fleet.write_secret(name, kubeconfig(other))
+        await anyio.sleep(200)
+        assert await _all_running(fleet) == before
+        for name in fleet.workers:
+            await fleet.write_secret(name, kubeconfig(name))
+        await anyio.sleep(900)
+        assert await _all_running(fleet) == before
+
+
+async def _run_on_both(fleet: Fleet) -> bool:
+    return len(await _all_running(fleet)) == 4
+
+
+async def _all_running(fleet: Fleet) -> dict[str, str]:
+    listed = [(name, job) for name, one in fleet.workers.items() for job in (await DirectClient(one).list(JOB)).items]
+    return {job["metadata"]["uid"]: name for name, job in listed if (job.get("status") or {}).get("active")}

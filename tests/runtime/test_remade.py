@@ -151,3 +151,24 @@ async def _evict_there(fleet: Fleet, seconds: float) -> None:
                 with suppress(NotFound):
                     await evict(there, ObjectKey.of(one), clock=now)
         await anyio.sleep(0.01)
+
+
+async def test_a_status_that_changes_all_the_time_there_is_written_here_once_a_second() -> None:
+    """Each change was a write on the manager: whoever may change jobs on a worker decided how many."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching():
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(5)
+        before, there = _syncs(fleet), DirectClient(fleet.workers["worker1"])
+        for number in range(3_000):
+            status = {"status": {"failed": number}}
+            await there.merge_patch(JOB, ObjectKey("default", "job"), status, subresource="status")
+            await anyio.sleep(0.02)
+        assert 50 <= _syncs(fleet) - before <= 100
+        await anyio.sleep(2)
+        assert (await fleet.admin.get(JOB, ObjectKey("default", "job")))["status"]["failed"] == 2_999
+
+
+def _syncs(fleet: Fleet) -> int:
+    return fleet.manager.requests["multikueue", "patch", str(JOB)]

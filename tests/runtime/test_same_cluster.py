@@ -153,3 +153,22 @@ async def test_a_cordon_of_one_name_leaves_the_other() -> None:
         await fleet.submit("next")
         await until(lambda: placed(fleet, "next"))
         assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "again")
+
+
+@pytest.mark.parametrize("status", [403, 503])
+async def test_a_name_that_nobody_could_ask_for_its_cluster_takes_no_job_either(status: int) -> None:
+    """One request that failed, as one without the permission, made it another cluster: it removed what ran."""
+    async with running() as fleet:
+        tokens = fleet.workers["worker1"].tokens
+        assert tokens is not None
+        tokens["again-token"] = "less"
+        fleet.workers["worker1"].faults.add(Refuse(status), on=Match(("get",), "namespaces", user="less"))
+        before, made = await fleet.running_on(), written(fleet)
+        await add(fleet, "again", "worker1", "again")
+        await anyio.sleep(30)
+        assert (await fleet.running_on(), written(fleet)) == (before, made)
+        await fleet.submit("next")
+        await until(lambda: placed(fleet, "next"))
+        await anyio.sleep(30)
+        assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "worker1")
+        assert sum(fleet.requests("worker1", verb, JOB) for verb in ("create", "delete")) == 2

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from unittest.mock import Mock
 
 import anyio
 import attrs
 import pytest
 
 from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
+from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION, Profile
@@ -30,6 +32,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.penalties import PACE
+from multikueue.runtime.workers import queue_room
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
@@ -446,3 +449,28 @@ async def test_how_long_such_jobs_run_is_known_once_one_has_ended_and_after_a_re
                 await anyio.sleep(90)
             known = dispatcher.run_times[-1]
             assert (known is None) if name == "first" else (known is not None and 60 <= known <= 65), name
+
+
+async def test_a_worker_with_more_figures_than_are_looked_at_is_asked_without_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its administrator could make so many queues, and change them so often, that nothing else had a turn."""
+    monkeypatch.setattr(queue_room, "FIGURES", 10)
+    monkeypatch.setattr(queue_room, "RATE", 2)
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        await quota(fleet, "w2", "0")
+        client = DirectClient(fleet.workers["w1"])
+        queue = await client.get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME))
+        for number in range(10):
+            metadata = {"name": f"more-{number}"}
+            await client.create(CLUSTER_QUEUE, {**queue, "metadata": metadata, "status": {}})
+        await anyio.sleep(15)
+        await fleet.submit()
+        await until(lambda: _is_placed(fleet, "job", "w1"))
+        looks = Mock(wraps=kueue_objects.figures)
+        monkeypatch.setattr(kueue_objects, "figures", looks)
+        for cpu in range(100):
+            await quota(fleet, "w1", str(cpu))
+            await anyio.sleep(0.5)
+        assert 1 <= looks.call_count <= 10

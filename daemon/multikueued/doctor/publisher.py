@@ -66,6 +66,7 @@ MOST_QUEUES: Final = 2_000
 """LocalQueues of one worker that are read every 30 s; of one that has more no quota is told."""
 FIELD_MANAGER: Final = "multikueue"
 _SILENT: Final = "it did not answer by another connection than the one that the daemon has"
+_ODD: Final = "they cannot be used, see the log of the daemon"
 _MANY: Final = f"there are more than {MOST_QUEUES} queues"
 
 log = structlog.get_logger(__name__)
@@ -205,9 +206,17 @@ class FindingsPublisher:
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
         limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
+
+        async def read(one: Reached) -> None:
+            try:
+                await self._read_quota(one, limiter)
+            except Exception as error:  # of one worker: those of the others are read all the same
+                log.error("unexpected exception", cluster=one.name, exc_info=error)
+                self._blind(self._known[one.name], _ODD)
+
         async with anyio.create_task_group() as tasks:
             for one in workers:
-                tasks.start_soon(self._read_quota, one, limiter)
+                tasks.start_soon(read, one)
 
     async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""

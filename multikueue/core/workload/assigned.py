@@ -11,7 +11,6 @@ from functools import partial
 import attrs
 
 from multikueue.core.model.copies import drift_patch
-from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
@@ -21,6 +20,7 @@ from multikueue.core.workload.groups import create_missing, creates_for_group, m
 from multikueue.core.workload.leftovers import send_back, withdraw
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, assumed_for
+from multikueue.core.workload.same_cluster import may_be_of
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 from multikueue.core.workload.worker_states import Created, Creating, NothingSent, Unusable
@@ -44,16 +44,7 @@ def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker
 def _clean_others(situation: Situation) -> Iterator[Effect]:
     for worker in situation.workers:
         if worker.name != situation.assigned_to:
-            yield from withdraw(situation, worker, unless=partial(_is_of_recorded, situation))
-
-
-def _is_of_recorded(situation: Situation, copy: Json) -> bool:
-    """Whether we have made a copy on the recorded worker, of which nobody knows which cluster it is: who shows the copy
-    may be the same one by another name. See `same_cluster`."""
-    recorded, worker = situation.assigned_to, situation.assigned_worker
-    if recorded is None or (worker is not None and (worker.in_sight or worker.identified)):
-        return False
-    return situation.marks.proof(copy, situation.workload, recorded, situation.facts.attempt) is Proof.EXACT
+            yield from withdraw(situation, worker, unless=partial(may_be_of, situation, worker, situation.assigned_to))
 
 
 def follow_unchecked(situation: Situation) -> Plan:

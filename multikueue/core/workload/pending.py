@@ -37,6 +37,7 @@ from multikueue.core.workload.possible_runs import (
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
+from multikueue.core.workload.same_cluster import may_be_of
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Removing, Served, WritingStatus
@@ -196,7 +197,12 @@ def clean_stale(situation: Situation) -> Iterator[Effect]:
     """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
     for worker in situation.workers:
         if not worker.is_empty:
-            yield from withdraw(situation, worker, unless=partial(situation.is_believed, worker))
+            yield from withdraw(situation, worker, unless=partial(_is_of_attempt, situation, worker))
+
+
+def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
+    others = (one.name for one in situation.workers)
+    return situation.is_believed(worker, copy) or any(may_be_of(situation, worker, one, copy) for one in others)
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:

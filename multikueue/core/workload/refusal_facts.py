@@ -15,6 +15,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.model.dependencies import RESOURCES
 from multikueue.core.model.labels import REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
@@ -48,10 +49,14 @@ class RefusalFacts:
 
     @classmethod
     def read(cls, told: Any) -> RefusalFacts:
-        """From JSON; of anything else nothing is known."""
+        """From JSON; of anything else nothing is known. Nor if it is about what no job needs: a person may be told to
+        delete that, and whoever may create events says what it is."""
         if not isinstance(told, dict):
             return cls()
-        return cls(str(told.get("cause") or ""), {key: str(told[key]) for key in _ABOUT if key in told})
+        about = {key: str(told[key]) for key in _ABOUT if key in told}
+        if about and (about.get("kind") not in RESOURCES or "/" in about.get("name", "")):
+            return cls()
+        return cls(str(told.get("cause") or ""), about)
 
 
 def refusals_condition(facts: Mapping[str, RefusalFacts], message: str, now: datetime) -> Json | None:

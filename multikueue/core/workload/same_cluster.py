@@ -7,13 +7,40 @@ for some of an earlier attempt, and remove what runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import attrs
 
+from multikueue.core.model.marks import Proof
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, check_state, nominated
 from multikueue.core.workload.places import holders, namespace_for
 from multikueue.core.workload.snapshot import Snapshot, Worker
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.situation import Situation
+
+
+@attrs.frozen
+class Destination:
+    """Where a MultiKueueCluster leads."""
+
+    uid: str
+    """Of the cluster; empty: it is not known."""
+    server: str
+    """Its address."""
+
+    def is_same(self, other: Destination, *, shown: bool = False) -> bool:
+        """Whether two are one cluster. Without both UIDs the address tells.
+
+        Args:
+            other: the other one.
+            shown: whether one shows what was made on the other: without the UIDs that tells, too.
+        """
+        if self.uid and other.uid:
+            return self.uid == other.uid
+        return self.server == other.server or shown
 
 
 def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
@@ -45,3 +72,19 @@ def _having(snapshot: Snapshot) -> Iterator[str | None]:
     offered = facts.has_quota and not facts.is_evicted
     if not offered or (snapshot.check and check_state(workload, snapshot.check) is CheckState.READY):
         yield from (snapshot.last_worker, facts.noted_worker)
+
+
+def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, copy: Json) -> bool:
+    """Whether a copy is one that we have made for this attempt on another worker, which may be this one's cluster.
+
+    Args:
+        situation: the Workload.
+        worker: where the copy shows.
+        name: of the other worker, if there is one.
+        copy: the Workload's, or its job's.
+    """
+    other = situation.snapshot.worker(name) if name is not None else None
+    if name in (None, worker.name) or (worker.identified and other is not None and other.identified):
+        return False
+    made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
+    return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)

@@ -151,7 +151,7 @@ class ClusterReconciler:
         worker = self.workers.get(name)
         # An eviction erases the name at once: what is still there is stopped and removed first. Where the cluster has
         # another name as well, that one shows the same.
-        seen = worker is not None and worker.connection.connected and name not in self.workers.shared
+        seen = worker is not None and worker.connection.connected and name not in self.workers.shared_uids
         left = worker is not None and seen and any(True for _ in workloads_on(worker))
         if worker is not None and (running or left):
             if name not in self._draining:

@@ -155,7 +155,7 @@ class SnapshotReader:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if (informers := cluster.known) is not None:
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
-                worker = self._where_it_was(worker, cluster, key, workload) if name in named else worker
+                worker = self._where_it_was(worker, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
@@ -190,19 +190,20 @@ class SnapshotReader:
         left_over = cluster_name(workload) not in (None, cluster.name)
         return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
 
-    def _where_it_was(self, worker: Worker, cluster: WorkerCluster, key: ObjectKey, workload: Json | None) -> Worker:
+    def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""
-        if workload is None or cluster.known is None or worker.name != self.memory.last_worker(key):
+        now = self.workers.destination(worker.name)
+        if workload is None or now is None or worker.name != self.memory.last_worker(key):
             return worker
-        uid, recorded = cluster.known.identity.uid, cluster_name(workload) is not None
-        if not uid or self.memory.cluster_of(key, workload, uid) in ("", uid):
+        was, recorded = self.memory.destination_of(key, workload, now), cluster_name(workload) is not None
+        if was is None or was.is_same(now, shown=not worker.is_empty):
             if not recorded and worker.in_sight and worker.is_empty:
-                self.memory.left_cluster(key)
+                self.memory.left_destination(key)
             return worker
         since = self.workers.moved_since(worker.name)
         if since is None or (not recorded and self.workers.clock() - since >= self.settings.worker_lost_timeout):
             return worker
-        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster_uid="")
+        return attrs.evolve(hidden(worker, ""), reach=Lost(since, seen=False), cluster_uid="", identified=False)
 
     def _all_shown(self, worker: Worker, key: ObjectKey, of_attempt: str) -> Worker:
         """Forget creations without an answer that would show by now. While the kind is unwatched none does: what is
@@ -264,13 +265,12 @@ class WorkloadReconciler:
 
     def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
         """What to execute now, and when to look again: what only changes words waits for its turn."""
-        pace, now = self.reader.memory.pace, loop_time()
+        pace, now, decision = self.reader.memory.pace, loop_time(), self.reader.memory.paced(key, decision)
         if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
             pace.touched(key, now)
         elif decision.telling:
-            if (
-                left := pace.wait(key, now, urgent=any(isinstance(one, AnnounceWorkload) for one in decision.telling))
-            ) > 0:
+            urgent = any(isinstance(one, AnnounceWorkload) for one in decision.telling)
+            if (left := pace.wait(key, now, urgent=urgent)) > 0:
                 return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
             pace.wrote(key, now)
             return (*decision.effects, *decision.telling), decision.look_again

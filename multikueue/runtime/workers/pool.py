@@ -15,6 +15,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
+from multikueue.core.workload.same_cluster import Destination
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Connected, Connecting, Lost, Opaque, Reach
 from multikueue.logs import get_logger
@@ -105,10 +106,10 @@ class WorkerPool:
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
     shared_uids: Mapping[str, str] = attrs.field(factory=dict, init=False)
     """Of the workers that lead to one cluster with others, as far as is known: its UID."""
-    _uids: dict[str, str] = attrs.field(factory=dict, init=False)
-    """Of the clusters that the workers lead to, or led to last."""
+    _destinations: dict[str, Destination] = attrs.field(factory=dict, init=False)
+    """Where the workers lead, or led when they were connected last."""
     _moved: dict[str, datetime] = attrs.field(factory=dict, init=False)
-    """Since when workers lead to another cluster than before; by `ClusterPool.times`."""
+    """Since when workers lead to another cluster than before, or may; by `ClusterPool.times`."""
     _reported: dict[str, object] = attrs.field(factory=dict, init=False)
     """By worker, what was known when `on_cluster` was called last."""
     _removed: dict[str, datetime | None] = attrs.field(factory=dict, init=False)
@@ -191,7 +192,11 @@ class WorkerPool:
 
     def is_identified(self, name: str) -> bool:
         """Whether this process knows, or has known, which cluster a worker leads to."""
-        return name in self._uids
+        return bool((found := self._destinations.get(name)) is not None and found.uid)
+
+    def destination(self, name: str) -> Destination | None:
+        """Where a worker leads, or led when it was connected last; None: it never was, or was removed since."""
+        return self._destinations.get(name)
 
     def same_as(self, name: str) -> list[str]:
         """The other workers that are known to lead to the same cluster."""
@@ -199,27 +204,35 @@ class WorkerPool:
         return sorted(other for other, its in self.shared_uids.items() if its == uid and other != name)
 
     def moved_since(self, name: str) -> datetime | None:
-        """Since when a worker leads to another cluster than it did before; None: it does not, or was removed since."""
+        """Since when a worker leads, or may lead, to another cluster than before; None: it does not, or was removed."""
         since = self._moved.get(name)
         return None if since is None else since + self.clusters.times.step()
 
     def _note_clusters(self) -> None:
         """Note which clusters the workers lead to; have all told of which that says something else."""
         for worker in self:
-            name, uid = worker.name, worker.known.identity.uid if worker.known is not None else ""
-            if uid and self._uids.setdefault(name, uid) != uid:
-                log.warning("it leads to another cluster now: what the other one runs counts as lost", cluster=name)
-                self._uids[name], self._moved[name] = uid, self.clusters.times.now()
-        # One whose new connection has not told yet counts as what it was.
-        counts, before = Counter(self._uids.values()), self.shared_uids
-        self.shared_uids = {name: uid for name, uid in self._uids.items() if counts[uid] > 1}
+            if worker.connection.connected and worker.known is not None:
+                self._note_destination(worker.name, Destination(worker.known.identity.uid, worker.server))
+        # One that is not connected counts as what it was.
+        uids, before = {name: one.uid for name, one in self._destinations.items() if one.uid}, self.shared_uids
+        counts = Counter(uids.values())
+        self.shared_uids = {name: uid for name, uid in uids.items() if counts[uid] > 1}
         for worker in self:
             if self.shared_uids.get(worker.name) != before.get(worker.name):
                 self.on_status(worker)
 
+    def _note_destination(self, name: str, now: Destination) -> None:
+        before = self._destinations.get(name)
+        if before is not None and not before.is_same(now):
+            log.warning("it leads to another cluster, or may: what the former one runs counts as lost", cluster=name)
+            self._moved[name] = self.clusters.times.now()
+        elif before is not None:
+            now = attrs.evolve(now, uid=now.uid or before.uid)  # it may not be asked at the moment
+        self._destinations[name] = now
+
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:
         self._with_queues.discard(name)
-        self._uids.pop(name, None)
+        self._destinations.pop(name, None)
         self._moved.pop(name, None)
         self._removed.pop(name, None)
         self._removed[name] = lost_since

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
@@ -15,12 +14,10 @@ from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import (
     SILENT_AFTER,
-    Flavored,
     JobFacts,
     Known,
     QueueFacts,
     Room,
-    Running,
 )
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
@@ -43,6 +40,11 @@ BATCH: Final = 0.2
 """Seconds for which changes of figures are collected: Kueue itself writes a queue's status once a second at most."""
 ROUND: Final = 5.0
 """Seconds between two looks without a change: a queue of others counts for a while only."""
+FIGURES: Final = 50_000
+"""Figures of one worker's queues that are looked at; one that has more is offered jobs as one that shows none."""
+RATE: Final = 20_000
+"""Of a worker with many figures or copies: so many a second are looked at, on average, which takes a quarter of the
+loop's time. Whoever makes them there decides how often they change."""
 SHOWN_AFTER: Final = 3.0
 """Seconds until what a copy got is certain to stand in the status of its queue."""
 
@@ -73,6 +75,10 @@ class WorkerRooms:
     """The ClusterQueue of each LocalQueue."""
     _states: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
     """As of the last look."""
+    _many: set[ClusterName] = attrs.field(factory=set, init=False)
+    """The workers with more than `FIGURES`."""
+    _due: dict[ClusterName, float] = attrs.field(factory=dict, init=False)
+    """When a worker's figures may be read again, on the loop's clock."""
     _followers: dict[ObjectKey, Company] = attrs.field(factory=dict, init=False)
     """Workloads that wait for another job, or for room where it runs."""
     _changed: dict[ClusterName, None] = attrs.field(factory=dict, init=False)
@@ -103,16 +109,18 @@ class WorkerRooms:
 
     def look(self) -> None:
         """Read what has changed; enqueue those that this makes room for."""
-        states = {worker.name: self._state(worker.name) for worker in self.workers}
+        states, now = {worker.name: self._state(worker.name) for worker in self.workers}, loop_time()
         for name in {**states, **self._states}:
-            if name in self._changed or states.get(name) is not self._states.get(name):
+            due = name in self._changed and now >= self._due.get(name, 0.0)
+            if due or states.get(name) is not self._states.get(name):
+                self._changed.pop(name, None)
                 self._read(name, states.get(name, Known.AWAITED))
-        self._states, self._changed = states, {}
+        self._states = {name: self._state(name) for name in states}
+        self._changed = {name: None for name in self._changed if name in states}
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
         for key in [key for key, company in self._followers.items() if company in moved]:
             del self._followers[key]
             self.enqueue(key)
-        now = loop_time()
         for key in [key for key, at in self._leaving.items() if at <= now]:
             del self._leaving[key]
             self.ledger.drop(key)
@@ -205,13 +213,15 @@ class WorkerRooms:
     def _state(self, worker: ClusterName) -> Known:
         """Whether its figures can be used."""
         informers = self._informers(worker)
-        return Known.AWAITED if informers is None else _known(informers.queues)
+        known = Known.AWAITED if informers is None else _known(informers.queues)
+        return Known.TOO_MANY if known is Known.YES and worker in self._many else known
 
     def _read(self, worker: ClusterName, state: Known) -> None:
         """Compute the facts of all queues of a worker; enqueue those that may be able to go there now."""
         informers, before = self._informers(worker), self._facts.pop(worker, {})
         led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
-        if informers is not None and informers.queues.known:
+        self._note_size(worker, informers)
+        if informers is not None and informers.queues.known and worker not in self._many:
             self._targets[worker] = dict(informers.queues.targets())
             found = self._facts[worker] = dict(self._queues(worker, informers, state, before))
         for name in {**before, **found}:
@@ -222,6 +232,19 @@ class WorkerRooms:
         }:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
+
+    def _note_size(self, worker: ClusterName, informers: WorkerInformers | None) -> None:
+        """Note whether a worker has too many figures, and when it is looked at again."""
+        self._many.discard(worker)
+        self._due.pop(worker, None)
+        if informers is None:
+            return
+        queues = informers.queues
+        cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
+        size = kueue_objects.figures((*queues.cluster_queues.values(), *cohorts)) + len(queues.local_queues)
+        if size > FIGURES:
+            self._many.add(worker)
+        self._due[worker] = loop_time() + (size + len(informers.workloads.informer)) / RATE
 
     def _queues(
         self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
@@ -234,6 +257,7 @@ class WorkerRooms:
             local.setdefault(target, []).append(str(key))
         for queue in queues.cluster_queues.values():
             name = name_of(queue)
+            ours = (copy for key in local.get(name, ()) for copy in copies.by(HOLDING, key))
             yield (
                 name,
                 kueue_objects.queue_facts(
@@ -242,7 +266,7 @@ class WorkerRooms:
                     self.clock(),
                     known=known,
                     ours_pending=sum(len(copies.keys_by(PENDING, key)) for key in local.get(name, ())),
-                    running=_running(copy for key in local.get(name, ()) for copy in copies.by(HOLDING, key)),
+                    running=kueue_objects.running_of(ours),
                     before=before.get(name),
                     penalized_until=until,
                 ),
@@ -269,12 +293,3 @@ def _readable(cohorts: Informer | None) -> list[Json] | None:
     if cohorts is None or not cohorts.status.synced or cohorts.status.refused:
         return None
     return list(cohorts.values())
-
-
-def _running(copies: Iterator[Json]) -> tuple[Running, ...]:
-    """Copies with quota, those of one priority as one."""
-    found: dict[int, Counter[Flavored]] = {}
-    for copy in copies:
-        priority = int(dig(copy, "spec", "priority") or 0)
-        found.setdefault(priority, Counter()).update(kueue_objects.usage(copy))
-    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))

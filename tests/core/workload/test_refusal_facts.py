@@ -37,6 +37,21 @@ def test_what_cannot_be_read_is_unknown(text: str) -> None:
     assert refusals_in({}, "words") == {}
 
 
+@pytest.mark.parametrize(
+    "about",
+    [
+        {"kind": "Namespace", "name": "prod"},
+        {"name": "namespace/prod"},
+        {"kind": "ConfigMap", "name": "namespace/prod"},
+    ],
+)
+def test_what_it_is_about_is_what_a_job_needs(about: dict[str, str]) -> None:
+    """Whoever could create an event had a person told to delete a namespace."""
+    forged = RefusalFacts(Cause.NEED_FOREIGN, about)
+    assert RefusalFacts.read(forged.told) == RefusalFacts()
+    assert RefusalFacts.read(NEED.told) == NEED
+
+
 def test_it_has_at_most_two_kilobytes() -> None:
     many = {f"worker-{number}": NEED for number in range(1000)}
     told = refusals_condition(many, "words", NOW)

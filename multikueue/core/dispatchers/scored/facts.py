@@ -38,7 +38,7 @@ class Known(StrEnum):
     FORBIDDEN = "Forbidden"
     """The worker does not let us read its ClusterQueues."""
     TOO_MANY = "TooMany"
-    """More flavors than a status can list (64)."""
+    """More flavors than a status can list (64), or more figures on the worker than are looked at (`FIGURES`)."""
     SILENT = "Silent"
     """The watch has said nothing for `SILENT_AFTER`."""
     AWAITED = "Awaited"

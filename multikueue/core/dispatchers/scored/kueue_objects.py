@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import datetime
 from typing import Any, Final
 
@@ -37,6 +38,18 @@ from multikueue.core.model.workloads import (
 
 MAX_FLAVORS: Final = 64
 """A ClusterQueue's status lists no more."""
+
+
+def figures(objects: Iterable[Json]) -> int:
+    """How many figures ClusterQueues and Cohorts have, each of them itself counted as one."""
+    return sum(1 + sum(map(len, _figures(one))) for one in objects)
+
+
+def _figures(obj: Json) -> Iterator[Sized]:
+    for group in dig(obj, "spec", "resourceGroups") or ():
+        yield group.get("coveredResources") or ()
+        yield from (flavor.get("resources") or () for flavor in group.get("flavors") or ())
+    yield from (flavor.get("resources") or () for flavor in dig(obj, "status", "flavorsReservation") or ())
 
 
 def tree(cluster_queues: Iterable[Json], cohorts: Iterable[Json] | None) -> Tree:
@@ -125,6 +138,15 @@ def usage(workload: Json) -> dict[Flavored, int]:
         for resource, flavor in (one.get("flavors") or {}).items():
             used[str(flavor), str(resource)] = used.get((str(flavor), str(resource)), 0) + amounts.get(resource, 0)
     return used
+
+
+def running_of(copies: Iterable[Json]) -> tuple[Running, ...]:
+    """Copies with quota, those of one priority as one."""
+    found: dict[int, Counter[Flavored]] = {}
+    for copy in copies:
+        priority = int(dig(copy, "spec", "priority") or 0)
+        found.setdefault(priority, Counter()).update(usage(copy))
+    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))
 
 
 def flavors(workload: Json) -> frozenset[str]:

@@ -12,6 +12,8 @@ from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Gr
 
 UNLIMITED: Final = 1 << 100
 """More than any amount."""
+LEVELS: Final = 32
+"""Cohorts above each other that count."""
 
 
 @attrs.frozen
@@ -39,15 +41,16 @@ class Node:
 _NONE: Final = Quota()
 
 
-def _without_circles(cohorts: Mapping[str, Node]) -> Mapping[str, Node]:
-    """A cohort above itself has no parent here. Kueue lets nothing in below one."""
+def _bounded(cohorts: Mapping[str, Node]) -> Mapping[str, Node]:
+    """A cohort above itself has no parent here. Kueue lets nothing in below one. Nor has one with more than `LEVELS`
+    above it: whoever makes cohorts there decides how many that are."""
     found = dict(cohorts)
     for name in cohorts:
         seen, above = {name}, found[name].parent
-        while above in found and above not in seen:
+        while above in found and above not in seen and len(seen) < LEVELS:
             seen.add(above)
             above = found[above].parent
-        if above in seen:
+        if above in found:
             found[name] = attrs.evolve(found[name], parent=None)
     return found
 
@@ -79,7 +82,7 @@ class Tree:
     """The ClusterQueues of a worker, and the cohorts above them."""
 
     queues: Mapping[str, Node]
-    cohorts: Mapping[str, Node] = attrs.field(factory=dict, converter=_without_circles)
+    cohorts: Mapping[str, Node] = attrs.field(factory=dict, converter=_bounded)
     """Those that are only named by their members may be missing."""
     readable: bool = True
     """Whether cohorts can be read. If not, a queue in one has only its nominal quota that is not lendable."""

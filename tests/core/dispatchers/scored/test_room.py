@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest
-from multikueue.core.dispatchers.scored.room import UNLIMITED, Node, Quota, Tree, placed, unknown
+from multikueue.core.dispatchers.scored.room import LEVELS, UNLIMITED, Node, Quota, Tree, placed, unknown
 
 GPU = ("a100", "gpu")
 MOST = 60
@@ -152,3 +152,11 @@ def test_what_a_queue_does_not_cover_is_unknown_and_pods_need_not_be() -> None:
     request = ResourceRequest((PodSet({"gpu": 1, "memory": 4, "tpu": 0, "pods": 1}),))
 
     assert unknown(request, GROUP) == {"memory"}
+
+
+def test_a_chain_of_cohorts_costs_what_a_few_cost() -> None:
+    """A worker's administrator makes as many as the list may hold: a decision must neither raise nor take minutes."""
+    above = {f"c{n}": Node(f"c{n + 1}", gpus(1)) for n in range(20_000)}
+    tree = Tree({OWN: Node("c0", gpus(8))}, above)
+
+    assert 8 <= tree.available(OWN)[GPU] <= 8 + LEVELS
