@@ -226,8 +226,6 @@ class WorkerPool:
         if before is not None and not before.is_same(now):
             log.warning("it leads to another cluster, or may: what the former one runs counts as lost", cluster=name)
             self._moved[name] = self.clusters.times.now()
-        elif before is not None:
-            now = attrs.evolve(now, uid=now.uid or before.uid)  # it may not be asked at the moment
         self._destinations[name] = now
 
     def _note_removed(self, name: str, lost_since: datetime | None) -> None:
