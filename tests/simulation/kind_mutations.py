@@ -85,7 +85,7 @@ def an_erased_worker_is_a_lost_job() -> AbstractContextManager[None]:
     """Ready without a recorded worker: everything is deleted, and tried again."""
 
     def decide(seen: Situation) -> Plan:
-        return Plan((retry(seen, "no admitting cluster is recorded"), *clean_all(seen.workers)))
+        return Plan((retry(seen, "no admitting cluster is recorded"), *clean_all(seen)))
 
     return _row("unrecorded", decide=decide)
 

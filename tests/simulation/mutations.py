@@ -84,7 +84,7 @@ def earliest_admission_wins() -> AbstractContextManager[None]:
             if winner is None or winner.name == seen.assigned_to:
                 return decide(seen)
             created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
-            return Plan((*created, *clean_all(seen.workers, keep=winner.name)))
+            return Plan((*created, *clean_all(seen, winner.name)))
 
         return decided
 

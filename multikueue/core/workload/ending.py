@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from multikueue.core.model.conditions import changed_at, condition
@@ -19,6 +20,7 @@ from multikueue.core.model.objects import dig, is_terminating, resource_version,
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.same_cluster import may_be_of
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 
@@ -71,14 +73,14 @@ def clean_finished(situation: Situation) -> Plan:
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        return Plan(tuple(clean_all(situation.workers)))
+        return Plan(tuple(clean_all(situation)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
     left = retention_left(situation, worker, ended)
     keep = worker.name if patches or left or not worker.in_sight else None
     # the patches may change nothing, and then no event follows
     waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
-    return Plan((*patches, *clean_all(situation.workers, keep=keep)), look_again=min(waits, default=None))
+    return Plan((*patches, *clean_all(situation, keep)), look_again=min(waits, default=None))
 
 
 def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) -> float:
@@ -164,11 +166,11 @@ def keeps_job_alive(worker: Worker) -> bool:
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(clean_all(situation.workers)), look_again=SUCCESSION if kept else None)
+    return Plan(tuple(clean_all(situation)), look_again=SUCCESSION if kept else None)
 
 
-def clean_all(workers: Iterable[Worker], keep: str | None = None) -> Iterator[Effect]:
-    """Remove everything everywhere, but on the worker named `keep`."""
-    for worker in workers:
+def clean_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
+    """Remove everything everywhere, but on the worker named `keep`, also where another name may lead to it."""
+    for worker in situation.workers:
         if worker.name != keep:
-            yield from clean(worker)
+            yield from clean(worker, unless=partial(may_be_of, situation, worker, keep))

@@ -40,7 +40,7 @@ def stop_evicted(situation: Situation) -> Plan:
             if situation.job is None and not situation.traits.workload_only:
                 return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
-            return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation.workers, keep=worker.name)))
+            return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
     seen: list[Json] = []

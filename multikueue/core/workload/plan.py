@@ -221,7 +221,7 @@ def _reject_undelegated(situation: Situation) -> Plan:
 
 def _reject_and_clean(situation: Situation, verdict: Rejection, base: str) -> Iterator[Effect]:
     yield reject(situation, verdict, base)
-    yield from clean_all(situation.workers)
+    yield from clean_all(situation)
 
 
 def _wait(situation: Situation) -> Plan:

@@ -10,7 +10,7 @@ import pytest
 from multikueue.adapters.rules import never_finished
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
 from multikueue.core.workload.snapshot import Worker
@@ -158,6 +158,12 @@ class TestRetention:
     def test_the_winners_copies_stay_and_the_others_go(self) -> None:
         words, again = self.decided(done(), worker("w2", copy_of(LOCAL)), after=timedelta(minutes=10))
         assert (words, again) == (["delete workload on w2"], 3000.0)
+
+    def test_they_stay_where_a_name_shows_them_of_which_nobody_knows_the_cluster(self) -> None:
+        first, again = done(), attrs.evolve(done(), name=ClusterName("again"), identified=False)
+        assert self.decided(first, again)[0] == []
+        other = attrs.evolve(again, identified=True)
+        assert self.decided(first, other)[0] == ["delete job on again", "delete workload on again"]
 
     def test_then_they_go(self) -> None:
         gone = (["delete job on w1", "delete workload on w1"], None)
