@@ -59,6 +59,7 @@ class Scored:
         given_up = give_up(workload, candidates, profile, now)
         if given_up is not None:
             return Nomination(candidates.kept, give_up=given_up)
+        now = max(now, reserved_at(workload) or now)  # Kueue's clock may be ahead: no attempt begins in the future
         said = State.parse(candidates.message)
         candidates = _begun(workload, candidates, profile, said, now)
         state = _state(workload, candidates, said, now)
