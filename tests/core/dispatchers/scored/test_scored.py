@@ -164,6 +164,18 @@ def test_the_only_one_with_room_keeps_it_without_a_write() -> None:
     assert waiting.writes == 1
 
 
+def test_one_that_nobody_takes_though_there_is_room_waits_for_the_others_too() -> None:
+    """Figures that lie (its Kueue is down, or what is free is not for such pods) kept it where nobody took it."""
+    waiting = pending({"w1": queue(8), "w2": queue(0)})
+    first, late = waiting.ask().claim, waiting.ask(15).claim
+    assert first is not None
+    assert late is not None
+    assert (first.waits_for, late.waits_for) == (None, (("w2", "queue"),))
+
+    waiting.change("w2", queue=queue(4))
+    assert waiting.ask().names == ("w2",)
+
+
 def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)})
     answer = waiting.ask()
