@@ -195,7 +195,8 @@ class ScoredPolicy:
     def _blame(self, workload: Workload) -> None:
         latest = workload.placements[-1]
         known = self._known[latest.worker]
-        if latest.reason != "Preempted":
+        faults = [one for one in workload.placements if one.reason != "Preempted"]
+        if faults == [latest]:
             known.failures = known.failures.failed(workload.job.tenant, moment(self._clock.now))
             self.touched(known.site)
 
