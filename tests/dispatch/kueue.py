@@ -210,7 +210,7 @@ class Kueue:
         return taken if fits else []
 
     def _preemptible(self, copy: Copy, queue: ClusterQueue, flavor: int) -> Iterator[tuple[Copy, ClusterQueue]]:
-        if queue.reclaim and not queue.node.borrows():
+        if queue.reclaim and queue.node.owns(flavor, copy.request):
             for other in self.queues:
                 if other is not queue and other.node.borrows():
                     yield from ((c, other) for c in reversed(other.running) if c.flavor == flavor)

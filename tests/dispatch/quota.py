@@ -93,6 +93,11 @@ class QuotaNode:
         """Whether there could ever be room for it."""
         return request[0] <= self.ceiling(2 * flavor) and request[1] <= self.ceiling(2 * flavor + 1)
 
+    def owns(self, flavor: int, request: Request) -> bool:
+        """Whether it would not borrow with it."""
+        i = 2 * flavor
+        return all(self.usage[i + n] + request[n] <= self.nominal[i + n] for n in (0, 1) if request[n])
+
     def reserve(self, flavor: int, request: Request) -> None:
         """Use one flavor."""
         self.add(2 * flavor, request[0])

@@ -89,7 +89,7 @@ class ScoredPolicy:
         answer = self._dispatcher.nominate(obj, candidates, now)
         said = workload.message if answer.message is None else answer.message
         after = Candidates(candidates.workers, answer.names, said, candidates.job)
-        self._enter(key, obj, after, workload)
+        self._enter(key, obj, after, workload, doubtful=answer.claim is not None and answer.claim.doubtful)
         for one in places:
             (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
         self._tick_later()
@@ -165,13 +165,15 @@ class ScoredPolicy:
         self._enter(key, obj, Candidates(bare, (), workload.message, self._facts(workload)), workload)
         return obj
 
-    def _enter(self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload) -> None:
+    def _enter(
+        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, *, doubtful: bool = False
+    ) -> None:
         """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
         names = candidates.nominated
         entry = self._entries.get(key)
         settled = not workload.answers and all(worker.available for worker in candidates.workers)
         if entry is not None and settled:
-            entry = attrs.evolve(entry, offered=tuple(self._known[name].place for name in names))
+            entry = attrs.evolve(entry, offered=tuple(self._known[name].place for name in names), doubtful=doubtful)
         else:
             entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
         if entry is None:
@@ -193,7 +195,8 @@ class ScoredPolicy:
     def _blame(self, workload: Workload) -> None:
         latest = workload.placements[-1]
         known = self._known[latest.worker]
-        if latest.reason != "Preempted":
+        faults = [one for one in workload.placements if one.reason != "Preempted"]
+        if faults == [latest]:
             known.failures = known.failures.failed(workload.job.tenant, moment(self._clock.now))
             self.touched(known.site)
 

@@ -87,6 +87,19 @@ def test_a_queue_borrows_and_gives_back_when_its_owner_needs_it() -> None:
     assert listener.noted == ["+own", "+borrowing", "-borrowing", "+theirs"]
 
 
+def test_a_queue_takes_nothing_back_to_borrow_with_it() -> None:
+    """Two that did took the same room from each other for ever, and no time passed."""
+    listener, top = Listener(), QuotaNode([0, 0])
+    ours, theirs = (ClusterQueue(QuotaNode([4, 0], top), reclaim=True) for _ in range(2))
+    kueue = Kueue(Clock(), (ours, theirs), listener)
+    for name, gpus, queue in (("own", 2, ours), ("borrowing", 4, ours), ("small", 1, theirs)):
+        kueue.submit(copy(name, gpus), queue)
+
+    kueue.submit(copy("larger than is left of its own", 4), theirs)
+
+    assert listener.noted == ["+own", "+borrowing", "+small"]
+
+
 limits = st.none() | st.integers(0, 5)
 queues = st.lists(
     st.tuples(st.integers(0, 9), limits, limits, st.lists(st.integers(1, 9), max_size=4)), min_size=1, max_size=4

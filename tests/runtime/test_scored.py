@@ -343,9 +343,9 @@ async def test_why_workers_are_not_offered_a_job_is_counted_when_it_is_told() ->
     assert len(told) <= 4
 
 
-async def failures(fleet: Fleet) -> str | None:
-    """What the first worker carries."""
-    return annotations_of(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "w1"))).get(FAILURES_ANNOTATION)
+async def failures(fleet: Fleet, worker: str = "w1") -> str | None:
+    """What a worker carries."""
+    return annotations_of(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", worker))).get(FAILURES_ANNOTATION)
 
 
 def writes(fleet: Fleet) -> int:
@@ -358,9 +358,14 @@ async def fail(fleet: Fleet, *jobs: str, of: str = "default") -> None:
     for name in jobs:
         await fleet.submit(name, namespace=of)
         await annotate(fleet, JOB, ObjectKey(of, name), NAMES, "w1")
-    await until(lambda: _all_placed(fleet, jobs, "w1"))
+    await fail_on(fleet, "w1", *jobs)
+
+
+async def fail_on(fleet: Fleet, worker: str, *jobs: str) -> None:
+    """Jobs that run on a worker, or are about to, do not get ready there."""
+    await until(lambda: _all_placed(fleet, jobs, worker))
     await anyio.sleep(2)
-    theirs = DirectClient(fleet.workers["w1"], user="kueue")
+    theirs = DirectClient(fleet.workers[worker], user="kueue")
     for copy in (await theirs.list(WORKLOAD)).items:
         if copy["metadata"]["ownerReferences"][0]["name"] in jobs:
             await evict(theirs, ObjectKey.of(copy), reason="PodsReadyTimeout", message="too slow", clock=now)
@@ -409,6 +414,23 @@ async def test_a_worker_that_fails_two_tenants_ranks_last_until_a_job_succeeds_t
             await until(lambda: _all_placed(fleet, new, "w2"))
             await anyio.sleep(90)  # those that failed ran again, and have finished
             assert await failures(fleet) is None
+
+
+async def test_jobs_that_fail_everywhere_are_no_penalty_for_everybody() -> None:
+    """Two jobs, of two tenants, whose pods get ready nowhere had all workers take one job at a time."""
+    fleet = Fleet.of("w1", "w2")
+    async with scored(fleet):
+        await another_tenant(fleet, "other")
+        for name, owner in (("a", "default"), ("c", "other")):
+            await fail(fleet, name, of=owner)
+            await annotate(fleet, JOB, ObjectKey(owner, name), NAMES, "w2")
+            if (await placed(fleet))[name] == "w1":
+                await fail_on(fleet, "w1", name)
+            await fail_on(fleet, "w2", name)
+        await anyio.sleep(2 * PACE)
+
+        assert Failures.parse(await failures(fleet)).until is not None
+        assert await failures(fleet, "w2") is None
 
 
 async def test_a_failure_that_could_not_be_written_is_written_later_and_asked_for_seldom() -> None:

@@ -170,6 +170,8 @@ class WorkerFailed:
     """A placement has ended by the worker's fault."""
 
     worker: ClusterName
+    again: bool = False
+    """Whether the job has failed so before, as far as its Workload remembers: then the job may be to blame."""
 
 
 Milestone: TypeAlias = Offered | Placed | JobEnded | WorkerFailed
@@ -199,7 +201,7 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
     if annotations_of(old).get(PLACEMENTS_ANNOTATION) != annotations_of(new).get(PLACEMENTS_ANNOTATION):
         latest, failed = placements(new)[-1:], last_place(new)
         if failed is not None and latest != placements(old)[-1:] and latest[0].get("fault") == FAULT:
-            yield WorkerFailed(failed)
+            yield WorkerFailed(failed, again=sum(one.get("fault") == FAULT for one in placements(new)) > 1)
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -29,6 +29,8 @@ PACE: Final = 10.0
 class PenaltyReconciler:
     """Notes on a MultiKueueCluster whose jobs failed there by the worker's fault; one that succeeds clears that.
 
+    A job that fails again says nothing of the next worker: two that run nowhere would give all of them a penalty.
+
     What has ended and is not written yet lies in memory: a restart in between forgets a failure, and no penalty.
     """
 
@@ -42,7 +44,7 @@ class PenaltyReconciler:
         """A Workload of the manager changed; None for one that is not there."""
         for milestone in milestones(old, new, self.clock()):
             match milestone:
-                case WorkerFailed(worker) if new is not None and self.manager.has_our_check(new):
+                case WorkerFailed(worker, again=False) if new is not None and self.manager.has_our_check(new):
                     self._note(worker, key.namespace, failed=True)
                 case JobEnded(worker, _, "Succeeded"):
                     self._note(worker, key.namespace, failed=False)

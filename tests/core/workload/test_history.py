@@ -181,6 +181,8 @@ class TestMilestones:
         at_fault, not_at_fault = {"worker": "w1", "fault": FAULT, "since": SINCE}, {"worker": "w1", "since": UNTIL}
         (found,) = milestones(evicted(), evicted(at_fault), NOW)
         assert found == WorkerFailed(ClusterName("w1"))
+        (next_one,) = milestones(evicted(at_fault), evicted(at_fault, {**at_fault, "worker": "w2"}), NOW)
+        assert next_one == WorkerFailed(ClusterName("w2"), again=True)
         assert list(milestones(evicted(at_fault), evicted(at_fault, over=True), NOW)) == []
         assert list(milestones(evicted(at_fault), evicted(at_fault, not_at_fault), NOW)) == []
 

@@ -50,6 +50,15 @@ class Entry:
     """Where it could go: what passes the filter, best first."""
     offered: tuple[Place, ...] = ()
     """Where it has, or is about to have, a copy without quota. Empty: it is held."""
+    doubtful: bool = False
+    """Whether nobody has taken it there in time: that takes no room, and it waits for the other places as if held."""
+
+    @cached_property
+    def waits_for(self) -> tuple[Place, ...] | None:
+        """Where it stands in line, best first; None: it does not."""
+        if self.offered and not self.doubtful:
+            return None
+        return tuple(place for place in self.places if place not in self.offered)
 
     @property
     def rank(self) -> Rank:
@@ -64,7 +73,7 @@ class Entry:
     @cached_property
     def kind(self) -> Kind:
         """With which others it is counted."""
-        return Kind(self.queue, self.request.shape, tuple(sorted(self.places)))
+        return Kind(self.queue, self.request.shape, tuple(sorted(self.waits_for or ())))
 
 
 @attrs.define

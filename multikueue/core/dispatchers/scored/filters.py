@@ -27,11 +27,13 @@ class Tier(IntEnum):
     ROOM = 0
     RACE = 1
     """Quota says nothing."""
-    PREEMPTION = 2
+    DOUBT = 2
+    """There is room, and it has not taken the Workload in time: what is free may not be for its pods."""
+    PREEMPTION = 3
     """It could preempt for it, as far as we see."""
-    PROBE = 3
+    PROBE = 4
     """It may preempt; nothing says that it can."""
-    NONE = 4
+    NONE = 5
 
 
 @attrs.frozen
@@ -45,6 +47,8 @@ class FilteredWorkload:
     refused: tuple[QueueRefusal, ...]
     flavors: frozenset[str] = frozenset()
     """That the manager gave it."""
+    doubted: frozenset[str] = frozenset()
+    """Those it has been offered to for long enough."""
 
 
 def obstacle(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> Reason | None:
@@ -90,7 +94,7 @@ def tier(worker: Candidate, wanted: FilteredWorkload, now: datetime) -> tuple[Ti
     others = queue.others_wait(now)
     free = queue.free if worker.net is None else worker.net
     if not others and placed(request, queue.groups, free) is not None:
-        return Tier.ROOM, None
+        return Tier.DOUBT if worker.name in wanted.doubted else Tier.ROOM, None
     reason = _short(request, queue, free, others=others)
     if _evident(queue, request, wanted.priority) or (worker.nominated and copies.preempts(worker)):
         return Tier.PREEMPTION, reason

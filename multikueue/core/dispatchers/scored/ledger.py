@@ -61,13 +61,13 @@ class Ledger:
         for place in entry.offered:
             self._offers.setdefault(place, {})[entry.key] = entry
             self._forget(place)
-        if entry.offered:
+        if entry.waits_for is None:
             return
         kind = entry.kind
         held = self._held.setdefault(kind, Held())
         bisect.insort(held.ranked, entry.rank)
         bisect.insort(held.aged, entry.age)
-        for place in entry.places:
+        for place in entry.waits_for:
             self._kinds.setdefault(place, {})[kind] = None
             line = self._lines.get(place)
             if line is not None and self._place(entry, place, line.base) is not None:
@@ -82,13 +82,13 @@ class Ledger:
         for place in entry.offered:
             del self._offers[place][key]
             self._forget(place)
-        if entry.offered:
+        if entry.waits_for is None:
             return
         kind = entry.kind
         held = self._held[kind]
         del held.ranked[bisect.bisect_left(held.ranked, entry.rank)]
         del held.aged[bisect.bisect_left(held.aged, entry.age)]
-        for place in entry.places:
+        for place in entry.waits_for:
             if not held.ranked:
                 del self._kinds[place][kind]
             line = self._lines.get(place)
@@ -115,13 +115,13 @@ class Ledger:
         """Free at a place for one Workload, net of offers and of claims ahead of it; None: the queue is not known."""
         if place not in self._queues:
             return None
-        line = self._line(place, now)
-        free = line.before.get(key, line.rest)
-        entry = self._entries.get(key)
+        line, entry = self._line(place, now), self._entries.get(key)
         if entry is None or place not in entry.offered:
-            return free
+            return line.before.get(key, line.rest)
+        if entry.doubtful:
+            return line.base
         own = self._taken_by(entry, place)
-        return {one: amount + own.get(one, 0) for one, amount in free.items()}
+        return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
 
     def reservation(self, place: Place, now: datetime) -> ObjectKey | None:
         """Who has the reservation of a place."""
@@ -265,7 +265,7 @@ class Ledger:
             return {}
         left = facts.free
         for _, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):
-            taken = self._place(entry, place, left)
+            taken = {} if entry.doubtful else self._place(entry, place, left)
             left = without(left, self._taken_by(entry, place) if taken is None else taken)
         return left
 
@@ -292,7 +292,7 @@ class Ledger:
             entry = self._entries[key]
             short = {
                 place: sum(max(0, amount - self._base(place, now).get(one, 0)) for one, amount in taken.items())
-                for place in entry.places
+                for place in entry.waits_for or ()
                 if place in self._queues and place not in found and (taken := self._taken_by(entry, place))
             }
             if short:

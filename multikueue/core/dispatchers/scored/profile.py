@@ -19,6 +19,7 @@ PROFILE_ANNOTATION: Final = "multikueue.dev/dispatch-profile"
 """On a MultiKueueConfig: the name of its profile."""
 SHORTEST_RETRY: Final = timedelta(seconds=15)
 """Each offer and each taking back is a write on the manager."""
+LONGEST_ROUND: Final = timedelta(minutes=10)
 
 
 Chosen = TypeVar("Chosen", bound=StrEnum)
@@ -73,6 +74,11 @@ class Profile:
     give_up_after: timedelta | None = None
     """Since the Workload got its quota; None: never."""
     then: Then = Then.REQUEUE
+
+    def patience(self, rounds: int) -> timedelta:
+        """How long an offer lasts, or the pause between two that need preemption, after so many rounds."""
+        seconds = self.retry.total_seconds() * 2 ** max(0, min(rounds, 10))
+        return max(min(timedelta(seconds=seconds), LONGEST_ROUND), self.retry)
 
 
 def parse_profiles(value: Any, path: str = "profiles") -> dict[str, Profile]:

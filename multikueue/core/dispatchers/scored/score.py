@@ -92,12 +92,12 @@ def _penalized(worker: Candidate, now: datetime) -> bool:
 
 
 def _positive(text: str | None) -> float:
-    """A number above 0, and 1 where there is none."""
+    """A number above 0, no further from 1 than what can be divided; 1 where there is none that is 0 at least."""
     try:
         number = float(text or 1)
     except ValueError:
         return 1.0
-    return number if math.isfinite(number) and number > 0 else 1.0
+    return min(max(number, 1e-9), 1e9) if math.isfinite(number) and number >= 0 else 1.0
 
 
 def _hash(uid: str, name: ClusterName) -> str:

@@ -20,7 +20,6 @@ from multikueue.core.dispatchers.scored.view import View, claim, entry, view
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import reserved_at
 
-LONGEST_ROUND: Final = timedelta(minutes=10)
 _SKEW: Final = timedelta(seconds=2)
 """Kueue's times are in whole seconds, of its clock."""
 
@@ -59,6 +58,7 @@ class Scored:
         given_up = give_up(workload, candidates, profile, now)
         if given_up is not None:
             return Nomination(candidates.kept, give_up=given_up)
+        now = max(now, reserved_at(workload) or now)  # Kueue's clock may be ahead: no attempt begins in the future
         said = State.parse(candidates.message)
         candidates = _begun(workload, candidates, profile, said, now)
         state = _state(workload, candidates, said, now)
@@ -105,7 +105,7 @@ class Scored:
         return sorted(firm, key=order), sorted(expired, key=order)
 
     def _patience(self, worker: Candidate, profile: Profile, state: State) -> timedelta:
-        patience = _wait(profile, state.round)
+        patience = profile.patience(state.round)
         return max(patience, self.preemption_timeout) if copies.preempts(worker) else patience
 
     def _expiry(
@@ -145,17 +145,11 @@ class Scored:
         return State(since, names, min(choice.round, 9999), asked, state.refused)
 
 
-def _wait(profile: Profile, rounds: int) -> timedelta:
-    """How long an offer lasts, or the pause between two that need preemption, after so many rounds."""
-    seconds = profile.retry.total_seconds() * 2 ** max(0, min(rounds, 10))
-    return max(min(timedelta(seconds=seconds), LONGEST_ROUND), profile.retry)
-
-
 def _try_preemption(
     group: Sequence[str], profile: Profile, state: State, expired: Sequence[str], now: datetime
 ) -> Choice:
     """Offer it to one that may preempt; after one that did not, wait for longer each time."""
-    wait = _wait(profile, state.round - 1)
+    wait = profile.patience(state.round - 1)
     asked = (*state.asked, *expired)
     if expired:  # the wait begins now
         return Choice((), asked, state.round + 1, wait.total_seconds())

@@ -47,12 +47,19 @@ class View:
 
 def view(workload: Json, candidates: Candidates, profile: Profile, state: State, now: datetime) -> View:
     """Filter the workers, find their tiers, and put them in order."""
+    late = state.offered if now >= state.since + profile.patience(state.round) else ()
     job, history = candidates.job, placements(workload)
     usual = {PREFERENCE: profile.preference} if profile.preference else {}
     narrowing = read({**usual, **job.annotations, **annotations_of(workload)})
     priority = int(dig(workload, "spec", "priority") or 0)
     wanted = FilteredWorkload(
-        job.request, priority, narrowing, job.company, state.refused, kueue_objects.flavors(workload)
+        job.request,
+        priority,
+        narrowing,
+        job.company,
+        state.refused,
+        kueue_objects.flavors(workload),
+        frozenset(late),
     )
     obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
     failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
@@ -107,4 +114,5 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
         request=request,
         places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
         offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
+        doubtful=bool(names) and all(seen.tiers.get(name) is Tier.DOUBT for name in names),
     )

@@ -43,10 +43,11 @@ def entry(
     team: str = "team",
     places: Sequence[Place] = (W1,),
     offered: Sequence[Place] = (),
+    doubtful: bool = False,
 ) -> Entry:
     """One that waits since so many seconds."""
     at, request = NOW - timedelta(seconds=age), ResourceRequest((PodSet({"gpu": gpus}),))
-    return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered))
+    return Entry(key(name), name, team, priority, at, at, request, tuple(places), tuple(offered), doubtful)
 
 
 def ledger(*entries: Entry, **queues: int) -> Ledger:
@@ -87,6 +88,19 @@ def test_offers_are_taken_off_for_all_but_their_own() -> None:
     made = ledger(entry("offered", 6, offered=[W1]), entry("other", 4), w1=8)
 
     assert (net(made, "offered"), net(made, "other")) == (8, 2)
+
+
+def test_an_offer_in_doubt_takes_no_room_and_has_its_turn_elsewhere() -> None:
+    """It was no claim anywhere: all that came later passed it for as long as it stood where nobody took it."""
+    doubtful = entry("doubtful", 4, age=20, places=[W1, W2], offered=[W1], doubtful=True)
+    made = ledger(doubtful, entry("young", 4, age=10, places=[W1, W2]), w1=8, w2=0)
+    made.woken(NOW)
+    assert (net(made, "doubtful"), net(made, "young")) == (8, 8)
+
+    made.set_queue(W2, queue(4))
+
+    assert made.woken(NOW) == (key("doubtful"),)
+    assert (net(made, "doubtful", W2), net(made, "young", W2)) == (4, 0)
 
 
 def test_an_offer_without_room_takes_all_that_is_free() -> None:
@@ -299,6 +313,7 @@ entries = st.builds(
     team=st.sampled_from(["red", "blue"]),
     places=st.sampled_from([(W1,), (W2,), (W1, W2), (W2, W1)]),
     offered=st.sampled_from([(), (), (W1,), (W2,)]),
+    doubtful=st.booleans(),
 )
 
 
@@ -377,11 +392,11 @@ def test_what_it_lets_in_is_what_a_walk_over_all_lets_in(puts: list[Entry], free
     made = ledger(*last.values(), w1=free)
     left = {GPU: free}
     for one in sorted(last.values(), key=lambda one: one.rank):
-        if W1 in one.offered:
+        if W1 in one.offered and not one.doubtful:
             left = dict(without(left, {GPU: one.request.total["gpu"]}))
     lines = {
         team: sorted(
-            (one for one in last.values() if one.queue == team and not one.offered and W1 in one.places),
+            (one for one in last.values() if one.queue == team and W1 in (one.waits_for or ())),
             key=lambda one: one.rank,
         )
         for team in ("blue", "red")

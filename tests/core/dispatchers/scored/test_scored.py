@@ -164,6 +164,18 @@ def test_the_only_one_with_room_keeps_it_without_a_write() -> None:
     assert waiting.writes == 1
 
 
+def test_one_that_nobody_takes_though_there_is_room_waits_for_the_others_too() -> None:
+    """Figures that lie (its Kueue is down, or what is free is not for such pods) kept it where nobody took it."""
+    waiting = pending({"w1": queue(8), "w2": queue(0)})
+    first, late = waiting.ask().claim, waiting.ask(15).claim
+    assert first is not None
+    assert late is not None
+    assert (first.waits_for, late.waits_for) == (None, (("w2", "queue"),))
+
+    waiting.change("w2", queue=queue(4))
+    assert waiting.ask().names == ("w2",)
+
+
 def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)})
     answer = waiting.ask()
@@ -289,6 +301,7 @@ def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: s
     ("changes", "asked"),
     [
         ({"annotations": {COST: "0.5"}}, {}),
+        ({"annotations": {COST: "0"}}, {}),
         ({"annotations": {SPEED: "2"}}, {}),
         ({"labels": {"region": "eu"}}, {PREFERENCE: "region=eu:100"}),
         ({"queue": queue(16)}, {}),
@@ -301,6 +314,16 @@ def test_the_cheap_the_fast_the_preferred_and_the_empty_worker_win(
     waiting.change(name, **changes)
 
     assert waiting.ask().names == (name,)
+
+
+@pytest.mark.parametrize("cost", ["1e-320", "1e308", "nan", "-1", "", "\u0662", "dear"])
+@pytest.mark.parametrize("speed", ["1e-320", "1e308", "inf", "0", "fast"])
+def test_no_cost_and_no_speed_keeps_jobs_away(cost: str, speed: str) -> None:
+    """One worker with an absurd pair held the jobs of all: a price of 0 was divided by."""
+    waiting = pending({"w1": queue(), "w2": queue()})
+    waiting.change("w1", annotations={COST: cost, SPEED: speed})
+
+    assert len(waiting.ask().names) == 1
 
 
 def test_a_worker_is_compared_with_those_that_are_as_sure() -> None:
@@ -429,6 +452,16 @@ def test_a_new_attempt_begins_from_the_start_whatever_the_message_says() -> None
     waiting.names = ()  # Kueue evicts it
 
     assert waiting.ask().names == ("w1",)
+
+
+def test_an_attempt_whose_quota_is_of_a_clock_ahead_is_written_once() -> None:
+    """Each look wrote another moment, and its own write made the next look: for as long as the clocks differ."""
+    waiting = pending({"w1": queue(8), "w2": queue(7)})
+    assert waiting.ask(-33 * 60).names == ("w1",)
+    for _ in range(5):
+        assert waiting.ask(10).names == ("w1",)
+    assert waiting.writes == 1
+    assert waiting.ask(3 * 60).names == ("w2",)
 
 
 @pytest.mark.parametrize(("retries", "minutes"), [(0, 1), (1, 2), (3, 8), (6, 60), (5_000, 60)])
