@@ -19,8 +19,6 @@ from multikueue.runtime.loop import loop_time
 
 _OWNERS: Final = 4
 """Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
-
-
 _SYNCS: Final = 30.0
 """Writes of a job's status that may follow each other at once; after them there is one a second. Whoever may change it
 on a worker decides how often it changes."""
@@ -93,18 +91,23 @@ class WorkloadMemory:
         elif has_quota(workload) and not is_evicted(workload):
             known.unrecorded_attempt = attempt(workload)
 
-    def destination_of(self, key: ObjectKey, workload: Json, now: Destination) -> Destination | None:
-        """Where the worker which was recorded last led then; None: it does not matter.
+    def leads_there(self, key: ObjectKey, workload: Json, now: Destination, *, shown: bool) -> bool:
+        """Whether the worker which was recorded last leads where it did then, as far as that matters.
 
         Args:
             key: the Workload.
             workload: the same.
             now: where this worker leads.
+            shown: whether something of the Workload shows there.
         """
         known, recorded = self._of(key), cluster_name(workload)
         if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
             known.placed, known.destination = placed, now
-        return known.destination
+        if (was := known.destination) is None:
+            return True
+        if same := was.is_same(now, shown=shown):
+            known.destination = attrs.evolve(now, uid=now.uid or was.uid)  # it may have another address
+        return same
 
     def left_destination(self, key: ObjectKey) -> None:
         """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
@@ -142,7 +145,7 @@ class WorkloadMemory:
         known, now = self._of(key), loop_time()
         left = known.synced_for - now - _SYNCS
         if left <= 0 or not all(isinstance(one, PatchJobStatus) for one in own):
-            known.synced_for = max(known.synced_for, now) + 1.0
+            known.synced_for = min(max(known.synced_for, now), now + _SYNCS) + 1.0
             return decided
         kept = tuple(one for one in decided.effects if not isinstance(one, PatchJobStatus))
         soon = left if decided.look_again is None else min(left, decided.look_again)

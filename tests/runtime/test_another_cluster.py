@@ -76,6 +76,19 @@ async def test_another_address_of_a_cluster_that_may_not_be_asked_for_its_uid_le
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
+async def test_nor_does_it_wait_for_what_it_had_there_once_it_is_evicted() -> None:
+    fleet = await Fleet.connected("worker1")
+    fleet.workers["address2"] = fleet.workers["worker1"]
+    fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces"))
+    async with fleet.kueues(RunnerOptions(minimum=6000.0, maximum=6000.0)), fleet.running(fleet.build(300.0)):
+        await fleet.submit()
+        await until(fleet.running_on)
+        await fleet.write_secret("worker1", kubeconfig("address2", "worker1-token"))
+        await anyio.sleep(30)
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await until(lambda: fleet.requests("worker1", "create", JOB) == 2, 120)
+
+
 async def _has_ended(fleet: Fleet) -> bool:
     return is_finished(await fleet.workload())
 

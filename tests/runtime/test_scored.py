@@ -496,3 +496,12 @@ async def test_a_worker_with_more_figures_than_are_looked_at_is_asked_without_th
             await quota(fleet, "w1", str(cpu))
             await anyio.sleep(0.5)
         assert 1 <= looks.call_count <= 10
+        await quota(fleet, "w1", "0")
+        await anyio.sleep(30)
+        for number in range(10):
+            await client.delete(CLUSTER_QUEUE, ObjectKey("", f"more-{number}"))
+        await anyio.sleep(30)
+        asked = fleet.requests("w1", "create", WORKLOAD)
+        await fleet.submit("next")
+        await anyio.sleep(30)
+        assert fleet.requests("w1", "create", WORKLOAD) == asked, "its figures count again: there is no room"

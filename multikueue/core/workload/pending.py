@@ -37,7 +37,7 @@ from multikueue.core.workload.possible_runs import (
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
-from multikueue.core.workload.same_cluster import may_be_of
+from multikueue.core.workload.same_cluster import may_be_of, may_show
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Removing, Served, WritingStatus
@@ -201,8 +201,8 @@ def clean_stale(situation: Situation) -> Iterator[Effect]:
 
 
 def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    others = (one.name for one in situation.workers)
-    return situation.is_believed(worker, copy) or any(may_be_of(situation, worker, one, copy) for one in others)
+    others = (one for one in situation.workers if may_be_of(situation, worker, one.name, copy))
+    return situation.is_believed(worker, copy) or any(may_show(situation, one, copy) for one in others)
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:

@@ -7,15 +7,18 @@ for some of an earlier attempt, and remove what runs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import attrs
 
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import uid
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, check_state, nominated
 from multikueue.core.workload.places import holders, namespace_for
+from multikueue.core.workload.possible_runs import assumed_for
 from multikueue.core.workload.snapshot import Snapshot, Worker
 
 if TYPE_CHECKING:
@@ -88,3 +91,11 @@ def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, co
         return False
     made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
     return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)
+
+
+def may_show(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a worker shows that object, or may: one that is out of sight, for as long as it is waited for."""
+    if not worker.in_sight:
+        return assumed_for(situation, worker) > timedelta(0)
+    shown = (worker.workload, *(one.object for one in (*worker.jobs, *worker.shared)))
+    return any(one is not None and uid(one) == uid(copy) for one in shown)

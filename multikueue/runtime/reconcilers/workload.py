@@ -195,8 +195,8 @@ class SnapshotReader:
         now = self.workers.destination(worker.name)
         if workload is None or now is None or worker.name != self.memory.last_worker(key):
             return worker
-        was, recorded = self.memory.destination_of(key, workload, now), cluster_name(workload) is not None
-        if was is None or was.is_same(now, shown=not worker.is_empty):
+        recorded, shown = cluster_name(workload) is not None, not worker.is_empty or bool(worker.unreadable)
+        if self.memory.leads_there(key, workload, now, shown=shown):
             if not recorded and worker.in_sight and worker.is_empty:
                 self.memory.left_destination(key)
             return worker

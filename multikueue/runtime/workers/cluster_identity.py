@@ -22,7 +22,7 @@ KUBE_SYSTEM: Final = ObjectKey("", "kube-system")
 INTERVAL: Final = 60.0
 """Seconds until a server is asked again that did not answer."""
 DEADLINE: Final = 10.0
-"""Seconds for both sides' answers: a worker counts as connected without them, and is taken for another cluster."""
+"""Seconds for both sides' answers: a worker counts as connected without them; which cluster it is is not known then."""
 
 
 async def cluster_uid(server: Reader) -> str:

@@ -101,11 +101,15 @@ class WorkerRooms:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            with anyio.move_on_after(ROUND):
+            with anyio.move_on_after(self._until_due()):
                 await self._news.wait()
                 await anyio.sleep(BATCH)
             self._news = anyio.Event()
             self.look()
+
+    def _until_due(self) -> float:
+        left = (self._due.get(name, 0.0) - loop_time() for name in self._changed)
+        return max(BATCH, min((ROUND, *left)))
 
     def look(self) -> None:
         """Read what has changed; enqueue those that this makes room for."""
@@ -114,7 +118,7 @@ class WorkerRooms:
             due = name in self._changed and now >= self._due.get(name, 0.0)
             if due or states.get(name) is not self._states.get(name):
                 self._changed.pop(name, None)
-                self._read(name, states.get(name, Known.AWAITED))
+                self._read(name)
         self._states = {name: self._state(name) for name in states}
         self._changed = {name: None for name in self._changed if name in states}
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
@@ -216,11 +220,12 @@ class WorkerRooms:
         known = Known.AWAITED if informers is None else _known(informers.queues)
         return Known.TOO_MANY if known is Known.YES and worker in self._many else known
 
-    def _read(self, worker: ClusterName, state: Known) -> None:
+    def _read(self, worker: ClusterName) -> None:
         """Compute the facts of all queues of a worker; enqueue those that may be able to go there now."""
         informers, before = self._informers(worker), self._facts.pop(worker, {})
         led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
         self._note_size(worker, informers)
+        state = self._state(worker)
         if informers is not None and informers.queues.known and worker not in self._many:
             self._targets[worker] = dict(informers.queues.targets())
             found = self._facts[worker] = dict(self._queues(worker, informers, state, before))
