@@ -206,17 +206,9 @@ class FindingsPublisher:
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
         limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
-
-        async def read(one: Reached) -> None:
-            try:
-                await self._read_quota(one, limiter)
-            except Exception as error:  # of one worker: those of the others are read all the same
-                log.error("unexpected exception", cluster=one.name, exc_info=error)
-                self._blind(self._known[one.name], _ODD)
-
         async with anyio.create_task_group() as tasks:
             for one in workers:
-                tasks.start_soon(read, one)
+                tasks.start_soon(self._read_quota, one, limiter)
 
     async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
@@ -226,16 +218,18 @@ class FindingsPublisher:
         try:
             async with limiter:
                 queues = one.watched() or await _listed(one.client)
-        except (Forbidden, NotFound) as error:
-            self._blind(known, str(error))
-        except (ApiError, TimeoutError) as error:
-            log.debug("quotas not read", cluster=one.name, error=str(error))
-        else:
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
             facts = attrs.evolve(known.published.facts, queues=slim(queues))
             known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
+        except (Forbidden, NotFound) as error:
+            self._blind(known, str(error))
+        except (ApiError, TimeoutError) as error:
+            log.debug("quotas not read", cluster=one.name, error=str(error))
+        except Exception as error:  # of one worker: those of the others are read all the same
+            log.error("unexpected exception", cluster=one.name, exc_info=error)
+            self._blind(known, _ODD)
 
     def _blind(self, known: KnownWorker, why: str) -> None:
         """Its queues may not be read any more, or are too many."""

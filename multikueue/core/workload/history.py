@@ -199,9 +199,9 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
         since = parse_timestamp(placed.since) if placed is not None else None
         yield JobEnded(worker, _seconds(since, now), finish_reason(new))
     if annotations_of(old).get(PLACEMENTS_ANNOTATION) != annotations_of(new).get(PLACEMENTS_ANNOTATION):
-        latest, failed = placements(new)[-1:], last_place(new)
-        if failed is not None and latest != placements(old)[-1:] and latest[0].get("fault") == FAULT:
-            yield WorkerFailed(failed, again=sum(one.get("fault") == FAULT for one in placements(new)) > 1)
+        noted, failed = placements(new), last_place(new)
+        if failed is not None and noted[-1:] != placements(old)[-1:] and noted[-1].get("fault") == FAULT:
+            yield WorkerFailed(failed, again=any(one.get("fault") == FAULT for one in noted[:-1]))
 
 
 def _seconds(since: datetime | None, now: datetime) -> float | None:

@@ -12,13 +12,7 @@ import attrs
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import (
-    SILENT_AFTER,
-    JobFacts,
-    Known,
-    QueueFacts,
-    Room,
-)
+from multikueue.core.dispatchers.scored.facts import SILENT_AFTER, JobFacts, Known, QueueFacts, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
@@ -118,9 +112,9 @@ class WorkerRooms:
             due = name in self._changed and now >= self._due.get(name, 0.0)
             if due or states.get(name) is not self._states.get(name):
                 self._changed.pop(name, None)
-                self._read(name)
-        self._states = {name: self._state(name) for name in states}
-        self._changed = {name: None for name in self._changed if name in states}
+                states[name] = self._read(name)
+        self._states = {worker.name: states[worker.name] for worker in self.workers}
+        self._changed = {name: None for name in self._changed if name in self._states}
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
         for key in [key for key, company in self._followers.items() if company in moved]:
             del self._followers[key]
@@ -220,8 +214,12 @@ class WorkerRooms:
         known = Known.AWAITED if informers is None else _known(informers.queues)
         return Known.TOO_MANY if known is Known.YES and worker in self._many else known
 
-    def _read(self, worker: ClusterName) -> None:
-        """Compute the facts of all queues of a worker; enqueue those that may be able to go there now."""
+    def _read(self, worker: ClusterName) -> Known:
+        """Compute the facts of all queues of a worker; enqueue those that may be able to go there now.
+
+        Returns:
+            Whether its figures can be used.
+        """
         informers, before = self._informers(worker), self._facts.pop(worker, {})
         led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
         self._note_size(worker, informers)
@@ -237,6 +235,7 @@ class WorkerRooms:
         }:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
+        return state
 
     def _note_size(self, worker: ClusterName, informers: WorkerInformers | None) -> None:
         """Note whether a worker has too many figures, and when it is looked at again."""
