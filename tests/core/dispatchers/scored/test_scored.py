@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,95 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidate, Candidates
 from multikueue.core.dispatchers.guarded import Guarded
-from multikueue.core.dispatchers.scored.facts import (
-    Group,
-    JobFacts,
-    Known,
-    PodSet,
-    QueueFacts,
-    ResourceRequest,
-    Running,
-)
-from multikueue.core.dispatchers.scored.job_annotations import (
-    FLAVORS,
-    NAMES,
-    PREFERENCE,
-    SELECTOR,
-    TAINTS,
-    TOGETHER,
-    TOLERATIONS,
-)
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, PodSet, ResourceRequest, Running
+from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, SELECTOR, TAINTS, TOGETHER, TOLERATIONS
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
-from multikueue.core.dispatchers.scored.score import COST, SPEED
+from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.dispatchers.scored.scored import Scored
-from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
-from multikueue.core.model.names import ClusterName, Json
-from tests.core.building import CHECK, NOW, condition, workload
-
-GPU = ("a100", "gpu")
-GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
-
+from multikueue.core.model.names import ClusterName
+from tests.core.building import NOW, workload
+from tests.core.dispatchers.scored.pending import GPU, Pending, copy, pending, queue, why
 
 TAINTED = {TAINTS: "spot=true:NoDispatch"}
-
-
-def queue(free: int = 8, **more: Any) -> QueueFacts:
-    facts = QueueFacts("queue", GROUPS, free={GPU: free}, ceiling={GPU: 16}, nominal={GPU: 16}, generation="q.1")
-    return attrs.evolve(facts, **more)
-
-
-def copy(kind: str, reason: str, *, status: bool) -> tuple[Json, ...]:
-    return (condition(kind, reason, status=status),)
-
-
-@attrs.define
-class Pending:
-    """A Workload that waits: what the dispatcher answers is what it finds the next time."""
-
-    workers: dict[str, Candidate]
-    profile: Profile = attrs.field(factory=Profile)
-    gpus: int = 4
-    flavors: tuple[str, ...] = ()
-    annotations: dict[str, str] = attrs.field(factory=dict)
-    priority: int = 0
-    retries: int = 0
-    names: tuple[str, ...] = ()
-    message: str = ""
-    writes: int = 0
-    seconds: float = 0.0
-    company: ClusterName | None = None
-
-    def ask(self, seconds: float = 0.0) -> Nomination:
-        self.seconds += seconds
-        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company)
-        seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
-        made = workload()
-        made["spec"]["priority"] = self.priority
-        given = [{"name": name, "flavors": {"gpu": name}, "resourceUsage": {"gpu": 1}} for name in self.flavors]
-        made["status"]["admission"]["podSetAssignments"] = given
-        made["metadata"].setdefault("annotations", {}).update(self.annotations)
-        made["status"]["admissionChecks"][0]["retryCount"] = self.retries
-        answer = Scored({"default": self.profile}).nominate(
-            made, Candidates(tuple(seen), self.names, self.message, job), NOW + timedelta(seconds=self.seconds)
-        )
-        self.writes += (answer.names, answer.message or self.message) != (self.names, self.message)
-        self.names, self.message = answer.names, answer.message or self.message
-        return answer
-
-    def change(self, name: str, **changes: Any) -> None:
-        self.workers[name] = attrs.evolve(self.workers[name], **changes)
-
-
-def pending(queues: Mapping[str, QueueFacts | None], **more: Any) -> Pending:
-    return Pending({name: Candidate(ClusterName(name), queue=facts) for name, facts in queues.items()}, **more)
-
-
-def why(answer: Nomination) -> dict[str, Why]:
-    return {name: reason.why for name, reason in answer.reasons.items()}
 
 
 def test_the_one_that_has_room_is_asked() -> None:
@@ -202,165 +126,6 @@ def test_never_held_where_the_profile_says_so() -> None:
     names = [waiting.ask(15).names for _ in range(2)]
 
     assert sorted(names) == [("w1",), ("w2",)]
-
-
-def test_what_others_ahead_have_a_claim_to_is_no_room() -> None:
-    waiting = pending({"w1": queue(8)})
-    waiting.change("w1", net={GPU: 3})
-
-    assert why(waiting.ask()) == {"w1": Why.CLAIMED}
-
-
-def test_where_jobs_of_others_wait_there_is_no_room_for_ten_minutes() -> None:
-    waiting = pending({"w1": queue(8, others_pending=1, others_since=NOW)})
-    assert why(waiting.ask()) == {"w1": Why.OTHERS_WAIT}
-    assert waiting.ask(600).names == ("w1",)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"available": False}, Why.OUT_OF_REACH),
-        ({"obstacle": Reason(Why.NAME_TAKEN)}, Why.NAME_TAKEN),
-        ({"queue": queue(active=False)}, Why.QUEUE_INACTIVE),
-        ({"queue": queue(ceiling={GPU: 3})}, Why.NEVER_FITS),
-        ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Why.NOT_TOLERATED),
-    ],
-)
-def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> None:
-    waiting = pending({"w1": queue()})
-    waiting.change("w1", **changes)
-
-    assert why(waiting.ask()) == {"w1": expected}
-
-
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [({NAMES: "w2"}, Why.NOT_NAMED), ({SELECTOR: "gpu"}, Why.NOT_SELECTED), ({TOGETHER: "job/a"}, Why.NOT_TOGETHER)],
-)
-def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Why) -> None:
-    assert why(pending({"w1": queue()}, annotations=asked).ask()) == {"w1": expected}
-
-
-@pytest.mark.parametrize(("ceiling", "expected"), [(8, Why.NO_ROOM), (3, Why.NEVER_FITS)])
-def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Why) -> None:
-    spot = ("spot", "gpu")
-    groups = (Group(frozenset({"gpu"}), ("a100", "spot")),)
-    facts = attrs.evolve(queue(), groups=groups, free={GPU: 2, spot: 2}, ceiling={GPU: ceiling, spot: ceiling})
-    assert why(pending({"w1": facts}).ask()) == {"w1": expected}
-
-
-@pytest.mark.parametrize(
-    ("given", "theirs", "goes"),
-    [
-        (("oslo",), "oslo,oslo-spot", True),
-        (("oslo", "oslo-spot"), "oslo, oslo-spot", True),
-        (("bergen",), "oslo", False),
-        (("oslo", "bergen"), "oslo", False),
-        (("bergen",), None, True),
-        (("oslo",), "", False),
-    ],
-)
-def test_a_worker_that_names_the_managers_flavors_gets_only_what_got_these(
-    given: tuple[str, ...], theirs: str | None, goes: bool
-) -> None:
-    annotations = {} if theirs is None else {FLAVORS: theirs}
-    waiting = pending({"w1": queue(8)}, flavors=given)
-    waiting.change("w1", annotations=annotations)
-    answer = waiting.ask()
-    assert answer.names == (("w1",) if goes else ())
-    assert why(answer) == ({} if goes else {"w1": Why.OTHER_FLAVOR})
-
-
-def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:
-    waiting = pending({"w1": queue()}, annotations={NAMES: "!", PREFERENCE: "!"})
-    answer = waiting.ask()
-
-    assert (answer.names, why(answer)) == ((), {"w1": Why.UNREADABLE})
-    assert NAMES in waiting.message
-    assert answer.problem == f"Ignored, as it cannot be read: {PREFERENCE}"
-
-
-@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"])
-def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: str) -> None:
-    waiting = pending({"w1": queue()})
-    waiting.ask()
-    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
-    assert why(waiting.ask(1)) == {"w1": Why.REFUSED}
-    waiting.change("w1", conditions=())
-    assert (waiting.ask(60).names, waiting.ask(3500).names) == ((), ())
-    assert waiting.ask(40).names == ("w1",)
-    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
-    waiting.ask(1)
-    waiting.change("w1", conditions=(), queue=queue(generation="q.2"))
-    assert waiting.ask(1).names == ("w1",)
-
-
-@pytest.mark.parametrize("name", ["w1", "w2", "w3"])
-@pytest.mark.parametrize(
-    ("changes", "asked"),
-    [
-        ({"annotations": {COST: "0.5"}}, {}),
-        ({"annotations": {COST: "0"}}, {}),
-        ({"annotations": {SPEED: "2"}}, {}),
-        ({"labels": {"region": "eu"}}, {PREFERENCE: "region=eu:100"}),
-        ({"queue": queue(16)}, {}),
-    ],
-)
-def test_the_cheap_the_fast_the_preferred_and_the_empty_worker_win(
-    name: str, changes: dict[str, Any], asked: dict[str, str]
-) -> None:
-    waiting = pending({"w1": queue(), "w2": queue(), "w3": queue()}, annotations=asked)
-    waiting.change(name, **changes)
-
-    assert waiting.ask().names == (name,)
-
-
-@pytest.mark.parametrize("cost", ["1e-320", "1e308", "nan", "-1", "", "\u0662", "dear"])
-@pytest.mark.parametrize("speed", ["1e-320", "1e308", "inf", "0", "fast"])
-def test_no_cost_and_no_speed_keeps_jobs_away(cost: str, speed: str) -> None:
-    """One worker with an absurd pair held the jobs of all: a price of 0 was divided by."""
-    waiting = pending({"w1": queue(), "w2": queue()})
-    waiting.change("w1", annotations={COST: cost, SPEED: speed})
-
-    assert len(waiting.ask().names) == 1
-
-
-def test_a_worker_is_compared_with_those_that_are_as_sure() -> None:
-    """The cheapest has no room: beside it 10 and 20 would be almost the same, and the emptier of them the best."""
-    waiting = pending({"cheap": queue(0), "dear": queue(6), "dearest": queue(16)})
-    for name, cost in (("cheap", "1"), ("dear", "10"), ("dearest", "20")):
-        waiting.change(name, annotations={COST: cost})
-
-    assert waiting.ask().names == ("dear",)
-
-
-@pytest.mark.parametrize(("fault", "names"), [({}, ("w2",)), ({"fault": "worker"}, ("w1",))])
-def test_where_it_has_run_is_best_unless_that_worker_was_at_fault(
-    fault: dict[str, str], names: tuple[str, ...]
-) -> None:
-    asked = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w2", **fault}])}
-
-    assert pending({"w1": queue(8), "w2": queue(7)}, annotations=asked).ask().names == names
-
-
-def test_a_worker_with_a_penalty_is_the_last_of_its_tier() -> None:
-    until = NOW + timedelta(hours=1)
-    waiting = pending({"w1": queue(16, penalized_until=until), "w2": queue(4)})
-
-    assert waiting.ask().names == ("w2",)
-    assert pending({"w1": queue(penalized_until=until), "w2": queue(0)}).ask().names == ("w1",)
-
-
-@pytest.mark.parametrize("more", [{}, {"within": "LowerPriority"}])
-def test_a_worker_with_a_penalty_gets_one_job_at_a_time(more: dict[str, Any]) -> None:
-    """Until the penalty ends, or a success there clears it. What is offered there stays."""
-    ours = {"penalized_until": NOW + timedelta(hours=1), "running": (Running(0, {GPU: 4}),), **more}
-    waiting = pending({"w1": queue(8, **ours)}, priority=1)
-
-    assert why(waiting.ask()) == {"w1": Why.ON_TRIAL}
-    assert waiting.ask(3600).names == ("w1",)
-    assert pending({"w1": queue(8, **ours)}, names=("w1",)).ask().names == ("w1",)
 
 
 def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
@@ -510,8 +275,14 @@ def test_what_the_ledger_wakes_is_offered() -> None:
 
 
 NAMES_OF_ALL = tuple(f"w{number}" for number in range(25))
+
+
 reasons = st.sampled_from([None, None, Reason(Why.NAME_TAKEN)])
+
+
 quota = st.sampled_from([(), copy("QuotaReserved", "ExceedsMaxQuota", status=False), copy("X", "Y", status=True)])
+
+
 facts = st.one_of(
     st.none(),
     st.builds(
@@ -523,6 +294,8 @@ facts = st.one_of(
         others_pending=st.integers(0, 1),
     ),
 )
+
+
 workers = st.builds(
     Candidate,
     st.sampled_from(NAMES_OF_ALL).map(ClusterName),
@@ -533,6 +306,8 @@ workers = st.builds(
     conditions=quota,
     leads=st.booleans(),
 )
+
+
 profiles = st.builds(
     Profile,
     candidates=st.integers(1, 20),

@@ -1,0 +1,118 @@
+"""Which workers a Workload cannot go to, and the one reason that is told."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.dispatchers.scored.facts import Group, Running
+from multikueue.core.dispatchers.scored.job_annotations import FLAVORS, NAMES, PREFERENCE, SELECTOR, TOGETHER
+from multikueue.core.dispatchers.scored.reasons import Reason, Why
+from tests.core.building import NOW
+from tests.core.dispatchers.scored.pending import GPU, copy, pending, queue, why
+
+
+def test_what_others_ahead_have_a_claim_to_is_no_room() -> None:
+    waiting = pending({"w1": queue(8)})
+    waiting.change("w1", net={GPU: 3})
+
+    assert why(waiting.ask()) == {"w1": Why.CLAIMED}
+
+
+def test_where_jobs_of_others_wait_there_is_no_room_for_ten_minutes() -> None:
+    waiting = pending({"w1": queue(8, others_pending=1, others_since=NOW)})
+    assert why(waiting.ask()) == {"w1": Why.OTHERS_WAIT}
+    assert waiting.ask(600).names == ("w1",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"available": False}, Why.OUT_OF_REACH),
+        ({"obstacle": Reason(Why.NAME_TAKEN)}, Why.NAME_TAKEN),
+        ({"queue": queue(active=False)}, Why.QUEUE_INACTIVE),
+        ({"queue": queue(ceiling={GPU: 3})}, Why.NEVER_FITS),
+        ({"annotations": {"multikueue.dev/taints": "spot:NoDispatch"}}, Why.NOT_TOLERATED),
+    ],
+)
+def test_the_filter_tells_one_reason(changes: dict[str, Any], expected: Why) -> None:
+    waiting = pending({"w1": queue()})
+    waiting.change("w1", **changes)
+
+    assert why(waiting.ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({NAMES: "w2"}, Why.NOT_NAMED), ({SELECTOR: "gpu"}, Why.NOT_SELECTED), ({TOGETHER: "job/a"}, Why.NOT_TOGETHER)],
+)
+def test_what_a_job_asks_for_keeps_it_away(asked: dict[str, str], expected: Why) -> None:
+    assert why(pending({"w1": queue()}, annotations=asked).ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(("ceiling", "expected"), [(8, Why.NO_ROOM), (3, Why.NEVER_FITS)])
+def test_what_is_free_in_several_flavors_is_no_room(ceiling: int, expected: Why) -> None:
+    spot = ("spot", "gpu")
+    groups = (Group(frozenset({"gpu"}), ("a100", "spot")),)
+    facts = attrs.evolve(queue(), groups=groups, free={GPU: 2, spot: 2}, ceiling={GPU: ceiling, spot: ceiling})
+    assert why(pending({"w1": facts}).ask()) == {"w1": expected}
+
+
+@pytest.mark.parametrize(
+    ("given", "theirs", "goes"),
+    [
+        (("oslo",), "oslo,oslo-spot", True),
+        (("oslo", "oslo-spot"), "oslo, oslo-spot", True),
+        (("bergen",), "oslo", False),
+        (("oslo", "bergen"), "oslo", False),
+        (("bergen",), None, True),
+        (("oslo",), "", False),
+    ],
+)
+def test_a_worker_that_names_the_managers_flavors_gets_only_what_got_these(
+    given: tuple[str, ...], theirs: str | None, goes: bool
+) -> None:
+    annotations = {} if theirs is None else {FLAVORS: theirs}
+    waiting = pending({"w1": queue(8)}, flavors=given)
+    waiting.change("w1", annotations=annotations)
+    answer = waiting.ask()
+    assert answer.names == (("w1",) if goes else ())
+    assert why(answer) == ({} if goes else {"w1": Why.OTHER_FLAVOR})
+
+
+def test_an_unreadable_narrowing_holds_the_job_and_tells_it() -> None:
+    waiting = pending({"w1": queue()}, annotations={NAMES: "!", PREFERENCE: "!"})
+    answer = waiting.ask()
+
+    assert (answer.names, why(answer)) == ((), {"w1": Why.UNREADABLE})
+    assert NAMES in waiting.message
+    assert answer.problem == f"Ignored, as it cannot be read: {PREFERENCE}"
+
+
+@pytest.mark.parametrize("reason", ["ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"])
+def test_a_refusal_holds_until_the_queue_changes_or_an_hour_has_passed(reason: str) -> None:
+    waiting = pending({"w1": queue()})
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
+    assert why(waiting.ask(1)) == {"w1": Why.REFUSED}
+    waiting.change("w1", conditions=())
+    assert (waiting.ask(60).names, waiting.ask(3500).names) == ((), ())
+    assert waiting.ask(40).names == ("w1",)
+    waiting.change("w1", conditions=copy("QuotaReserved", reason, status=False))
+    waiting.ask(1)
+    waiting.change("w1", conditions=(), queue=queue(generation="q.2"))
+    assert waiting.ask(1).names == ("w1",)
+
+
+@pytest.mark.parametrize("more", [{}, {"within": "LowerPriority"}])
+def test_a_worker_with_a_penalty_gets_one_job_at_a_time(more: dict[str, Any]) -> None:
+    """Until the penalty ends, or a success there clears it. What is offered there stays."""
+    ours = {"penalized_until": NOW + timedelta(hours=1), "running": (Running(0, {GPU: 4}),), **more}
+    waiting = pending({"w1": queue(8, **ours)}, priority=1)
+
+    assert why(waiting.ask()) == {"w1": Why.ON_TRIAL}
+    assert waiting.ask(3600).names == ("w1",)
+    assert pending({"w1": queue(8, **ours)}, names=("w1",)).ask().names == ("w1",)
