@@ -10,6 +10,7 @@ import anyio.abc
 import attrs
 
 from multikueue.core.config.quota import cohort_of
+from multikueue.core.dispatchers.scored.facts import SILENT_AFTER, Known
 from multikueue.core.model.kinds import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, identity
@@ -20,6 +21,7 @@ from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
+from multikueue.runtime.loop import loop_time
 
 
 @attrs.define(eq=False)
@@ -114,6 +116,24 @@ class QueueInformers:
     def known(self) -> bool:
         """Whether both have synced."""
         return all(informer.status.synced for informer in self.both)
+
+    @property
+    def figures_known(self) -> Known:
+        """Whether the figures that are there can be used."""
+        for informer in self.both:
+            status = informer.status
+            if status.refused:
+                return Known.FORBIDDEN
+            if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
+                return Known.SILENT
+        return Known.YES if self.known else Known.AWAITED
+
+    @property
+    def readable_cohorts(self) -> list[Json] | None:
+        """The cohorts; None if they cannot be read. A cluster whose Kueue serves none answers so, too."""
+        if self.cohorts is None or not self.cohorts.status.synced or self.cohorts.status.refused:
+            return None
+        return list(self.cohorts.values())
 
     def targets(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues, each with the name of its ClusterQueue."""

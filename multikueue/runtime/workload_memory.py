@@ -7,21 +7,17 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.machinery.message_rate import MessageRate
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
-from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, PatchJobStatus, Plan
 from multikueue.core.workload.history import placement_of
 from multikueue.core.workload.same_cluster import Destination
 from multikueue.core.workload.snapshot import Placement
 from multikueue.core.workload.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
+from multikueue.runtime.plan_pace import PlanPace
 
 _OWNERS: Final = 4
 """Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
-_SYNCS: Final = 30.0
-"""Writes of a job's status that may follow each other at once; after them there is one a second. Whoever may change it
-on a worker decides how often it changes."""
 
 
 @attrs.define(eq=False)
@@ -49,16 +45,13 @@ class _Remembered:
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
     supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
-    synced_for: float = 0.0
-    """Until when the writes of its jobs' status so far would last, at one a second, on the loop's clock."""
 
 
 @attrs.define(eq=False)
 class WorkloadMemory:
     """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
 
-    pace: MessageRate[ObjectKey] = attrs.field(factory=MessageRate, init=False)
-    """When a Workload may be written for the sake of words."""
+    pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
@@ -137,19 +130,10 @@ class WorkloadMemory:
         since, known.behind_since = known.behind_since, None
         return since
 
-    def paced(self, key: ObjectKey, decided: Plan) -> Plan:
-        """The plan, without what only writes the status of jobs if that was written too often just before."""
-        own = [one for one in decided.effects if one.cluster == MANAGER and not isinstance(one, AnnounceWorkload)]
-        if not any(isinstance(one, PatchJobStatus) for one in own):
-            return decided
-        known, now = self._of(key), loop_time()
-        left = known.synced_for - now - _SYNCS
-        if left <= 0 or not all(isinstance(one, PatchJobStatus) for one in own):
-            known.synced_for = min(max(known.synced_for, now), now + _SYNCS) + 1.0
-            return decided
-        kept = tuple(one for one in decided.effects if not isinstance(one, PatchJobStatus))
-        soon = left if decided.look_again is None else min(left, decided.look_again)
-        return attrs.evolve(decided, effects=kept, look_again=soon)
+    def still_behind(self, key: ObjectKey, since: float) -> None:
+        """The decision has put off what follows from that change."""
+        if (known := self._known.get(key)) is not None:
+            known.behind_since = since
 
     def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
         """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
 import anyio
+import attrs
 import pytest
 
 from multikueue.core.model.conditions import is_true
@@ -22,6 +23,7 @@ from multikueue.sandbox.apiserver import Delay, DirectClient, Match
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK
 from tests.runtime.fleet import Fleet, now, until
+from tests.runtime.test_telling import Counts
 
 pytestmark = pytest.mark.looptime
 
@@ -155,8 +157,8 @@ async def _evict_there(fleet: Fleet, seconds: float) -> None:
 
 async def test_a_status_that_changes_all_the_time_there_is_written_here_once_a_second() -> None:
     """Each change was a write on the manager: whoever may change jobs on a worker decided how many."""
-    fleet = await Fleet.connected("worker1")
-    async with fleet.kueues(), fleet.dispatching():
+    hook, fleet = Counts(), await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching(attrs.evolve(fleet.build(), hook=hook)):
         await fleet.submit()
         await until(fleet.running_on)
         await anyio.sleep(5)
@@ -166,9 +168,27 @@ async def test_a_status_that_changes_all_the_time_there_is_written_here_once_a_s
             await there.merge_patch(JOB, ObjectKey("default", "job"), status, subresource="status")
             await anyio.sleep(0.02)
         assert 50 <= _syncs(fleet) - before <= 100
+        assert 0.9 < max(hook.lags[-20:]) <= 1.1, "from the first change that has not been written"
         await anyio.sleep(2)
         assert (await fleet.admin.get(JOB, ObjectKey("default", "job")))["status"]["failed"] == 2_999
 
 
 def _syncs(fleet: Fleet) -> int:
     return fleet.manager.requests["multikueue", "patch", str(JOB)]
+
+
+async def test_a_priority_that_changes_all_the_time_there_is_given_back_once_a_second() -> None:
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues(), fleet.dispatching():
+        await fleet.submit()
+        await until(fleet.running_on)
+        await anyio.sleep(5)
+        key, there = ObjectKey.of(await fleet.workload()), DirectClient(fleet.workers["worker1"])
+        before = fleet.requests("worker1", "patch", WORKLOAD)
+        for number in range(3_000):
+            await there.merge_patch(WORKLOAD, key, {"spec": {"priority": number + 1}})
+            await anyio.sleep(0.02)
+        assert 50 <= fleet.requests("worker1", "patch", WORKLOAD) - before <= 100
+        await anyio.sleep(2)
+        assert (await there.get(WORKLOAD, key))["spec"]["priority"] == 0
+        assert await fleet.running_on()

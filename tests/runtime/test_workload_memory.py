@@ -7,10 +7,8 @@ from datetime import timedelta
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, PatchJobStatus, Plan
 from multikueue.core.workload.same_cluster import Destination
 from multikueue.core.workload.worker_states import Created, NothingSent, Unanswered, Untracked
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -132,12 +130,3 @@ async def test_what_has_shown_at_another_address_is_there_also_while_it_does_not
     assert not memory.leads_there(KEY, RECORDED, after, shown=False)
     assert memory.leads_there(KEY, RECORDED, after, shown=True)
     assert memory.leads_there(KEY, RECORDED, after, shown=False)
-
-
-async def test_writes_that_go_with_others_do_not_put_off_the_next_for_longer_than_a_second() -> None:
-    """The end of a job is such a write: what is kept of it is deleted after a while."""
-    memory, status = WorkloadMemory(), PatchJobStatus(JOB, KEY, {})
-    for _ in range(600):
-        memory.paced(KEY, Plan((status, ApplyStatus(MANAGER, {}, ""))))
-    plan = memory.paced(KEY, Plan((status,)))
-    assert (plan.effects, plan.look_again is not None and plan.look_again <= 1.0) == ((), True)

@@ -112,7 +112,7 @@ class Nomination:
 
     names: tuple[str, ...]
     look_again: float | None = None
-    """Seconds until time alone would change the answer; None: only a change can."""
+    """Seconds until time alone would change the answer, at least one; None: only a change can."""
     message: str | None = None
     """What our check on the Workload should say; None: what it says already. It is written together with the names, so
     a dispatcher can keep here what it must remember. One that it does not know again is not written, see `Remembering`.

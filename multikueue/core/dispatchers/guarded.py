@@ -14,6 +14,8 @@ from multikueue.core.model.names import Json
 
 RETRY: Final = 60.0
 """Seconds until a dispatcher that failed for a Workload is asked again, if nothing changes before."""
+SOONEST: Final = 1.0
+"""Seconds until one is asked again at the earliest, if nothing changes before: less would keep the loop busy."""
 
 
 @attrs.frozen
@@ -31,7 +33,7 @@ class Guarded:
             answer = self.dispatcher.nominate(workload, candidates, now)
             problem = next(_faults(answer, candidates), "")
             if not problem:
-                return self._lasting(answer, candidates.message)
+                return self._lasting(_unhurried(answer), candidates.message)
         except Exception as error:  # another package's code may raise anything
             problem = f"raises {type(error).__name__}"
         return Nomination(
@@ -57,6 +59,11 @@ class Guarded:
     def _told(self, problem: str, outcome: str) -> str:
         cls = type(self.dispatcher)
         return f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: {outcome}"
+
+
+def _unhurried(answer: Nomination) -> Nomination:
+    soon = answer.look_again is not None and answer.look_again < SOONEST
+    return attrs.evolve(answer, look_again=SOONEST) if soon else answer
 
 
 def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:

@@ -227,7 +227,7 @@ class Plan:
     row: str = ""
     """Which row of the table decided: for logs and tests."""
     telling: tuple[Effect, ...] = ()
-    """What only changes words, and may wait: see `core.machinery.pacing`. Nothing in `effects` writes the same. With an
+    """What only changes words, and may wait: see `runtime.plan_pace`. Nothing in `effects` writes the same. With an
     event it is urgent."""
     claim: Entry | None = None
     """What it waits for, if its dispatcher counts that."""

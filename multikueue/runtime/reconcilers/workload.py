@@ -19,10 +19,7 @@ from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
 from multikueue.core.workload.effects import (
-    MANAGER,
     AnnounceWorkload,
-    ApplyStatus,
-    Effect,
     PatchJobStatus,
     Plan,
     describe,
@@ -255,30 +252,19 @@ class WorkloadReconciler:
         if self.reader.rooms is not None:
             self.reader.rooms.planned(key, decision.claim)
         log_problems(self.reader.adapters.problems)
-        effects, look_again = self._paced(key, decision)
-        if effects:
-            log.debug("plan", row=decision.row, effects=[describe(effect) for effect in effects])
-        await self.executor.execute(key, snapshot.workload, effects)
-        if behind_since is not None and snapshot.placement is not None:
-            self._tell_lag(snapshot.placement.worker, effects, behind_since)
-        return Action.earliest(look_again)
+        due = self.reader.memory.pace.due(key, decision, loop_time())
+        if due.effects:
+            log.debug("plan", row=due.row, effects=[describe(effect) for effect in due.effects])
+        await self.executor.execute(key, snapshot.workload, due.effects)
+        if behind_since is not None and snapshot.placement is not None and _syncs(decision):
+            self._tell_lag(key, snapshot.placement.worker, due, behind_since)
+        return Action.earliest(due.look_again)
 
-    def _paced(self, key: ObjectKey, decision: Plan) -> tuple[tuple[Effect, ...], float | None]:
-        """What to execute now, and when to look again: what only changes words waits for its turn."""
-        pace, now, decision = self.reader.memory.pace, loop_time(), self.reader.memory.paced(key, decision)
-        if any(isinstance(one, ApplyStatus) and one.cluster == MANAGER for one in decision.effects):
-            pace.touched(key, now)
-        elif decision.telling:
-            urgent = any(isinstance(one, AnnounceWorkload) for one in decision.telling)
-            if (left := pace.wait(key, now, urgent=urgent)) > 0:
-                return decision.effects, left if decision.look_again is None else min(left, decision.look_again)
-            pace.wrote(key, now)
-            return (*decision.effects, *decision.telling), decision.look_again
-        return decision.effects, decision.look_again
-
-    def _tell_lag(self, worker: ClusterName, effects: tuple[Effect, ...], since: float) -> None:
-        """Tell how late the manager shows what has changed on a worker."""
-        if self.hook is not None and any(isinstance(effect, PatchJobStatus) for effect in effects):
+    def _tell_lag(self, key: ObjectKey, worker: ClusterName, due: Plan, since: float) -> None:
+        """Tell how late the manager shows what has changed on a worker; later, if it is put off."""
+        if not _syncs(due):
+            self.reader.memory.still_behind(key, since)
+        elif self.hook is not None:
             self.hook.status_synced(worker, loop_time() - since)
 
     def _log_left_out(self, key: ObjectKey, guarded: GuardedPlan) -> None:
@@ -290,6 +276,10 @@ class WorkloadReconciler:
                 log.error("worker left out of a plan", cluster=cluster, exc_info=error)
         if found:
             self._left_out[key] = found
+
+
+def _syncs(plan: Plan) -> bool:
+    return any(isinstance(effect, PatchJobStatus) for effect in plan.effects)
 
 
 def _named_by(workload: Json | None) -> Iterator[str]:

@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import SILENT_AFTER, JobFacts, Known, QueueFacts, Room
+from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts, Room
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Failures
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
@@ -22,13 +22,14 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
 from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.kube.informer import Informer
+from multikueue.logs import get_logger
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.pool import WorkerPool
 from multikueue.runtime.workload_indexes import HOLDING, PENDING
+
+log = get_logger(__name__)
 
 BATCH: Final = 0.2
 """Seconds for which changes of figures are collected: Kueue itself writes a queue's status once a second at most."""
@@ -69,8 +70,8 @@ class WorkerRooms:
     """The ClusterQueue of each LocalQueue."""
     _states: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
     """As of the last look."""
-    _many: set[ClusterName] = attrs.field(factory=set, init=False)
-    """The workers with more than `FIGURES`."""
+    _unused: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
+    """The workers with figures that could be read and are not used, and why."""
     _due: dict[ClusterName, float] = attrs.field(factory=dict, init=False)
     """When a worker's figures may be read again, on the loop's clock."""
     _followers: dict[ObjectKey, Company] = attrs.field(factory=dict, init=False)
@@ -109,10 +110,13 @@ class WorkerRooms:
         """Read what has changed; enqueue those that this makes room for."""
         states, now = {worker.name: self._state(worker.name) for worker in self.workers}, loop_time()
         for name in {**states, **self._states}:
-            due = name in self._changed and now >= self._due.get(name, 0.0)
-            if due or states.get(name) is not self._states.get(name):
-                self._changed.pop(name, None)
+            if states.get(name) is not self._states.get(name):
+                self._changed[name] = None
+            if name in self._changed and (name not in states or now >= self._due.get(name, 0.0)):
+                del self._changed[name]
                 states[name] = self._read(name)
+            elif name in self._states:  # as it was read last, until it is due
+                states[name] = self._states[name]
         self._states = {worker.name: states[worker.name] for worker in self.workers}
         self._changed = {name: None for name in self._changed if name in self._states}
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
@@ -171,7 +175,7 @@ class WorkerRooms:
         if informers is None:
             return {}
         ours, queues = {name_of(one) for one in checks if self.manager.is_ours(one)}, informers.queues
-        return unfit(list(queues.cluster_queues.values()), _readable(queues.cohorts) or (), ours)
+        return unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours)
 
     def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
         """What is known of a Workload beside its own object."""
@@ -211,8 +215,8 @@ class WorkerRooms:
     def _state(self, worker: ClusterName) -> Known:
         """Whether its figures can be used."""
         informers = self._informers(worker)
-        known = Known.AWAITED if informers is None else _known(informers.queues)
-        return Known.TOO_MANY if known is Known.YES and worker in self._many else known
+        known = Known.AWAITED if informers is None else informers.queues.figures_known
+        return self._unused.get(worker, known) if known is Known.YES else known
 
     def _read(self, worker: ClusterName) -> Known:
         """Compute the facts of all queues of a worker; enqueue those that may be able to go there now.
@@ -222,11 +226,17 @@ class WorkerRooms:
         """
         informers, before = self._informers(worker), self._facts.pop(worker, {})
         led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
-        self._note_size(worker, informers)
+        self._unused.pop(worker, None)
+        if informers is None:
+            self._due.pop(worker, None)
+        elif informers.queues.known:
+            try:
+                found = self._take_in(worker, informers, before)
+            except Exception as error:  # whatever a worker shows costs its own figures only
+                if self._states.get(worker) is not Known.ODD:
+                    log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
+                self._unused[worker] = Known.ODD
         state = self._state(worker)
-        if informers is not None and informers.queues.known and worker not in self._many:
-            self._targets[worker] = dict(informers.queues.targets())
-            found = self._facts[worker] = dict(self._queues(worker, informers, state, before))
         for name in {**before, **found}:
             self.ledger.set_queue((worker, name), found.get(name))
         same = self._targets.get(worker, {}) == led and self._states.get(worker, state) is state
@@ -237,25 +247,27 @@ class WorkerRooms:
                 self.enqueue(key)
         return state
 
-    def _note_size(self, worker: ClusterName, informers: WorkerInformers | None) -> None:
-        """Note whether a worker has too many figures, and when it is looked at again."""
-        self._many.discard(worker)
-        self._due.pop(worker, None)
-        if informers is None:
-            return
+    def _take_in(
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]
+    ) -> dict[str, QueueFacts]:
+        """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
         queues = informers.queues
         cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
         size = kueue_objects.figures((*queues.cluster_queues.values(), *cohorts)) + len(queues.local_queues)
-        if size > FIGURES:
-            self._many.add(worker)
         self._due[worker] = loop_time() + (size + len(informers.workloads.informer)) / RATE
+        if size > FIGURES:
+            self._unused[worker] = Known.TOO_MANY
+            return {}
+        found = dict(self._queues(worker, informers, self._state(worker), before))
+        self._targets[worker], self._facts[worker] = dict(queues.targets()), found
+        return found
 
     def _queues(
         self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
-        tree = kueue_objects.tree(queues.cluster_queues.values(), _readable(queues.cohorts))
+        tree = kueue_objects.tree(queues.cluster_queues.values(), queues.readable_cohorts)
         local: dict[str, list[str]] = {}
         for key, target in queues.targets():
             local.setdefault(target, []).append(str(key))
@@ -279,21 +291,3 @@ class WorkerRooms:
     def _penalized_until(self, worker: ClusterName) -> datetime | None:
         cluster = self.manager.clusters.get(ObjectKey("", worker))
         return Failures.parse(annotations_of(cluster or {}).get(FAILURES_ANNOTATION)).until
-
-
-def _known(queues: QueueInformers) -> Known:
-    """Whether the figures that are there can be used."""
-    for informer in queues.both:
-        status = informer.status
-        if status.refused:
-            return Known.FORBIDDEN
-        if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
-            return Known.SILENT
-    return Known.YES if queues.known else Known.AWAITED
-
-
-def _readable(cohorts: Informer | None) -> list[Json] | None:
-    """The cohorts; None if they cannot be read. A cluster whose Kueue serves none answers so, too."""
-    if cohorts is None or not cohorts.status.synced or cohorts.status.refused:
-        return None
-    return list(cohorts.values())

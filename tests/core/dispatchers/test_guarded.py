@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
-from multikueue.core.dispatchers.guarded import RETRY, Guarded
+from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
@@ -71,7 +71,7 @@ def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, 
     "answer",
     [
         Nomination(()),
-        Nomination(("w5", "w1"), 0.5, "round 2"),
+        Nomination(("w5", "w1"), 1.0, "round 2"),
         Nomination(("w0", "w1")),
         Nomination(("gone",), binding=True),
         Nomination(FLEET[1:21]),
@@ -80,6 +80,12 @@ def test_what_cannot_be_used_leaves_the_nominations_as_they_are(answer: object, 
 def test_what_can_be_used_is_passed_on_as_it_is(answer: Nomination) -> None:
     """One that is nominated already may stay, wherever it is."""
     assert Guarded(Rememberer(answer)).nominate(workload(), SEEN, NOW) is answer
+
+
+def test_what_wants_to_be_asked_again_at_once_is_asked_again_after_a_second() -> None:
+    """It kept the loop busy."""
+    found = Guarded(Policy(Nomination(("w1",), look_again=0.001))).nominate(workload(), SEEN, NOW)
+    assert found == Nomination(("w1",), SOONEST)
 
 
 @pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])

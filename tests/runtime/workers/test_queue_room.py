@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import Mock
 
 import anyio
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import ResourceRequest
-from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.core.dispatchers.scored.facts import Known, ResourceRequest
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.runtime.workers import queue_room
 from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
 from tests.runtime.fleet import Fleet, now
 
@@ -57,3 +65,52 @@ async def test_a_workload_that_waits_again_keeps_its_claim() -> None:
     await anyio.sleep(SHOWN_AFTER + 0.1)
     found.look()
     assert KEY in found.ledger
+
+
+@asynccontextmanager
+async def read(*workers: str) -> AsyncIterator[WorkerRooms]:
+    """Of a manager whose dispatcher looks at the figures of these workers."""
+    fleet = await Fleet.connected(*workers)
+    manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile()}))
+    async with fleet.dispatching(manager):
+        await anyio.sleep(5)
+        found = manager._rooms
+        assert found is not None
+        assert {*found._states.values()} == {Known.YES}
+        yield found
+
+
+async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ended the leader."""
+    async with read("worker1", "worker2") as found:
+        tree, read_of = kueue_objects.tree, list[str]()
+
+        def odd(queues: Iterable[Json], *rest: Any) -> Any:
+            read_of.append("worker1")
+            if len(read_of) == 1:
+                raise ZeroDivisionError
+            return tree(queues, *rest)
+
+        monkeypatch.setattr(kueue_objects, "tree", odd)
+        found.changed(ClusterName("worker1"))
+        await anyio.sleep(1)
+        assert found._states == {"worker1": Known.ODD, "worker2": Known.YES}
+        found.changed(ClusterName("worker1"))
+        await anyio.sleep(1)
+        assert {*found._states.values()} == {Known.YES}
+
+
+async def test_a_watch_that_comes_and_goes_has_many_figures_read_no_more_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with read("worker1") as found:
+        informers = found.workers.get("worker1")
+        assert informers is not None
+        assert informers.known is not None
+        queues, looks = informers.known.queues.cluster_queues, Mock(wraps=kueue_objects.tree)
+        monkeypatch.setattr(queue_room, "RATE", 1)
+        monkeypatch.setattr(kueue_objects, "tree", looks)
+        for number in range(100):
+            queues.status = attrs.evolve(queues.status, refused=bool(number % 2))
+            found.changed(ClusterName("worker1"))
+            found.look()
+            await anyio.sleep(0.1)
+        assert looks.call_count < 10

@@ -39,6 +39,8 @@ class Known(StrEnum):
     """The worker does not let us read its ClusterQueues."""
     TOO_MANY = "TooMany"
     """More flavors than a status can list (64), or more figures on the worker than are looked at (`FIGURES`)."""
+    ODD = "Odd"
+    """Something about the worker's figures is as we have never seen it; the log has it."""
     SILENT = "Silent"
     """The watch has said nothing for `SILENT_AFTER`."""
     AWAITED = "Awaited"
