@@ -20,7 +20,7 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.labels import CONTROLLER_NAME, ELASTIC_ANNOTATION, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
@@ -245,6 +245,16 @@ class Fleet:
                 },
             },
         )
+
+    async def elastic(self) -> ObjectKey:
+        """Submit a job on the manager whose size may change: one pod of three."""
+        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
+        labels, annotations = {QUEUE_LABEL: LOCAL_QUEUE_NAME}, {ELASTIC_ANNOTATION: "true"}
+        spec = {"suspend": True, "parallelism": 1, "completions": 3, "managedBy": CONTROLLER_NAME}
+        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        metadata = {"name": "job", "namespace": "default", "labels": labels, "annotations": annotations}
+        made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**spec, "template": template}}
+        return ObjectKey.of(await self.admin.create(JOB, made))
 
     async def running_on(self) -> dict[str, str]:
         """The UIDs of the jobs that run, by worker."""

@@ -218,6 +218,41 @@ async def _has_ended(fleet: Fleet) -> bool:
     return is_true(await fleet.admin.get(JOB, ObjectKey("default", "job")), "Complete")
 
 
+@pytest.mark.parametrize("mapping", [None, MAPPED])
+@pytest.mark.parametrize("forged", ["the slice that runs", "the slice that comes"])
+async def test_a_slice_gets_no_copy_in_a_namespace_that_somebody_has_put_into_a_note(
+    mapping: object, forged: str
+) -> None:
+    """The job ran there beside itself, and with the service accounts of a namespace that is somebody else's."""
+    async with renamed(mapping, "victim", "mk-default") as fleet, fleet.dispatching():
+        job = await fleet.elastic()
+        await until(lambda: _runs(fleet))
+        await anyio.sleep(5)
+        if forged == "the slice that runs":
+            await _forge(fleet)
+        fleet.workers["worker1"].faults.partition("reset")
+        await fleet.admin.merge_patch(JOB, job, {"spec": {"parallelism": 2}})
+        await anyio.sleep(5)
+        if forged == "the slice that comes":
+            await _forge(fleet)
+        fleet.workers["worker1"].faults.heal()
+        await until(lambda: _has_grown(fleet), 120)
+        assert {one.split()[1] for one in await copies(fleet)} == {"mk-default" if mapping else "default"}
+        assert fleet.requests("worker1", "create", JOB) == 1
+
+
+async def _forge(fleet: Fleet) -> None:
+    """Have the largest slice say that its copies are in a namespace of somebody else."""
+    found = (await fleet.admin.list(WORKLOAD)).items
+    latest = max(found, key=lambda one: int(one["spec"]["podSets"][0]["count"]))
+    patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: '{"worker1": "victim"}'}}}
+    await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(latest), patch)
+
+
+async def _has_grown(fleet: Fleet) -> bool:
+    return any(one["spec"]["parallelism"] == 2 for one in (await _worker(fleet).list(JOB)).items)
+
+
 async def test_what_ran_before_anything_was_said_runs_on() -> None:
     async with renamed(None) as fleet, fleet.running():
         await fleet.submit()

@@ -51,7 +51,9 @@ def placed(stamp: Stamp, snapshot: Snapshot, worker: Worker) -> Stamp:
 def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
     looked_at = worker.namespace or snapshot.key.namespace
-    if worker.workload is not None or worker.jobs or worker.shared or worker.name in holders(snapshot):
+    if worker.workload is not None or worker.jobs or worker.shared:
+        return looked_at
+    if worker.name in holders(snapshot) and (worker.namespace_proven or looked_at == snapshot.key.namespace):
         return looked_at
     if isinstance(worker.creation, Unanswered) or not isinstance(worker.in_flight, Idle):
         return looked_at

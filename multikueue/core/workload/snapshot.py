@@ -100,6 +100,8 @@ class Worker:
     """Its back-off, while it has one."""
     namespace: str = ""
     """Where its copies are looked for; empty: in that of the same name."""
+    namespace_proven: bool = False
+    """Whether others of its job are seen to have a copy of ours there."""
     workload: Json | None = None
     """The Workload copy there."""
     supplied: tuple[str, ...] = ()

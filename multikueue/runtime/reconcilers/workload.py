@@ -125,14 +125,14 @@ class SnapshotReader:
         configured = clusters(config) if config is not None else []
         of_attempt = WORKLOADS.of(workload).attempt if workload is not None else ""
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
-        gvk = owned_by.gvk if owned_by is not None else None
-        kind = self.adapters.get(gvk) if gvk is not None else None
+        kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is None or kind.traits.workload_only
         named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if name in known:
                 cluster = known[name]
+                place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 seen = partial(
                     Worker,
                     cluster.name,
@@ -143,10 +143,10 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
+                    namespace_proven=place is not None and self._is_proven(place, cluster, siblings),
                     cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
                     identified=self.workers.is_identified(cluster.name),
                 )
-                place = self._place(key, workload, cluster, siblings) if workload is not None else None
                 worker = view(cluster, key, owned_by, seen, namespace=place)
                 if workload_only and cluster.known is not None:
                     worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
@@ -186,6 +186,12 @@ class SnapshotReader:
         had_it = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         left_over = cluster_name(workload) not in (None, cluster.name)
         return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
+
+    def _is_proven(self, place: str, cluster: WorkerCluster, siblings: Sequence[Json]) -> bool:
+        """Whether others of its job have a copy there. What a Workload says of its place, anybody may have written."""
+        marks, known = Marks(self.settings.mark_key), cluster.known
+        copies = [(one, known.workload_of(ObjectKey.of(one), place)) for one in siblings] if known is not None else []
+        return any(copy and marks.proof(copy, one, cluster.name) is Proof.EXACT for one, copy in copies)
 
     def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""

@@ -83,9 +83,11 @@ def test_while_anything_is_or_may_be_there_it_keeps_its_namespace(facts: dict[st
     assert namespace_for(seen, seen.workers[0]) == "before"
 
 
-def test_the_recorded_worker_keeps_its_namespace() -> None:
-    seen = of(workload(cluster="w1"), namespace="before")
-    assert namespace_for(seen, seen.workers[0]) == "before"
+@pytest.mark.parametrize(("facts", "there"), [({}, THERE), ({"namespace_proven": True}, "before")])
+def test_the_recorded_worker_keeps_its_namespace_where_others_of_the_job_are(facts: dict[str, Any], there: str) -> None:
+    """Where nothing is, anybody may have written that it is there."""
+    seen = of(workload(cluster="w1"), namespace="before", **facts)
+    assert namespace_for(seen, seen.workers[0]) == there
 
 
 def test_others_of_its_job_that_have_ended_decide_nothing() -> None:
