@@ -189,7 +189,7 @@ def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
             yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
 
 
-@check("worker-says", Severity.ERROR, "it is offered no jobs, or none of that kind")
+@check("worker-says", Severity.ERROR, "it is offered no jobs, none of that kind, or some without regard to its room")
 def what_workers_say(facts: Facts) -> Iterator[Spot]:
     """The daemon says why a worker is not connected, or not usable for a kind; the id is the reason's, as
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
