@@ -25,7 +25,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, config
-from tests.daemon.test_running import QUICK_JOBS, daemon, delegated_job, eventually
+from multikueue.testing import job
+from tests.daemon.test_running import QUICK_JOBS, daemon, eventually
 from tests.data.files import OCM_CRDS
 
 V1 = "client.authentication.k8s.io/v1"
@@ -92,7 +93,7 @@ class Hub:
             return is_true(await self.manager.get(JOB, key), "Complete")
 
         await eventually(ready)
-        await self.manager.create(JOB, delegated_job("sample", "user-queue"))
+        await self.manager.create(JOB, job("sample"))
         await eventually(complete)
 
     async def told(self) -> str:

@@ -23,6 +23,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LEASE, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
+from multikueue.testing import job
 
 LEASE_KEY = ObjectKey("kueue-system", "multikueue")
 QUICK_JOBS = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=0.3))
@@ -86,20 +87,6 @@ async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
             await anyio.sleep(0.05)
 
 
-def delegated_job(name: str, queue: str) -> Json:
-    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": queue}},
-        "spec": {
-            "suspend": True,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
 async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) -> None:
     """As in a Deployment: start, work, answer probes, stop."""
     async with (
@@ -108,7 +95,7 @@ async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) ->
     ):
         manager = sandbox.manager.client("admin")
         key = ObjectKey("default", "sample")
-        await manager.create(JOB, delegated_job("sample", "user-queue"))
+        await manager.create(JOB, job("sample"))
 
         async def complete() -> bool:
             return is_true(await manager.get(JOB, key), "Complete")
@@ -244,10 +231,9 @@ async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_fi
 
 
 def new_job(queue: str) -> Json:
-    job = delegated_job("sample", queue)
-    del job["spec"]["managedBy"]
+    made = job("sample", queue=queue, delegated=False)
     kind = {"group": "batch", "version": "v1", "kind": "Job"}
-    request = {"uid": "u", "kind": kind, "namespace": "default", "operation": "CREATE", "object": job}
+    request = {"uid": "u", "kind": kind, "namespace": "default", "operation": "CREATE", "object": made}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
