@@ -33,6 +33,7 @@ from multikueue.sandbox.setting_up import CHECK, admission_check, namespace, set
 from multikueue.testing import job
 from multikueued.cli import main
 from multikueued.run.daemon import work
+from multikueued.sandbox_command.kubeconfigs import merged
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 
 T = TypeVar("T")
@@ -139,19 +140,6 @@ async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = b
         raise AssertionError(f"still not so after {PATIENCE:g} s: {seen}") from None
 
 
-def contexts(sandbox: Sandbox) -> Json:
-    """One kubeconfig for the administrator of all clusters; the manager is the current one."""
-    merged: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "manager"}
-    for cluster in sandbox.clusters:
-        one = cluster.kubeconfig
-        user = f"{cluster.name}-admin"
-        merged.setdefault("clusters", []).extend(one["clusters"])
-        merged.setdefault("users", []).append({**one["users"][0], "name": user})
-        context = {"cluster": cluster.name, "user": user}
-        merged.setdefault("contexts", []).append({"name": cluster.name, "context": context})
-    return merged
-
-
 @asynccontextmanager
 async def _logging_to(file: Path) -> AsyncIterator[None]:
     """Keep the daemon's log apart from what a command prints: here they are one process."""
@@ -179,7 +167,7 @@ async def ground(
     """
     async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
         file = folder / "kubeconfig"
-        file.write_text(yaml.safe_dump(contexts(sandbox)))
+        file.write_text(yaml.safe_dump(merged(cluster.kubeconfig for cluster in sandbox.clusters)))
         made = Ground(sandbox, file)
         await made.manager.create(NAMESPACE, namespace(KUEUE_NAMESPACE))
         await set_up_queues(made.manager, {"cpu": "8"}, queues)
