@@ -15,8 +15,6 @@ import attrs
 PATIENCE: Final = 60.0
 """Seconds of the loop's clock after which something that was waited for counts as failed."""
 _PERIOD: Final = 0.05
-_INEXACT: Final = 0.005
-"""Of the time that has passed: what takes long is asked for more rarely, for an hour has 72,000 such periods."""
 
 
 @attrs.frozen
@@ -46,12 +44,11 @@ async def until(holds: Callable[[], Any], within: float = PATIENCE) -> float:
     begin = anyio.current_time()
     while True:
         found = holds()
-        held, taken = await found if inspect.isawaitable(found) else found, anyio.current_time() - begin
-        if held:
-            return taken
-        if taken >= within:
+        if await found if inspect.isawaitable(found) else found:
+            return anyio.current_time() - begin
+        if anyio.current_time() - begin >= within:
             raise AssertionError(f"still not so after {within} s")
-        await anyio.sleep(min(max(_PERIOD, taken * _INEXACT), within - taken))
+        await anyio.sleep(_PERIOD)
 
 
 @asynccontextmanager
