@@ -22,6 +22,9 @@ VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
 NIGHTLY = ("tests/benchmarks", "tests/conformance", "tests/soak")
 """What `nox` leaves out and `nox -t nightly` runs, beside what needs the real controllers of job kinds."""
+ON_SERVERS = ("tests/integration", "tests/controlplane", "tests/scenarios", "tests/adapters/test_on_real_servers.py")
+"""Where tests of real servers are, but for the nightly ones: real conformance shows how those servers answer, and has
+nothing of ours in it; the sandbox's side of it is nightly as well."""
 
 BESIDE = ("-n", "2", "--dist", "loadgroup")
 """The load of `tests/operators` goes beside the kinds, which mostly wait. With any arguments all go one by one."""
@@ -45,6 +48,12 @@ find_pyenvs_pythons()
 def install(session: nox.Session, *groups: str) -> None:
     """Install the project and dependency groups into the session."""
     session.install("-e", ".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+def build_control_plane(session: nox.Session) -> None:
+    """Build the binaries of a real control plane, unless they are there; kind brings its own."""
+    if shutil.which("go") and "--provider" not in session.posargs:
+        session.run("python", "-m", "tests.controlplane", "build")
 
 
 def timed(name: str) -> list[str]:
@@ -103,9 +112,10 @@ def versions(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def nightly(session: nox.Session) -> None:
-    """What takes long and needs only Python: the harness of the benchmarks, conformance, leaks, 3,000 seeds."""
+    """What takes long: the harness of the benchmarks, conformance (also of a real server), leaks, 3,000 seeds."""
     install(session, "tests")
-    session.run("pytest", "-n", "auto", *NIGHTLY)
+    build_control_plane(session)
+    session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)
     session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
 
 
@@ -150,11 +160,12 @@ def controlplane(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """What must hold on a real kube-apiserver: `-- --provider kind` where Docker is."""
     install(session, "tests")
-    if shutil.which("go") and "--provider" not in session.posargs:
-        session.run("python", "-m", "tests.controlplane", "build")
+    build_control_plane(session)
     # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
     beside = ("-n", "2", "--dist", "loadfile", *timed("integration"))
-    session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs)
+    others = [argument for argument in session.posargs if not argument.startswith("tests/")]
+    chosen = [argument for argument in session.posargs if argument.startswith("tests/")] or ON_SERVERS
+    session.run("pytest", "-m", "real", "--timeout=120", *beside, *others, *chosen)
 
 
 @nox.session
@@ -174,8 +185,8 @@ def operators(session: nox.Session) -> None:
     """
     install(session, "tests")
     wanted = [argument for argument in session.posargs if argument == "--all"]
+    build_control_plane(session)
     if shutil.which("go"):
-        session.run("python", "-m", "tests.controlplane", "build")
         session.run("python", "-m", "tests.operators", "build", *wanted)
     others = [argument for argument in session.posargs if argument not in wanted]
     chosen = [argument for argument in others if argument.startswith("tests/operators/")]

@@ -9,11 +9,19 @@ import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN, JobKind
-from multikueue.core.model.kinds import CONFIG_MAP, JOB, MULTIKUEUE_CONFIG, NAMESPACE, SECRET
+from multikueue.core.model.kinds import (
+    CLUSTER_QUEUE,
+    CONFIG_MAP,
+    JOB,
+    LOCAL_QUEUE,
+    MULTIKUEUE_CONFIG,
+    NAMESPACE,
+    SECRET,
+)
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Forbidden, Invalid, NotFound
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
 from multikueue.testing import job
 from multikueued.doctor.findings import Diagnosis
 from multikueued.reports.explanation import Explanation
@@ -54,6 +62,17 @@ async def have_other_settings(fleet: Fleet) -> None:
         metadata = {"name": "settings", "namespace": "default"}
         made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": text}}
         await client.create(CONFIG_MAP, made)
+
+
+async def delete_queue(fleet: Fleet) -> None:
+    await DirectClient(fleet.workers["worker1"]).delete(LOCAL_QUEUE, ObjectKey("default", LOCAL_QUEUE_NAME))
+
+
+async def shrink(fleet: Fleet) -> None:
+    client, key = DirectClient(fleet.workers["worker1"]), ObjectKey("", CLUSTER_QUEUE_NAME)
+    groups = (await client.get(CLUSTER_QUEUE, key))["spec"]["resourceGroups"]
+    groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = "100m"
+    await client.merge_patch(CLUSTER_QUEUE, key, {"spec": {"resourceGroups": groups}})
 
 
 def submit_with(**pod: Any) -> Change:
@@ -184,6 +203,22 @@ BREAKS = (
         "cluster-missing",
         ('did you mean "worker1"?', "spec.clusters"),
         before=misspell_cluster,
+    ),
+    Break(
+        "no LocalQueue there",
+        "local-queue-missing",
+        ('LocalQueue "user-queue" does not exist in namespace "default" on worker1',),
+        "worker-local-queue-missing",
+        ("user-queue",),
+        before=delete_queue,
+    ),
+    Break(
+        "quota too small",
+        "quota-too-small",
+        ("raise nominalQuota of cpu there",),
+        "quota-too-small",
+        ("nominalQuota",),
+        before=shrink,
     ),
     Break(
         "worker down",

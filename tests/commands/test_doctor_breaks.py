@@ -12,7 +12,6 @@ import pytest
 from multikueue.adapters import BUILTIN, JobKind
 from multikueue.core.model.kinds import (
     JOB,
-    LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
     NAMESPACE,
     WORKLOAD,
@@ -20,12 +19,13 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Forbidden
 from multikueue.sandbox.apiserver import DirectClient, Hang, Match
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueue.testing import job
 from multikueued.doctor.findings import Diagnosis, Severity
 from multikueued.doctor.worker_reader import DEADLINE
 from tests.commands.breaking import Change, Refusals, seen_after
 from tests.commands.diagnosing import diagnosed, named
+from tests.commands.test_breaks import delete_queue
 from tests.runtime.fleet import Fleet
 from tests.runtime.workers.test_cluster_profiles import DEFINITION, Inventory
 
@@ -100,12 +100,8 @@ async def test_a_worker_by_cluster_profile_is_examined_with_the_secret_that_is_f
 
 
 async def test_missing_local_queue_on_the_worker() -> None:
-    async def delete(fleet: Fleet) -> None:
-        key = ObjectKey("default", LOCAL_QUEUE_NAME)
-        await DirectClient(fleet.workers["worker1"]).delete(LOCAL_QUEUE, key)
-
-    alone = await diagnosed_after(before=delete)
-    beside = await diagnosed_after(2, before=delete)
+    alone = await diagnosed_after(before=delete_queue)
+    beside = await diagnosed_after(2, before=delete_queue)
 
     assert named(alone, "worker-local-queue-missing").severity is Severity.ERROR
     assert named(beside, "worker-local-queue-missing").severity is Severity.WARNING

@@ -65,7 +65,7 @@ WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
     "worker drain": ("worker drain worker2 --timeout 1s", OPERATORS),
     "worker grant-logs": ("worker grant-logs worker2 --worker-context manager", (1, 4, 4, 4)),
     "worker remove": ("worker remove worker2", OPERATORS),
-    "worker rotate": ("worker rotate worker1 --worker-context manager", (1, 4, 4, 4)),
+    "worker rotate": ("worker rotate worker1 --worker-context manager --timeout 1s", (1, 4, 4, 4)),
     "worker uncordon": ("worker uncordon worker2", OPERATORS),
 }
 """By command: how it is run, and its exit code by who runs it."""
@@ -85,7 +85,7 @@ def test_every_command_is_walked() -> None:
     assert {code for _, codes in WALK.values() for code in codes} <= set(EXIT_CODES)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("who", WHO)
 async def test_a_command_ends_as_documented_with_one_message(who: str, tmp_path: Path) -> None:
     wrong: dict[str, str] = {}

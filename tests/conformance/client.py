@@ -15,6 +15,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.testing import until
 from tests.conformance.objects import GROUP, definition, widget
 
 Answer: TypeAlias = tuple[int, Json]
@@ -142,7 +143,7 @@ class ConformanceClient:
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
             await self.post(f"/api/v1/namespaces/{name}/serviceaccounts", account)
         if self.plane.accounts:
-            await eventually(has_account)
+            await until(has_account)
         return name
 
     @staticmethod
@@ -198,7 +199,7 @@ class ConformanceClient:
         async def served() -> bool:
             return (await self.get(path))[0] == 200
 
-        await eventually(served)
+        await until(served)
 
     def python_client(self) -> Any:
         """A kubernetes_asyncio ApiClient, to be used with `async with`."""
@@ -209,15 +210,6 @@ class ConformanceClient:
         configuration.api_key = {"BearerToken": self.plane.token}
         configuration.api_key_prefix = {"BearerToken": "Bearer"}
         return client.ApiClient(configuration)
-
-
-async def eventually(holds: Callable[[], Awaitable[bool]], timeout: float = 15.0) -> None:
-    """Wait until something holds; fails when it does not in time."""
-    with anyio.fail_after(timeout):
-        held = await holds()
-        while not held:
-            await anyio.sleep(0.02)  # the state is another process's, so there is nothing to wait on
-            held = await holds()
 
 
 @asynccontextmanager

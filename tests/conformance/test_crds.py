@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.conformance.client import Open, OpenNamespace, eventually
+from multikueue.testing import until
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, definition, widget
 
 
@@ -23,15 +24,15 @@ async def test_b1_definition_lifecycle(control_plane: Open) -> None:
         assert (await cluster.get(gizmos))[0] in (404, 429)
         code, body = await cluster.post(definitions, definition("Gizmo"))
         assert code == 201, body
-        await eventually(established)
-        await eventually(lambda: answers(200))
+        await until(established)
+        await until(lambda: answers(200))
         assert (await cluster.get(gizmos))[1]["kind"] == "GizmoList"
         gizmo = {"apiVersion": f"{GROUP}/v1", "kind": "Gizmo", "metadata": {"name": "g"}}
         code, body = await cluster.post(gizmos, gizmo)
         assert code == 201, body
         code, body = await cluster.delete(f"{definitions}/gizmos.{GROUP}")
         assert code == 200, body
-        await eventually(lambda: answers(404))
+        await until(lambda: answers(404))
 
 
 async def test_b2_schema_validation(namespaced: OpenNamespace) -> None:

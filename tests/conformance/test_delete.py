@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.conformance.client import Open, OpenNamespace, eventually
+from multikueue.testing import until
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import owned_by, widget
 
 
@@ -96,12 +97,12 @@ async def test_g6_foreground_deletion_waits(namespaced: OpenNamespace) -> None:
 
         code, _ = await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Foreground"})
         assert code == 200
-        await eventually(deleting)
+        await until(deleting)
         code, body = await cluster.get(cluster.widgets(ns, "a"))
         assert code == 200
         assert body["metadata"]["finalizers"] == ["foregroundDeletion"]
         await cluster.merge_patch(cluster.widgets(ns, "dep"), {"metadata": {"finalizers": None}})
-        await eventually(gone)
+        await until(gone)
 
 
 async def test_g7_dependents_are_collected(namespaced: OpenNamespace) -> None:
@@ -114,7 +115,7 @@ async def test_g7_dependents_are_collected(namespaced: OpenNamespace) -> None:
             return (await cluster.get(cluster.widgets(ns, "dep")))[0] == 404
 
         await cluster.delete(cluster.widgets(ns, "own"))
-        await eventually(gone)
+        await until(gone)
 
 
 async def test_g8_namespace_contents_are_deleted(namespaced: OpenNamespace) -> None:
@@ -127,7 +128,7 @@ async def test_g8_namespace_contents_are_deleted(namespaced: OpenNamespace) -> N
 
         code, _ = await cluster.delete(f"/api/v1/namespaces/{ns}")
         assert code == 200
-        await eventually(gone)
+        await until(gone)
 
 
 async def test_g9_no_creation_in_a_terminating_namespace(namespaced: OpenNamespace) -> None:
@@ -139,7 +140,7 @@ async def test_g9_no_creation_in_a_terminating_namespace(namespaced: OpenNamespa
         async def refused() -> bool:
             return (await cluster.post(cluster.widgets(ns), widget("b")))[0] == 403
 
-        await eventually(refused)
+        await until(refused)
         await cluster.merge_patch(cluster.widgets(ns, "a"), {"metadata": {"finalizers": None}})
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from multikueue.core.model.names import Json
-from tests.conformance.client import ConformanceClient, Open, eventually
+from multikueue.testing import until
+from tests.conformance.client import ConformanceClient, Open
 from tests.conformance.objects import config_map
 
 REVIEWS = "/apis/authorization.k8s.io/v1"
@@ -97,7 +98,7 @@ async def test_j5_roles_are_needed_and_suffice(control_plane: Open) -> None:
         async def allowed() -> bool:
             return (await cluster.get(jobs, headers=headers))[0] == 200
 
-        await eventually(allowed)
+        await until(allowed)
         maps = f"/api/v1/namespaces/{namespace}/configmaps"
         codes = [(await cluster.get(f"{maps}/{name}", headers=headers))[0] for name in ("mine", "other")]
         _, elsewhere = await cluster.get("/apis/batch/v1/jobs", headers=headers)
@@ -131,7 +132,7 @@ async def test_j6_reviews_answer_from_roles(control_plane: Open) -> None:
         async def known() -> bool:
             return await may("list") == (True, True)
 
-        await eventually(known)
+        await until(known)
         assert await may("create") == (False, False)
         review = {
             "apiVersion": "authorization.k8s.io/v1",
@@ -164,7 +165,7 @@ async def test_j8_what_else_a_role_must_say(control_plane: Open) -> None:
         async def allowed() -> bool:
             return await listed("metadata.name=mine") == 200
 
-        await eventually(allowed)
+        await until(allowed)
         assert await listed("type=Opaque,metadata.name==mine") == 200
         for refused in ("metadata.name=other", "metadata.name!=mine", "type=Opaque", ""):
             assert await listed(refused) == 403

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from multikueue.core.model.names import Json
-from tests.conformance.client import ConformanceClient, Open, eventually
+from multikueue.testing import until
+from tests.conformance.client import ConformanceClient, Open
 from tests.conformance.kueue_crds import REAL, definitions
 
 
@@ -30,7 +31,7 @@ async def _is_established(cluster: ConformanceClient, manifest: Json) -> None:
         conditions = {item["type"]: item["status"] for item in found.get("status", {}).get("conditions") or ()}
         return conditions.get("NamesAccepted") == conditions.get("Established") == "True"
 
-    await eventually(established)
+    await until(established)
     spec = manifest["spec"]
     for version in spec["versions"]:
         if version["served"]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from tests.conformance.client import Open, OpenNamespace, eventually
+from multikueue.testing import until
+from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP
 
 
@@ -93,7 +94,7 @@ async def test_h6_expired_resource_version(namespaced: OpenNamespace) -> None:
         async def ready() -> bool:  # a server that just came up answers 429 for a moment
             return (await cluster.get(cluster.widgets(ns)))[0] == 200
 
-        await eventually(ready)
+        await until(ready)
         async with cluster.watch(cluster.widgets(ns), resourceVersion=1) as w:
             e = await w.next()
             s = e["object"] if e.get("type") == "ERROR" else e

@@ -25,7 +25,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, config
-from tests.daemon.test_running import QUICK_JOBS, daemon, delegated_job, eventually
+from multikueue.testing import job, until
+from tests.daemon.test_running import QUICK_JOBS, daemon
 from tests.data.files import OCM_CRDS
 
 V1 = "client.authentication.k8s.io/v1"
@@ -91,9 +92,9 @@ class Hub:
         async def complete() -> bool:
             return is_true(await self.manager.get(JOB, key), "Complete")
 
-        await eventually(ready)
-        await self.manager.create(JOB, delegated_job("sample", "user-queue"))
-        await eventually(complete)
+        await until(ready)
+        await self.manager.create(JOB, job("sample"))
+        await until(complete)
 
     async def told(self) -> str:
         """What the MultiKueueCluster says of its connection."""

@@ -9,7 +9,8 @@ from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, MULTIKU
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB, definition
-from tests.daemon.test_running import daemon, eventually
+from multikueue.testing import until
+from tests.daemon.test_running import daemon
 
 QUICK = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=0.3))
 BUS = SandboxKind(resource=Resource(GVK("example.com", "v1", "Bus"), "busses"))
@@ -48,7 +49,7 @@ async def test_a_kind_declared_by_name_is_dispatched_to_workers_that_serve_it(tm
                 job = await manager.get(JOB, ObjectKey("default", "plain"))
                 return BUS.ending(bus) is not None and BATCH_JOB.ending(job) is not None
 
-            await eventually(both_ended)
+            await until(both_ended)
             told = await running.logged("job kinds that the manager does not serve")
             assert seen == {"worker2"}
             assert (told["kinds"], told["level"]) == (["trams.example.com"], "info")
@@ -59,7 +60,7 @@ async def test_a_kind_declared_by_name_is_dispatched_to_workers_that_serve_it(tm
                 message = active.get("message", "")
                 return active.get("status") == "True" and "Bus.v1.example.com" in message and "Tram" not in message
 
-            await eventually(degraded)
+            await until(degraded)
 
 
 async def test_a_worker_with_a_definition_that_is_too_old_is_left_out_with_a_reason(tmp_path: Path) -> None:
@@ -83,11 +84,11 @@ async def test_a_worker_with_a_definition_that_is_too_old_is_left_out_with_a_rea
                     "(externalFrameworks[0].suspendPath) in version v1)" in active.get("message", "")
                 )
 
-            await eventually(told)
+            await until(told)
             await manager.create(BUS.resource, BUS.example("line-1", TEMPLATE, queue="user-queue"))
 
             async def ended() -> bool:
                 return BUS.ending(await manager.get(BUS.resource, ObjectKey("default", "line-1"))) is not None
 
-            await eventually(ended)
+            await until(ended)
             assert (await sandbox.workers["worker1"].client("admin").list(BUS.resource)).items == []

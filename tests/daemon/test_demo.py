@@ -12,8 +12,10 @@ from pathlib import Path
 import anyio
 import orjson
 import pytest
+from click.testing import CliRunner
 
 from multikueue.sandbox.kinds import AVAILABLE
+from multikueued.cli import main
 from multikueued.demo.kept_clusters import sample
 
 DEMO = [sys.executable, "-m", "multikueued", "demo"]
@@ -35,6 +37,15 @@ spec:
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the demo to its end."""
     return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+def refused(*arguments: str) -> str:
+    """The one line with which it ends before anything is started."""
+    done = CliRunner().invoke(main, ["demo", *arguments])
+    assert isinstance(done.exception, SystemExit)
+    assert done.exit_code != 0
+    assert (done.stdout, done.stderr.count("\n")) == ("", 1)
+    return done.stderr
 
 
 @pytest.mark.timeout(90)
@@ -86,12 +97,9 @@ def test_jobs_of_all_kinds_finish_or_serve() -> None:
 
 
 def test_an_unknown_kind_is_refused_in_one_line_that_lists_the_known_ones() -> None:
-    done = run("--kind", "rayjob", "--kind", "cronjob")
-
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1
-    assert '--kind: there is no kind "cronjob"' in done.stderr
-    assert "pytorchjob" in done.stderr
+    told = refused("--kind", "rayjob", "--kind", "cronjob")
+    assert '--kind: there is no kind "cronjob"' in told
+    assert "pytorchjob" in told
 
 
 def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path: Path) -> None:
@@ -124,13 +132,9 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     """Nothing is started for input that cannot work; the line names file and fault."""
     file = tmp_path / "job.yaml"
     file.write_text(text)
-    done = run("-f", str(file))
-
-    assert done.returncode != 0
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    assert message in done.stderr
-    assert str(file) in done.stderr
+    told = refused("-f", str(file))
+    assert message in told
+    assert str(file) in told
 
 
 def test_a_port_in_use_is_reported_in_one_line() -> None:

@@ -17,6 +17,7 @@ from multikueued.demo.ocm.pictures import outcome, print_story
 from multikueued.demo.ocm.stories import STORIES, Story, score_of
 from multikueued.demo.ocm.story_player import Played, strays
 from multikueued.demo.tally import JobRecord, WorkerStay
+from tests.daemon.test_demo import refused
 
 DEMO = [sys.executable, "-m", "multikueued", "demo", "--ocm"]
 WORKERS = ("worker1", "worker2", "worker3")
@@ -135,7 +136,4 @@ def test_free_gpus_become_a_score_as_ocm_counts_them(free: int, score: int) -> N
 
 
 def test_options_that_the_stories_decide_are_refused_in_one_line() -> None:
-    done = run("--jobs", "3")
-    assert done.returncode != 0
-    assert done.stderr.count("\n") == 1
-    assert "--ocm: the stories have their own jobs and clusters: leave --jobs out" in done.stderr
+    assert "--ocm: the stories have their own jobs and clusters: leave --jobs out" in refused("--ocm", "--jobs", "3")

@@ -12,10 +12,14 @@ from multikueued.run.garbage import LONG, freeze, postponed
 
 
 @pytest.fixture(autouse=True)
-def _thawed() -> Iterator[None]:
+def _as_it_was() -> Iterator[None]:
+    """With Python's own thresholds meanwhile: a daemon that ran in this process has set others, for millions."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
     yield
     gc.unfreeze()
     gc.enable()
+    gc.set_threshold(*thresholds)
 
 
 def collections() -> int:

@@ -12,11 +12,12 @@ from multikueue.core.model.kinds import JOB, LEASE
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import Hang, Match
+from multikueue.testing import job
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.controlplane.polling import poll_until
-from tests.daemon.test_running import LEASE_KEY, delegated_job
+from tests.daemon.test_running import LEASE_KEY
 
 ANY_PORT = ServingSettings(bind_address="127.0.0.1", port=0)
 CONNECTIONS = ClientOptions().connections
@@ -33,9 +34,7 @@ async def test_writes_that_hang_do_not_cost_the_lease() -> None:
     async with Sandbox(workers=1) as sandbox, anyio.create_task_group() as tasks:
         admin = sandbox.manager.client("admin")
         for number in range(CONNECTIONS + 8):
-            job = delegated_job(f"job{number}", "user-queue")
-            job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "10m"}}
-            await admin.create(JOB, job)
+            await admin.create(JOB, job(f"job{number}", cpu="10m"))
         hung = sandbox.manager.server.faults.add(Hang(), on=OUR_WRITES)
         config = parse_worker_kubeconfig(orjson.dumps(sandbox.manager.server.kubeconfig("multikueue")))
         settings = Settings(namespace=LEASE_KEY.namespace, leader_election=election, serving=ANY_PORT)

@@ -7,7 +7,7 @@ import json
 import signal
 import ssl
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LEASE, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
+from multikueue.testing import job, until
 
 LEASE_KEY = ObjectKey("kueue-system", "multikueue")
 QUICK_JOBS = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=0.3))
@@ -77,29 +78,6 @@ async def daemon(folder: Path, kubeconfig: Json, **settings: object) -> AsyncIte
                 process.kill()
 
 
-async def eventually(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Ask until it holds, for at most 15 s."""
-    with anyio.fail_after(15):
-        while True:
-            if await holds():
-                return
-            await anyio.sleep(0.05)
-
-
-def delegated_job(name: str, queue: str) -> Json:
-    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "1"}}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": queue}},
-        "spec": {
-            "suspend": True,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
 async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) -> None:
     """As in a Deployment: start, work, answer probes, stop."""
     async with (
@@ -108,7 +86,7 @@ async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) ->
     ):
         manager = sandbox.manager.client("admin")
         key = ObjectKey("default", "sample")
-        await manager.create(JOB, delegated_job("sample", "user-queue"))
+        await manager.create(JOB, job("sample"))
 
         async def complete() -> bool:
             return is_true(await manager.get(JOB, key), "Complete")
@@ -117,8 +95,8 @@ async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) ->
             lists = [await worker.client("admin").list(WORKLOAD) for worker in sandbox.workers.values()]
             return not any(found.items for found in lists)
 
-        await eventually(complete)
-        await eventually(clean)
+        await until(complete)
+        await until(clean)
         assert await running.get("/healthz") == (200, "ok\n")
         assert await running.get("/readyz") == (200, "ok\n")
         metrics = (await running.get("/metrics"))[1]
@@ -146,7 +124,7 @@ async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> Non
                 async def ready() -> bool:
                     return await second.get("/readyz") == (200, "ok\n")
 
-                await eventually(ready)
+                await until(ready)
                 assert "multikueue_leading 0.0" in (await second.get("/metrics"))[1]
 
                 first.process.send_signal(signal.SIGTERM)
@@ -180,7 +158,7 @@ async def test_without_election_no_lease_is_written(tmp_path: Path) -> None:
             queues = await sandbox.manager.client("admin").list(CLUSTER_QUEUE)
             return all(is_true(queue, "Active") for queue in queues.items)
 
-        await eventually(active)
+        await until(active)
         running.process.send_signal(signal.SIGTERM)
         with anyio.fail_after(10):
             assert await running.process.wait() == 0
@@ -229,7 +207,7 @@ async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_fi
             async def ready(replica: Daemon = replica) -> bool:
                 return await replica.get("/readyz") == (200, "ok\n")
 
-            await eventually(ready)
+            await until(ready)
             port = (await replica.logged("serving webhook"))["port"]
             secret = await sandbox.manager.client("admin").get(SECRET, key)
             tls = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
@@ -244,10 +222,9 @@ async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_fi
 
 
 def new_job(queue: str) -> Json:
-    job = delegated_job("sample", queue)
-    del job["spec"]["managedBy"]
+    made = job("sample", queue=queue, delegated=False)
     kind = {"group": "batch", "version": "v1", "kind": "Job"}
-    request = {"uid": "u", "kind": kind, "namespace": "default", "operation": "CREATE", "object": job}
+    request = {"uid": "u", "kind": kind, "namespace": "default", "operation": "CREATE", "object": made}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
@@ -267,7 +244,7 @@ async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_p
                 "makes it\n",
             )
 
-        await eventually(waits_for_it)
+        await until(waits_for_it)
         assert (await running.get("/healthz"))[0] == 200
 
 

@@ -20,13 +20,13 @@ from multikueue.runtime.manager import Manager
 from multikueue.sandbox import Sandbox
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
+from multikueue.testing import until
 from multikueue.testing.waiting import background
 from multikueued.run import daemon, kinds, leadership
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
-from tests.daemon.test_running import eventually
 from tests.runtime import fleet
 
 ALONE = Settings(
@@ -79,7 +79,7 @@ async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_mi
                 async def told_twice() -> bool:
                     return [line["event"] for line in lines].count("nothing is dispatched") > 1
 
-                await eventually(told_twice)
+                await until(told_twice)
                 why = term.why_not_ready()
 
     assert why is not None
@@ -126,7 +126,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
             async def works() -> bool:
                 return term.working
 
-            await eventually(works)
+            await until(works)
             first = term.manager
             assert first is not None
             assert gc.isenabled()
@@ -139,7 +139,7 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
             async def ended() -> bool:
                 return BUS.ending(await manager.get(BUS.resource, ObjectKey("default", "line-1"))) is not None
 
-            await eventually(ended)
+            await until(ended)
         assert term.manager is not first
 
     (told,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]

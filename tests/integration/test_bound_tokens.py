@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -14,7 +15,7 @@ from multikueue.core.model.kinds import CONFIG_MAP, MULTIKUEUE_CLUSTER, MULTIKUE
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.errors import Forbidden, NotFound, Unauthorized
-from multikueue.kube import KubeClient, parse_worker_kubeconfig
+from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.doctor.published import published_in
 from multikueued.settings.leader import BoundTokenSettings
@@ -27,17 +28,39 @@ from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import fleet
 from tests.integration.permissions import chart_objects
 from tests.integration.planes import Planes
-from tests.integration.test_workers import cli, contexts
+from tests.integration.test_workers import cli
+from tests.integration.walking import kubeconfig
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 RENEWS = attrs.evolve(SETTINGS, bound_tokens=BoundTokenSettings(enabled=True))
 KEY = ObjectKey(KUEUE_NAMESPACE, "worker1-kubeconfig")
 
 
+async def is_void(config: ClusterConfig) -> bool:
+    """Whether the server knows a token no more."""
+    async with KubeClient(config, name="old") as client:
+        try:
+            await client.list(SECRET, namespace=KUEUE_NAMESPACE)
+        except Unauthorized:
+            return True
+        except Forbidden:
+            return False
+    return False
+
+
+async def is_published(manager: KubeClient) -> bool:
+    """Whether the findings have quotas of worker1."""
+    try:
+        found = published_in(await manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")))
+    except NotFound:
+        return False
+    return "worker1" in found and found["worker1"].quota_at is not None
+
+
 async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_path: Path) -> None:
     """The account asks for its own tokens alone, the daemon writes the one Secret that its role names."""
     file, settings = tmp_path / "kubeconfig", tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(contexts(planes)))
+    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     settings.write_text(yaml.safe_dump({"namespace": KUEUE_NAMESPACE, "boundTokens": {"enabled": True}}))
     for obj in chart_objects("rbac-bound.yaml"):
         await planes.manager.admin.apply(obj)
@@ -46,18 +69,8 @@ async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_pat
         await manager.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["worker2"]}})
         await manager.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         options = ("--bound", "--life", "20m", "--config-file", str(settings))
-        await cli(
-            file,
-            "add",
-            "worker1",
-            "--worker-context",
-            "worker1",
-            "--outside",
-            "--multikueue-config",
-            CHECK,
-            "--diagnose",
-            *options,
-        )
+        into = ("--worker-context", "worker1", "--outside", "--multikueue-config", CHECK)
+        await cli(file, "add", "worker1", *into, "--diagnose", *options)
         first = await manager.get(SECRET, KEY)
         claims = claims_of(token_in(first))
         assert claims["exp"] - claims["iat"] == 1200
@@ -87,26 +100,9 @@ async def test_a_bound_token_is_renewed_rotated_and_void(planes: Planes, tmp_pat
         assert "Secret kueue-system/multikueue-bound is deleted, its token void" in said
         old = parse_worker_kubeconfig(decoded(second, "kubeconfig").encode())
 
-        async def void() -> bool:
-            async with KubeClient(old, name="old") as client:
-                try:
-                    await client.list(SECRET, namespace=KUEUE_NAMESPACE)
-                except Unauthorized:
-                    return True
-                except Forbidden:
-                    return False
-            return False
+        await poll_until(partial(is_void, old), seconds=60, otherwise="the old token still works")
 
-        await poll_until(void, seconds=60, otherwise="the old token still works")
-
-        async def published() -> bool:
-            try:
-                found = published_in(await manager.get(CONFIG_MAP, ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")))
-            except NotFound:
-                return False
-            return "worker1" in found and found["worker1"].quota_at is not None
-
-        await poll_until(published, seconds=60, otherwise="nothing is published of worker1")
+        await poll_until(partial(is_published, manager), seconds=60, otherwise="nothing is published of worker1")
         await cli(file, "remove", "worker1", "--worker-context", "worker1")
         left = (await there.list(SECRET, namespace=KUEUE_NAMESPACE)).items
         assert [one["metadata"]["name"] for one in left if "bound" in one["metadata"]["name"]] == []

@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueued.cli import main
 from tests.integration.fleet import fleet
 from tests.integration.planes import Planes
-from tests.integration.test_workers import contexts
+from tests.integration.walking import kubeconfig
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
@@ -35,7 +35,7 @@ async def doctor(file: Path, *arguments: str) -> Json:
 
 async def test_workers_are_asked_verb_by_verb_with_what_the_manager_holds(planes: Planes, tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(contexts(planes)))
+    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     async with fleet(planes):
         found = await doctor(file, "--service-account", "kueue-system/nobody")
 
@@ -52,7 +52,7 @@ async def test_workers_are_asked_verb_by_verb_with_what_the_manager_holds(planes
 async def test_a_left_over_webhook_is_deleted_and_nothing_else(planes: Planes, tmp_path: Path) -> None:
     """The registration of a webhook that the settings have off, beside somebody else's."""
     file, settings = tmp_path / "kubeconfig", tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(contexts(planes)))
+    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     settings.write_text("namespace: kueue-system\n")
     async with fleet(planes) as real:
         manager = real.manager.client

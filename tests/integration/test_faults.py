@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 import anyio
-import attrs
 import pytest
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name
 from multikueue.kube import ClientOptions, Informer
-from multikueued.settings.config import LeaderElectionSettings
-from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
-
-PATIENT = attrs.evolve(
-    SETTINGS,
-    leader_election=LeaderElectionSettings(lease_duration=timedelta(minutes=3), renew_deadline=timedelta(minutes=2)),
-)
-"""A restart of the manager's API server may take longer than a Lease lives; who led before does so after it."""
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
@@ -203,25 +192,3 @@ async def test_history_that_a_worker_has_forgotten_is_read_anew(planes: Planes) 
 
         assert follows.status.lists > before
         assert {name: real.ran_on(name) for name in used} == {name: [cluster] for name, cluster in used.items()}
-
-
-async def test_history_that_the_manager_has_forgotten_is_read_anew(planes: Planes) -> None:
-    """The same on the manager: neither is a Job that was deleted dispatched, nor a new one missed."""
-    async with fleet(planes, settings=PATIENT) as real:
-        worker = await real.run("lasting")
-        follows = real.daemon.manager.cluster.workloads.informer
-        before = follows.status.lists
-        await planes.manager.compact()
-        await real.submit("newer")
-        await real.running("newer")
-        for name in ("lasting", "newer"):
-            await real.finish(name)
-        await real.cleaned()
-
-        assert real.daemon.manager.cluster.workloads.informer is follows, (
-            "it has begun anew, which reads everything in any case"
-        )
-        assert follows.status.lists > before
-        assert real.ran_on("lasting") == [worker]
-        assert len(real.ran_on("newer")) == 1
-        assert all(dig(cluster, "status", "conditions") for cluster in real.manager.all(MULTIKUEUE_CLUSTER))

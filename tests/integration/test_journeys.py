@@ -1,4 +1,4 @@
-"""The ways of a Job on real servers, when nothing is broken."""
+"""The ways of a Job on real servers, when nothing is broken; those that each kind goes are in `test_kinds`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,10 @@ import anyio
 import pytest
 
 from multikueue.core.model.conditions import condition
-from multikueue.core.model.kinds import JOB
 from tests.integration.fleet import fleet
 from tests.integration.planes import Planes
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
-
-
-async def test_a_job_runs_once_on_one_worker_and_its_status_comes_home(planes: Planes) -> None:
-    """Users look at the manager only: there the Job runs, ends, and shows what the worker's showed."""
-    async with fleet(planes) as real:
-        worker = await real.run("succeeds")
-        done = await real.finish("succeeds")
-        await real.cleaned()
-
-        assert done["status"] == real.status_on(worker, "succeeds")
-        assert done["status"]["succeeded"] == 1
-        assert real.ran_on("succeeds") == [worker]
 
 
 async def test_many_jobs_at_once_are_spread_and_each_runs_once(planes: Planes) -> None:
@@ -55,17 +42,3 @@ async def test_a_job_that_fails_fails_on_the_manager_and_is_not_tried_elsewhere(
         assert (condition(done, "Failed") or {})["reason"] == "BackoffLimitExceeded"
         assert (condition(real.manager.workload_of("fails") or {}, "Finished") or {})["reason"] == "Failed"
         assert real.ran_on("fails") == [worker]
-
-
-async def test_deleting_a_running_job_on_the_manager_stops_it_on_its_worker(planes: Planes) -> None:
-    """Nothing of a deleted Job goes on running or stays behind, its pods included."""
-    async with fleet(planes) as real:
-        worker = await real.run("deleted")
-        await real.delete("deleted")
-        await real.cleaned()
-        await real.changes.until(lambda: not real.pods(worker, "deleted"), otherwise="its pod is still there")
-        await real.changes.until(
-            lambda: real.manager.get(JOB, "deleted") is None and real.manager.workload_of("deleted") is None,
-            otherwise="it is still on the manager",
-        )
-        assert real.ran_on("deleted") == [worker]

@@ -6,7 +6,7 @@ client. All kinds go at the same time, so that one fleet serves them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
@@ -19,7 +19,6 @@ from multikueue.kube import KubeClient
 from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import completed
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
 from multikueued.settings.config import Settings
 from tests.controlplane.crds import establish
@@ -27,7 +26,7 @@ from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.kinds.cases import Case, cases, definitions
-from tests.kinds.ground import NAMESPACE, NAMESPACE_THERE, QUEUE_THERE, Cluster, Ground, rename
+from tests.kinds.ground import NAMESPACE, NAMESPACE_THERE, Cluster, Ground
 from tests.kinds.journeys import Journey
 from tests.kinds.ways import WAYS
 
@@ -36,11 +35,6 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(lo
 _QUOTA = {"cpu": "64", "memory": "64Gi"}
 _RUN_THERE = ("Deployment", "StatefulSet")
 """Kinds that kube-controller-manager runs. Nodes and kubelets there are none: the sandbox's runner plays those, too."""
-
-
-def _cases() -> list[Case]:
-    """All kinds but Job, whose journeys are in `test_journeys.py`, with pods made by kube-controller-manager."""
-    return [case for case in cases() if case.name != "job"]
 
 
 def _rules(rows: Sequence[Case], verbs: Sequence[str], status_verbs: Sequence[str] = ()) -> list[Json]:
@@ -63,7 +57,7 @@ async def real_ground(
     settings: Settings = SETTINGS,
     of_manager: Sequence[Json] | None = None,
     *,
-    renamed: bool = False,
+    renamed: Collection[str] = (),
 ) -> AsyncIterator[Ground]:
     """The control planes with a small Kueue, a job runner and our daemon for these kinds.
 
@@ -72,7 +66,7 @@ async def real_ground(
         rows: the kinds.
         settings: of the daemon.
         of_manager: the manager's definitions of the kinds, instead of those the workers have.
-        renamed: whether the workers have other names for the namespace and the queue.
+        renamed: the workers that have other names for the namespace and the queue.
     """
     crds = definitions(list(rows))
     async with anyio.create_task_group() as tasks:
@@ -88,12 +82,8 @@ async def real_ground(
             Cluster(plane.name, await stack.enter_async_context(_client(plane.name, plane.kubeconfig())))
             for plane in planes.all
         ]
-        there = (NAMESPACE_THERE, QUEUE_THERE) if renamed else (NAMESPACE, LOCAL_QUEUE_NAME)
-        workers = {cluster.name: cluster for cluster in clusters[1:]}
-        ground = Ground(clusters[0], workers, namespace_there=there[0])
-        await _connect(ground, planes, there)
-        if renamed:
-            await rename(ground.manager.client, ground.workers)
+        ground = Ground(clusters[0], {cluster.name: cluster for cluster in clusters[1:]}, renamed=renamed)
+        await ground.set_up(_QUOTA, _QUOTA, planes.worker_kubeconfigs())
         running = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(running.cancel_scope.cancel)
         kinds = [case.kind for case in rows]
@@ -112,13 +102,6 @@ def _client(name: str, kubeconfig: Json) -> KubeClient:
     return KubeClient(connection(kubeconfig), name=name)
 
 
-async def _connect(ground: Ground, planes: Planes, there: tuple[str, str]) -> None:
-    await set_up_queues(ground.manager.client, _QUOTA, [CHECK])
-    for worker in ground.workers.values():
-        await set_up_queues(worker.client, _QUOTA, (), *there)
-    await connect_workers(ground.manager.client, planes.worker_kubeconfigs())
-
-
 async def _all(ground: Ground, rows: Sequence[Case], way: Journey) -> dict[str, str]:
     """Have these kinds go a way at the same time; what went wrong, by kind and way."""
     wrong: dict[str, str] = {}
@@ -135,38 +118,26 @@ async def _all(ground: Ground, rows: Sequence[Case], way: Journey) -> dict[str, 
     return wrong
 
 
-async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes) -> None:
+@pytest.mark.parametrize("which", ["Job", "others"])
+async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes, which: str) -> None:
     """Copied as it is and finished, failed, beside somebody else's and deleted, changed and resized while it runs.
 
-    And made from what was shown of one that had been started.
+    And made from what was shown of one that had been started. One of the workers calls the namespace and the LocalQueue
+    otherwise, and nothing is made there under the old name. Jobs go alone: kube-controller-manager makes their pods,
+    which are no copies of pods.
     """
-    rows, wrong = _cases(), dict[str, str]()
-    async with real_ground(planes, rows) as ground:
-        for way in WAYS:
-            if way.on_servers:
-                wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
-
-    assert wrong == {}
-
-
-@pytest.mark.parametrize("which", ["Job", "others"])
-async def test_every_kind_goes_all_ways_where_namespace_and_queue_have_other_names(planes: Planes, which: str) -> None:
-    """The same on workers that call the namespace and the LocalQueue otherwise; nothing is made under the old name.
-
-    Jobs go alone: kube-controller-manager makes their pods, which are no copies of pods.
-    """
-    rows = _cases() if which == "others" else [case for case in cases() if case.name == "job"]
+    rows = [case for case in cases() if (case.name == "job") == (which == "Job")]
     wrong: dict[str, str] = {}
-    async with real_ground(planes, rows, renamed=True) as ground:
+    async with real_ground(planes, rows, renamed=["worker1"]) as ground:
         for way in WAYS:
             if way.on_servers:
                 wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
         places = {
-            obj["metadata"]["namespace"]
+            (worker.name, obj["metadata"]["namespace"])
             for worker in ground.workers.values()
             for obj in worker.last.values()
             if ORIGIN_LABEL in labels_of(obj)
         }
 
     assert wrong == {}
-    assert places == {NAMESPACE_THERE}
+    assert places == {("worker1", NAMESPACE_THERE), ("worker2", NAMESPACE)}

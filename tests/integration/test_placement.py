@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 import attrs
 import pytest
 
-from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, PlacementSettings
 from multikueue.core.model.conditions import condition, new_condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -38,7 +39,16 @@ from tests.runtime.inventory.placing import PLACED, bare, decide, set_up
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
-WITH_OCM = attrs.evolve(SETTINGS, ocm=OcmSettings(enabled=True))
+
+class HastySettings(OcmSettings):
+    """An empty decision is believed sooner than an operator may choose."""
+
+    def placement_settings(self, controller_name: str) -> PlacementSettings:
+        """The same but for the grace."""
+        return attrs.evolve(super().placement_settings(controller_name), grace=timedelta(seconds=10))
+
+
+WITH_OCM = attrs.evolve(SETTINGS, ocm=HastySettings(enabled=True))
 
 
 @attrs.frozen
@@ -139,7 +149,7 @@ async def test_decisions_replaced_one_by_one_write_nothing_and_an_empty_one_take
             await made.client.delete(PLACEMENT_DECISION, ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-{number - 1}"))
             await decide(made.client, "worker1", "worker2", number=number)
         await decide(made.client, number=3)
-        await made.says("NoClustersAvailable", seconds=100)
+        await made.says("NoClustersAvailable")
         found = await made.client.get(MULTIKUEUE_CONFIG, key)
         assert (dig(found, "spec", "clusters"), found["metadata"]["generation"]) == (["worker1", "worker2"], written)
         made.real.kubelet.end("job", "Succeeded")

@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.cli import main
 from multikueued.rbac.objects import CLUSTER_ROLE
@@ -20,21 +20,9 @@ from multikueued.rbac.rules import ON_WORKER
 from tests.integration.fleet import fleet
 from tests.integration.permissions import WORKER_RULES
 from tests.integration.planes import WORKER_USER, Planes
+from tests.integration.walking import kubeconfig
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
-
-
-def contexts(planes: Planes) -> Json:
-    """The administrator's kubeconfig for all clusters."""
-    merged: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "manager"}
-    for plane in planes.all:
-        one = plane.kubeconfig()
-        user, cluster = f"{plane.name}-admin", {**one["clusters"][0], "name": plane.name}
-        merged.setdefault("clusters", []).append(cluster)
-        merged.setdefault("users", []).append({**one["users"][0], "name": user})
-        context = {"cluster": plane.name, "user": user}
-        merged.setdefault("contexts", []).append({"name": plane.name, "context": context})
-    return merged
 
 
 async def cli(file: Path, *arguments: str) -> str:
@@ -49,7 +37,7 @@ async def cli(file: Path, *arguments: str) -> str:
 async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Planes, tmp_path: Path) -> None:
     """From no account on the worker to none again; the daemon has the chart's permissions and the new token."""
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(contexts(planes)))
+    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     async with fleet(planes) as real:
         manager, there = real.manager.client, real.workers["worker2"].client
         await manager.merge_patch(MULTIKUEUE_CONFIG, ObjectKey("", CHECK), {"spec": {"clusters": ["worker1"]}})
@@ -85,7 +73,7 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
 async def test_a_job_is_moved_off_a_drained_worker(planes: Planes, tmp_path: Path) -> None:
     """With real pods: those on the first worker are gone before the second has any."""
     file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(contexts(planes)))
+    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
     async with fleet(planes) as real:
         await real.submit("moved")
         first = await real.running("moved")

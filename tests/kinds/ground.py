@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,7 +26,14 @@ from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.sets import MemberPods
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, local_queue
+from multikueue.sandbox.setting_up import (
+    CHECK,
+    CLUSTER_QUEUE_NAME,
+    LOCAL_QUEUE_NAME,
+    connect_workers,
+    local_queue,
+    set_up_queues,
+)
 
 NAMESPACE = "default"
 TEMPLATE: Json = {
@@ -85,16 +92,6 @@ NAMESPACE_THERE = "mk-default"
 QUEUE_THERE = "their-queue"
 
 
-async def rename(manager: ApiClient, workers: Iterable[str]) -> None:
-    """Say how the namespace and the queue are called on workers that have other names for them."""
-    said = {
-        NAMESPACES_ANNOTATION: orjson.dumps({"default": NAMESPACE_THERE}).decode(),
-        QUEUES_ANNOTATION: orjson.dumps({LOCAL_QUEUE_NAME: QUEUE_THERE}).decode(),
-    }
-    for name in workers:
-        await manager.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", name), {"metadata": {"annotations": said}})
-
-
 @attrs.define(eq=False)
 class Ground:
     """A manager, workers, and the dispatcher between them, all running."""
@@ -105,8 +102,8 @@ class Ground:
     """Whether new pods carry our scheduling gate, as if the webhook had put it there."""
     seconds: float = attrs.field(default=_SECONDS, kw_only=True)
     """How long to wait for what must happen."""
-    namespace_there: str = attrs.field(default=NAMESPACE, kw_only=True)
-    """Of the copies on workers."""
+    renamed: Collection[str] = attrs.field(default=(), kw_only=True)
+    """Workers that have other names for the namespace and the queue."""
     labels: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of everything that is submitted."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
@@ -115,6 +112,24 @@ class Ground:
     def clusters(self) -> list[Cluster]:
         """The manager first."""
         return [self.manager, *self.workers.values()]
+
+    def names_on(self, worker: str) -> tuple[str, str]:
+        """How a worker calls the namespace and the queue."""
+        return (NAMESPACE_THERE, QUEUE_THERE) if worker in self.renamed else (NAMESPACE, LOCAL_QUEUE_NAME)
+
+    async def set_up(self, of_manager: Mapping[str, str], of_worker: Mapping[str, str], kubeconfigs: Json) -> None:
+        """Create the queues with these quotas, connect the workers, and say which names those have."""
+        await set_up_queues(self.manager.client, of_manager, [CHECK])
+        for worker in self.workers.values():
+            await set_up_queues(worker.client, of_worker, (), *self.names_on(worker.name))
+        await connect_workers(self.manager.client, kubeconfigs)
+        said = {
+            NAMESPACES_ANNOTATION: orjson.dumps({"default": NAMESPACE_THERE}).decode(),
+            QUEUES_ANNOTATION: orjson.dumps({LOCAL_QUEUE_NAME: QUEUE_THERE}).decode(),
+        }
+        for name in self.renamed:
+            key = ObjectKey("", name)
+            await self.manager.client.merge_patch(MULTIKUEUE_CLUSTER, key, {"metadata": {"annotations": said}})
 
     async def follow(
         self, resources: list[Resource], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
@@ -277,7 +292,7 @@ class Ground:
 
     async def open_queue(self, worker: str, queue: str) -> None:
         """Give a worker a LocalQueue, so that it can admit what is for it."""
-        await self.workers[worker].client.create(LOCAL_QUEUE, _queue(queue, self.namespace_there))
+        await self.workers[worker].client.create(LOCAL_QUEUE, _queue(queue, self.names_on(worker)[0]))
 
     async def queue_on(self, queue: str, *workers: str) -> None:
         """Create a LocalQueue on the manager and on these workers only."""

@@ -61,7 +61,7 @@ async def finishes(ground: Ground, case: Case) -> None:
         assert ground.ran_on(kind, name) == [worker]
         for job, made in zip(submitted, done, strict=True):
             place = (kind.resource, job["metadata"]["name"])
-            _check_copy(case, job, ground.workers[worker].first[place], ground.namespace_there)
+            _check_copy(case, job, ground.workers[worker].first[place], ground.names_on(worker)[0])
             if kind.reports and kind.course.ends:
                 assert ground.workers[worker].showed(*place, made["status"])
 
@@ -115,7 +115,7 @@ async def leaves_foreign_jobs_alone(ground: Ground, case: Case, *, defaulted: bo
     await ground.queue_on(name, "worker1")
     (first, *_) = kind.examples(name, TEMPLATE, queue="somebodys")
     taken = kind.example(first["metadata"]["name"], TEMPLATE, queue="somebodys", delegated=False)
-    taken = with_value(taken, ("metadata", "namespace"), ground.namespace_there)
+    taken = with_value(taken, ("metadata", "namespace"), ground.names_on("worker1")[0])
     before = await ground.workers["worker1"].client.create(kind.resource, taken)
     jobs = await ground.submit(kind, name, queue=name, duration="1h")
     await ground.until(
@@ -155,7 +155,7 @@ async def runs_again_after_eviction(ground: Ground, case: Case) -> None:
     await ground.until(again, lambda: ground.story(kind, name))
     second = await ground.running(kind, name)
     for job in submitted if case.adapter.resource == kind.resource else ():
-        _check_copy(case, job, ground.workers[second].first[kind.resource, name_of(job)], ground.namespace_there)
+        _check_copy(case, job, ground.workers[second].first[kind.resource, name_of(job)], ground.names_on(second)[0])
     await ground.delete(kind, submitted)
     await ground.cleaned(kind, name)
 

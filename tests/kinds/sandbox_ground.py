@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -21,9 +21,9 @@ from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner
 from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, connect_workers, set_up_queues
+from multikueue.sandbox.setting_up import CHECK
 from tests.kinds.cases import Case, definitions
-from tests.kinds.ground import NAMESPACE, NAMESPACE_THERE, QUEUE_THERE, Cluster, Ground, rename
+from tests.kinds.ground import Cluster, Ground
 from tests.runtime.fleet import kubeconfig, until
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -41,7 +41,7 @@ async def sandbox_ground(
     held: bool = False,
     on_the_way: Faults | None = None,
     at_home: SandboxKind | None = None,
-    renamed: bool = False,
+    renamed: Collection[str] = (),
 ) -> AsyncIterator[Ground]:
     """A manager and two workers that know one kind besides Kueue's own.
 
@@ -49,7 +49,7 @@ async def sandbox_ground(
         case: the kind.
         held: whether pods carry our scheduling gate, and their check becomes Ready.
         on_the_way: what goes wrong on the way from us to workers.
-        renamed: whether the workers have other names for the namespace and the queue.
+        renamed: the workers that have other names for the namespace and the queue.
         at_home: the kind as the manager's own controller sees it, if that is another.
     """
     crds = [*load_crds(), *definitions([case])]
@@ -58,15 +58,10 @@ async def sandbox_ground(
         Cluster("manager", DirectClient(registries["manager"])),
         {name: Cluster(name, DirectClient(registries[name])) for name in ("worker1", "worker2")},
         held=held,
-        namespace_there=NAMESPACE_THERE if renamed else NAMESPACE,
+        renamed=renamed,
     )
-    there = (NAMESPACE_THERE, QUEUE_THERE) if renamed else (NAMESPACE, LOCAL_QUEUE_NAME)
-    await set_up_queues(ground.manager.client, {"cpu": "8", "memory": "8Gi"}, [CHECK])
-    for worker in ground.workers.values():
-        await set_up_queues(worker.client, _QUOTA, (), *there)
-    await connect_workers(ground.manager.client, {name: kubeconfig(name) for name in ground.workers})
-    if renamed:
-        await rename(ground.manager.client, ground.workers)
+    kubeconfigs = {name: kubeconfig(name) for name in ground.workers}
+    await ground.set_up({"cpu": "8", "memory": "8Gi"}, _QUOTA, kubeconfigs)
     async with anyio.create_task_group() as tasks:
         for name, registry in registries.items():
             tasks.start_soon(registry.run_collector)

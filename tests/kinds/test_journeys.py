@@ -13,7 +13,7 @@ from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.rules import ON_WORKER, kind_rules_on_worker
 from tests.integration.permissions import NotGranted, granted
 from tests.kinds.cases import Case, cases
-from tests.kinds.journeys import Journey
+from tests.kinds.journeys import Journey, finishes
 from tests.kinds.sandbox_ground import sandbox_ground
 from tests.kinds.ways import WAYS
 
@@ -31,15 +31,17 @@ GONE = [
 
 @pytest.mark.parametrize(("case", "journey"), GONE)
 async def test_a_kind_goes_its_way_with_the_role_that_is_granted_on_workers(case: Case, journey: Journey) -> None:
+    """On worker1 the namespace and the queue have other names."""
     faults = Faults()
     role = granted(merged([*ON_WORKER["worker"], *kind_rules_on_worker(case.adapter), KUEUE_VERSION]))
     refused = faults.add(Refuse(403), on=NotGranted(user="multikueue", granted=role))
-    async with sandbox_ground(case, on_the_way=faults) as ground:
+    async with sandbox_ground(case, on_the_way=faults, renamed=["worker1"]) as ground:
         await journey(ground, case)
     assert refused.hits == 0
 
 
-@pytest.mark.parametrize(("case", "journey"), GONE)
-async def test_a_kind_goes_its_way_where_namespace_and_queue_have_other_names(case: Case, journey: Journey) -> None:
-    async with sandbox_ground(case, renamed=True) as ground:
-        await journey(ground, case)
+@pytest.mark.parametrize("renamed", [[], ["worker1", "worker2"]], ids=["the same names", "other names"])
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+async def test_a_kind_is_copied_where_all_workers_name_alike(case: Case, renamed: list[str]) -> None:
+    async with sandbox_ground(case, renamed=renamed) as ground:
+        await finishes(ground, case)

@@ -8,12 +8,12 @@ import anyio
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
-from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, FLAVOR, LOCAL_QUEUE_NAME
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, FLAVOR
+from multikueue.testing import job
 from tests.runtime.fleet import Fleet, now
 
 CPU: Final = 8
@@ -44,24 +44,7 @@ async def use(fleet: Fleet, worker: str, milli: int, waiting: int = 0) -> None:
 
 
 async def _held(fleet: Fleet, number: int) -> ObjectKey:
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": _cpu(number)}}}
-    job: Json = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": f"job-{number}",
-            "namespace": "default",
-            "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME},
-        },
-        "spec": {
-            "suspend": True,
-            "parallelism": 1,
-            "completions": 1,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-    made = build_workload(BATCH_JOB, await fleet.admin.create(JOB, job), 0)
+    made = build_workload(BATCH_JOB, await fleet.admin.create(JOB, job(f"job-{number}", cpu=_cpu(number))), 0)
     created = await fleet.admin.create(WORKLOAD, made)
     (pod_set,) = created["spec"]["podSets"]
     assigned = {

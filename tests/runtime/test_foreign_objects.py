@@ -14,7 +14,7 @@ from multikueue.core.model.names import ClusterName, Resource
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.sandbox.apiserver import DirectClient
-from tests.daemon.test_running import delegated_job
+from multikueue.testing import job
 from tests.runtime.fleet import Fleet, until
 
 
@@ -43,7 +43,7 @@ async def test_what_others_have_there_is_not_deleted() -> None:
 
     async with fleet.kueues():
         await fleet.connect()
-        theirs = delegated_job("theirs", "user-queue")
+        theirs = job("theirs")
         del theirs["spec"]["managedBy"]
         await worker.create(JOB, theirs)
         async with fleet.running(fleet.build(connect=connect)):

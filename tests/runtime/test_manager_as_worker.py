@@ -120,6 +120,17 @@ async def test_a_job_runs_on_the_manager_and_its_copy_is_nobodys_job() -> None:
         assert fleet.requests("local", "create", JOB) == 1
 
 
+async def test_what_runs_there_is_followed_to_its_end_though_the_names_are_gone() -> None:
+    async with fleet_of(APART) as fleet, fleet.running():
+        await fleet.submit()
+        await until(lambda: _runs(fleet))
+        await say(fleet, None)
+        await until(is_active(fleet, "local", "False"))
+        await until(lambda: _ended(fleet))
+        await until(lambda: _is_clean(fleet))
+        assert fleet.requests("local", "create", JOB) == 1
+
+
 async def _runs(fleet: Fleet, name: str = "job", worker: str = "local") -> bool:
     found = await original(fleet, name)
     return cluster_name(found) == worker and (check(found, CHECK) or {}).get("state") == "Ready"

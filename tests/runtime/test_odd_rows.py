@@ -24,8 +24,9 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.testing import job
 from tests.runtime.fleet import now, until
-from tests.runtime.test_pods import AT, GROUP, SETS, TEMPLATE, Bench, said
+from tests.runtime.test_pods import AT, GROUP, SETS, Bench, said
 
 pytestmark = pytest.mark.looptime
 
@@ -69,12 +70,8 @@ async def working(*rows: JobKind) -> AsyncIterator[Bench]:
 
 async def run_job(bench: Bench, name: str) -> None:
     """A batch Job from its creation to its end, as the manager shows it."""
-    spec: Json = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"}
-    spec["template"] = {"spec": {**TEMPLATE["spec"], "restartPolicy": "Never"}}
-    metadata = {"name": name, "namespace": "default"}
-    body = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
-    job = await bench.client().create(JOB, body)
-    await bench.make_workload(f"job-{name}", [job], {})
+    made = await bench.client().create(JOB, job(name))
+    await bench.make_workload(f"job-{name}", [made], {})
     await bench.admit(f"job-{name}", "worker1")
     await bench.placed(f"job-{name}", "worker1")
     ended = {"conditions": said("SuccessCriteriaMet", "Complete"), "startTime": AT, "completionTime": AT}

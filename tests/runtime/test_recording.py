@@ -13,7 +13,7 @@ from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import check, check_state, cluster_name, evictions, nominated
-from multikueue.sandbox.apiserver import Delay, DirectClient, Fault, Hang, Match, Refuse, SilenceWatch
+from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match, Refuse, SilenceWatch
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
@@ -43,12 +43,6 @@ async def offer_to_both(fleet: Fleet) -> None:
         return [*map(nominated, found)] == [("worker1", "worker2")]
 
     await until(offered)
-
-
-def refuse_records(fleet: Fleet) -> Fault:
-    """Let the manager's API server take nothing we write about the Workload."""
-    writes = Match(verbs=("patch",), resource="workloads", user="multikueue")
-    return fleet.manager.faults.add(Refuse(500), on=writes)
 
 
 def lose(fleet: Fleet, worker: str) -> None:
@@ -102,21 +96,6 @@ async def stopped_after_recording() -> AsyncIterator[Fleet]:
 async def ready(fleet: Fleet) -> bool:
     """Whether the check says Ready."""
     return check_state(await fleet.workload(), CHECK) == "Ready"
-
-
-async def test_nothing_is_created_before_the_record() -> None:
-    """The manager's API server takes no record: the worker that has admitted it gets no job."""
-    fleet = Fleet.of("worker1", "worker2")
-    async with fleet.kueues(), fleet.running():
-        await offer_to_both(fleet)
-        broken = refuse_records(fleet)
-        await hold(fleet, "worker1", on=False)
-        for _ in range(30):
-            await anyio.sleep(1)
-            assert await fleet.running_on() == {}
-        fleet.manager.faults.remove(broken)
-        await until(fleet.running_on)
-        assert cluster_name(await fleet.workload()) == "worker1"
 
 
 async def test_the_next_manager_goes_on_with_the_recorded_worker() -> None:
@@ -196,28 +175,6 @@ async def test_an_earlier_attempt_on_a_worker_out_of_sight_is_waited_for() -> No
             await runs_on_worker1_for(fleet, 60)
             await until(is_recorded(fleet, "worker2"), within=300)
             assert LAST_WORKER_ANNOTATION not in annotations_of(await fleet.workload())
-
-
-@pytest.mark.parametrize("code", [400, 422])
-async def test_a_worker_that_refuses_the_job_is_given_up(code: int) -> None:
-    """The other one gets it, and the refusal's words are told."""
-    fleet = Fleet.of("worker1", "worker2")
-    creations = Match(verbs=("create",), resource="jobs", user="multikueue")
-    fleet.workers["worker1"].faults.add(Refuse(code), on=creations)
-    async with fleet.kueues(), fleet.running():
-        await offer_to_both(fleet)
-        await hold(fleet, "worker1", on=False)
-
-        async def evicted() -> bool:
-            return evictions(await fleet.workload()) > 0
-
-        await until(evicted)
-        await hold(fleet, "worker2", on=False)
-
-        async def elsewhere() -> bool:
-            return [*await fleet.running_on()] == ["worker2"]
-
-        await until(elsewhere)
 
 
 async def test_while_all_refuse_there_is_no_loop_of_evictions() -> None:

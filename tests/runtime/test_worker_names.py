@@ -76,12 +76,6 @@ async def _is_recorded_on(fleet: Fleet, name: str) -> bool:
     return cluster_name(await fleet.workload()) == name
 
 
-async def _says(fleet: Fleet, text: str) -> bool:
-    """Whether our check on the Workload says something."""
-    found = (await fleet.admin.list(WORKLOAD)).items
-    return any(text in str((check(one, CHECK) or {}).get("message")) for one in found)
-
-
 async def test_a_job_runs_in_the_image_of_its_namespace_and_nothing_is_made_elsewhere() -> None:
     async with renamed() as fleet, fleet.running():
         await fleet.submit()
@@ -251,24 +245,6 @@ async def _forge(fleet: Fleet) -> None:
 
 async def _has_grown(fleet: Fleet) -> bool:
     return any(one["spec"]["parallelism"] == 2 for one in (await _worker(fleet).list(JOB)).items)
-
-
-async def test_what_ran_before_anything_was_said_runs_on() -> None:
-    async with renamed(None) as fleet, fleet.running():
-        await fleet.submit()
-        await until(lambda: _runs(fleet))
-        await say(fleet, MAPPED)
-        await until(lambda: _has_ended(fleet))
-        assert fleet.requests("worker1", "create", JOB) == 1
-
-
-async def test_a_namespace_that_has_none_there_is_not_offered_there_and_that_is_told() -> None:
-    async with renamed({"team-a": "x"}) as fleet, fleet.running():
-        await fleet.submit()
-        await until(lambda: _says(fleet, 'gives namespace "default" none there'))
-        assert await copies(fleet) == []
-        await say(fleet, MAPPED)
-        await until(lambda: _runs(fleet))
 
 
 async def test_a_worker_whose_names_cannot_be_read_is_not_active_and_gets_nothing() -> None:

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import anyio
 import attrs
@@ -27,7 +27,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check, cluster_name, nominated
 from multikueue.runtime.manager import ManagerSettings
-from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, LOCAL_QUEUE_NAME
+from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
+from multikueue.testing import job
 from tests.scenarios.plane import Plane
 from tests.simulation.daemon import SETTINGS
 
@@ -88,9 +89,9 @@ class Fleet(ABC):
         self, name: str = "job", change: Change = lambda job: None, *, quota: bool = True, to: int = 0
     ) -> None:
         """Create a Job on the manager and wait until it has a Workload, with quota as a rule; then `assign` it."""
-        job = _job(name)
-        change(job)
-        await self.manager.api.create(JOB, job)
+        made = job(name, cpu="1")
+        change(made)
+        await self.manager.api.create(JOB, made)
         await self.until(lambda: self._workload_of(name) is not None)
         found = self._workload_of(name)
         assert found is not None
@@ -233,24 +234,6 @@ class Scenario(Protocol):
             settings: the daemon's, where it is in memory.
         """
         ...
-
-
-def _job(name: str) -> dict[str, Any]:
-    container = {"name": "main", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "labels": {"kueue.x-k8s.io/queue-name": LOCAL_QUEUE_NAME},
-        },
-        "spec": {
-            "suspend": True,
-            "managedBy": "kueue.x-k8s.io/multikueue",
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
 
 
 def _told(obj: Json | None) -> tuple[str, str, str]:

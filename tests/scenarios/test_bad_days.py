@@ -13,8 +13,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
+from multikueue.testing import job
 from tests.scenarios.in_memory import MemoryFleet, MemoryPlane, in_memory
-from tests.scenarios.test_workloads import JOB_KEY, _ending, _foreign_job, _start
+from tests.scenarios.test_workloads import JOB_KEY, _ending, _start
 from tests.simulation.daemon import SETTINGS, WORKER_LOST_TIMEOUT
 from tests.simulation.weather import Link
 
@@ -90,7 +91,7 @@ async def test_a_worker_that_refused_is_asked_again() -> None:
 
 async def test_a_worker_where_a_foreign_job_was_in_the_way_is_asked_again() -> None:
     async with in_memory(1) as fleet:
-        await fleet.worker(1).api.create(JOB, _foreign_job())
+        await fleet.worker(1).api.create(JOB, job("job", delegated=False, queue=""))
         await fleet.submit()
         await fleet.admit(1)
         await fleet.rest(30)

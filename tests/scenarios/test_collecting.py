@@ -11,6 +11,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
+from multikueue.testing import job
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import SETTINGS
 
@@ -129,7 +130,7 @@ async def test_delete_with_owner_job(scenario: Scenario) -> None:
 async def test_unknown_owner_kind(scenario: Scenario) -> None:
     """A left-over copy is removed even if its owner is of a kind we do not know; the owner is not ours to touch."""
     async with scenario() as fleet:
-        other = await fleet.worker(1).api.create(JOB, _somebody_elses_job())
+        other = await fleet.worker(1).api.create(JOB, job("theirs", delegated=False, queue=""))
         owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "widget", "uid": uid(other)}
         fleet.key = await _plant(fleet, 1, "of-a-widget", "multikueue", owner)
 
@@ -152,15 +153,3 @@ async def test_interval_0(scenario: Scenario) -> None:
     async with scenario(settings=attrs.evolve(SETTINGS, gc_interval=timedelta(0))) as fleet:
         fleet.key = await _plant(fleet, 1, "left-over", "multikueue")
         await fleet.until(lambda: fleet.copy(1) is None)
-
-
-def _somebody_elses_job() -> Json:
-    container = {"name": "main", "image": "busybox"}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    metadata = {"name": "theirs", "namespace": "default"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {"suspend": True, "template": template},
-    }

@@ -13,6 +13,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
 from multikueue.sandbox.kueue import evict
+from multikueue.testing import job
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT
 
@@ -96,7 +97,7 @@ async def test_finished_and_the_job_is_gone(scenario: Scenario) -> None:
 async def test_foreign_job_in_the_way(scenario: Scenario) -> None:
     """A job of somebody else with the same name is left alone, and the Workload goes to another worker."""
     async with scenario() as fleet:
-        theirs = await fleet.worker(1).api.create(JOB, _foreign_job())
+        theirs = await fleet.worker(1).api.create(JOB, job("job", delegated=False, queue=""))
         await fleet.submit()
         await fleet.until(lambda: fleet.copy(2) is not None)
         await fleet.admit(1)
@@ -295,15 +296,3 @@ async def test_quota_is_lost_and_back_at_once(scenario: Scenario) -> None:
 
         assert fleet.assigned is None
         assert timedelta(seconds=anyio.current_time()) < timedelta(minutes=5)
-
-
-def _foreign_job() -> Json:
-    container = {"name": "main", "image": "busybox"}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    metadata = {"name": "job", "namespace": "default"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": metadata,
-        "spec": {"suspend": True, "template": template},
-    }

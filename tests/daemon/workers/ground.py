@@ -24,15 +24,16 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.kube import load_kubeconfig
 from multikueue.protocols import ApiClient
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
-from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME, admission_check, namespace, set_up_queues
+from multikueue.sandbox.setting_up import CHECK, admission_check, namespace, set_up_queues
+from multikueue.testing import job
 from multikueued.cli import main
 from multikueued.run.daemon import work
+from multikueued.sandbox_command.kubeconfigs import merged
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 
 T = TypeVar("T")
@@ -93,13 +94,7 @@ class Ground:
     async def submit(self, *names: str, cpu: str = "1") -> None:
         """Submit jobs."""
         for name in names:
-            container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": cpu}}}
-            spec: Json = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue"}
-            spec["template"] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-            metadata: Json = {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}}
-            await self.manager.create(
-                JOB, {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
-            )
+            await self.manager.create(JOB, job(name, cpu=cpu))
 
     async def places(self) -> dict[str, str | None]:
         """The worker of each job that has not ended."""
@@ -112,9 +107,9 @@ class Ground:
         """The workers on which each job has pods that run."""
         found: dict[str, list[str]] = {}
         for name in self.sandbox.workers:
-            for job in (await self.worker(name).list(JOB)).items:
-                if (job.get("status") or {}).get("active"):
-                    found.setdefault(job["metadata"]["name"], []).append(name)
+            for one in (await self.worker(name).list(JOB)).items:
+                if (one.get("status") or {}).get("active"):
+                    found.setdefault(one["metadata"]["name"], []).append(name)
         return found
 
     async def clusters(self) -> list[str]:
@@ -145,19 +140,6 @@ async def until(look: Callable[[], Awaitable[T]], holds: Callable[[T], bool] = b
         raise AssertionError(f"still not so after {PATIENCE:g} s: {seen}") from None
 
 
-def contexts(sandbox: Sandbox) -> Json:
-    """One kubeconfig for the administrator of all clusters; the manager is the current one."""
-    merged: Json = {"apiVersion": "v1", "kind": "Config", "current-context": "manager"}
-    for cluster in sandbox.clusters:
-        one = cluster.kubeconfig
-        user = f"{cluster.name}-admin"
-        merged.setdefault("clusters", []).extend(one["clusters"])
-        merged.setdefault("users", []).append({**one["users"][0], "name": user})
-        context = {"cluster": cluster.name, "user": user}
-        merged.setdefault("contexts", []).append({"name": cluster.name, "context": context})
-    return merged
-
-
 @asynccontextmanager
 async def _logging_to(file: Path) -> AsyncIterator[None]:
     """Keep the daemon's log apart from what a command prints: here they are one process."""
@@ -185,7 +167,7 @@ async def ground(
     """
     async with _logging_to(folder / "log"), Sandbox(workers=workers, options=LONG) as sandbox:
         file = folder / "kubeconfig"
-        file.write_text(yaml.safe_dump(contexts(sandbox)))
+        file.write_text(yaml.safe_dump(merged(cluster.kubeconfig for cluster in sandbox.clusters)))
         made = Ground(sandbox, file)
         await made.manager.create(NAMESPACE, namespace(KUEUE_NAMESPACE))
         await set_up_queues(made.manager, {"cpu": "8"}, queues)

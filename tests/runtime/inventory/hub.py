@@ -24,7 +24,6 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.snapshot import PlanSettings
@@ -45,12 +44,12 @@ from multikueue.sandbox.ocm.spokes import Spoke, spoke_of
 from multikueue.sandbox.setting_up import (
     CHECK,
     KUEUE_NAMESPACE,
-    LOCAL_QUEUE_NAME,
     admission_check,
     config,
     namespace,
     set_up_queues,
 )
+from multikueue.testing import job
 from multikueue.testing.waiting import background
 from multikueued.rbac.rules import on_worker
 from multikueued.settings.config import Settings
@@ -189,20 +188,7 @@ class Hub:
 
     async def submit(self, name: str = "job") -> None:
         """Submit a job that goes to a worker and runs for the whole test."""
-        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
-        await self.admin.create(
-            JOB,
-            {
-                "apiVersion": "batch/v1",
-                "kind": "Job",
-                "metadata": {"name": name, "namespace": "default", "labels": {QUEUE_LABEL: LOCAL_QUEUE_NAME}},
-                "spec": {
-                    "suspend": True,
-                    "managedBy": "kueue.x-k8s.io/multikueue",
-                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-                },
-            },
-        )
+        await self.admin.create(JOB, job(name))
 
     async def connect_to(self, name: str) -> None:
         """Have a cluster selected and listed, and wait until its worker is connected."""
