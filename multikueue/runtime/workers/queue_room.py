@@ -255,7 +255,8 @@ class WorkerRooms:
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
-        tree = kueue_objects.tree(queues.cluster_queues.values(), _readable(queues.cohorts))
+        flavors = queues.flavors.known if queues.flavors is not None else {}
+        tree = kueue_objects.tree(queues.cluster_queues.values(), _readable(queues.cohorts), flavors)
         local: dict[str, list[str]] = {}
         for key, target in queues.targets():
             local.setdefault(target, []).append(str(key))
@@ -289,7 +290,7 @@ def _known(queues: QueueInformers) -> Known:
             return Known.FORBIDDEN
         if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
             return Known.SILENT
-    return Known.YES if queues.known else Known.AWAITED
+    return Known.YES if queues.known and (queues.flavors is None or queues.flavors.settled) else Known.AWAITED
 
 
 def _readable(cohorts: Informer | None) -> list[Json] | None:
