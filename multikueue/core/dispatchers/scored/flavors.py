@@ -133,11 +133,14 @@ class Flavor:
             bool(dig(obj, "spec", "topologyName")),
         )
 
+    def tolerated(self, pods: Pods) -> bool:
+        """Whether its taints keep no such pods away."""
+        known = (*pods.tolerations, *self.tolerations)
+        return all(any(one.tolerates(taint) for one in known) for taint in self.taints)
+
     def takes(self, pods: Pods, keys: Collection[str]) -> bool:
         """Whether such pods may use it, where only these keys of labels count."""
-        known = (*pods.tolerations, *self.tolerations)
-        tolerated = all(any(one.tolerates(taint) for one in known) for taint in self.taints)
-        return self.by_topology or (tolerated and pods.match(dict(self.labels), keys))
+        return self.by_topology or (self.tolerated(pods) and pods.match(dict(self.labels), keys))
 
 
 def flavors(objects: Iterable[Json]) -> dict[str, Flavor]:
