@@ -21,7 +21,7 @@ from multikueued.doctor.facts import NotChecked, Permission, WorkerFacts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
-from multikueued.rbac.rules import OPTIONAL_ON_WORKER, on_worker, own_token_rules
+from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
 from multikueued.workers.move_targets import QueuesOnWorker
 
@@ -147,8 +147,7 @@ class Visit:
 
     async def _permissions(self, sight: Sight) -> None:
         unneeded = self.lacking | self.facts.lacking
-        wanted = [one for one in permissions(on_worker(self.settings)) if one.resource not in OPTIONAL_ON_WORKER]
-        asked = needed(wanted, self.kinds, unneeded)
+        asked = needed(permissions(on_worker(self.settings)), self.kinds, unneeded)
         if self.account is not None:
             asked += permissions(own_token_rules(self.account.name), self.account.namespace)
         held = {one: had for one in asked if (had := attrs.evolve(one, allowed=True)) in self.granted}

@@ -116,7 +116,7 @@ ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
         IDENTITY_RULE,
     ),
     "quota": (rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),),
-    # For the scored dispatcher. Without `cohorts` it reckons with a queue's own quota; see also `OPTIONAL_ON_WORKER`.
+    # For the scored dispatcher. Without `cohorts` it reckons with a queue's own quota; see also `OPTIONAL`.
     "figures": (
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"]),
         rule(KUEUE_GROUP, [RESOURCE_FLAVOR.plural], ["list"]),
@@ -133,9 +133,9 @@ ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
 }
 """In a whole worker cluster."""
 
-OPTIONAL_ON_WORKER: Final = frozenset({RESOURCE_FLAVOR.plural})
-"""Resources without which all works, but less well: roles of earlier releases lack them. The scored dispatcher takes
-every flavor for one that any pods may use."""
+OPTIONAL: Final = frozenset({(KUEUE_GROUP, RESOURCE_FLAVOR.plural)})
+"""Groups and resources without which all works, but less well, and which roles of earlier releases lack: to the scored
+dispatcher each flavor is then one that any pods may use."""
 
 
 def kind_rules_on_manager(kind: JobKind) -> list[Json]:
