@@ -21,6 +21,7 @@ from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
+from multikueue.runtime.flavor_list import FlavorList
 from multikueue.runtime.loop import loop_time
 
 
@@ -33,6 +34,8 @@ class QueueInformers:
     cohorts: Informer | None = None
     """Followed with the figures, once a ClusterQueue names one. Nothing waits for them: a cluster may not serve or not
     give them."""
+    flavors: FlavorList | None = None
+    """Listed with the figures. Nothing waits for them for long, likewise."""
     _cohort_named: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -89,13 +92,15 @@ class QueueInformers:
         )
         for one in (*queues.both, cohorts):
             one.subscribe(lambda _key, _old, _new: on_figures())
-        return attrs.evolve(queues, cohorts=cohorts)
+        return attrs.evolve(queues, cohorts=cohorts, flavors=FlavorList(client, queues.cluster_queues, on_figures))
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled; ready once all are known."""
         async with anyio.create_task_group() as tasks:
             if self.cohorts is not None:
                 tasks.start_soon(self._follow_cohorts, self.cohorts)
+            if self.flavors is not None:
+                tasks.start_soon(self.flavors.run)
             await start_informers(self.both, tasks)
             task_status.started()
 
@@ -126,7 +131,7 @@ class QueueInformers:
                 return Known.FORBIDDEN
             if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
                 return Known.SILENT
-        return Known.YES if self.known else Known.AWAITED
+        return Known.YES if self.known and (self.flavors is None or self.flavors.settled) else Known.AWAITED
 
     @property
     def readable_cohorts(self) -> list[Json] | None:

@@ -40,3 +40,8 @@ def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
     rules = merged([*ON_WORKER["worker"], *kind_rules_on_worker(JOB_KIND), *kind_rules_on_worker(RAY_KIND)])
     asked = needed(permissions(rules), (JOB_KIND, RAY_KIND), {RAY_KIND.resource.gvk})
     assert {one.resource for one in asked} == {"workloads", "workloads/status", "namespaces", "jobs"}
+
+
+def test_a_right_without_which_all_works_is_not_asked_for() -> None:
+    rules = [*ON_WORKER["figures"]]
+    assert {one.resource for one in needed(permissions(rules), (), ())} == {"clusterqueues", "localqueues", "cohorts"}

@@ -142,6 +142,7 @@ class TestWhatIsGranted:
         assert granted(on_worker(parse_settings("quotaAutomation: true")))[KUEUE, "clusterqueues"] == {"list", "watch"}
         scored = granted(on_worker(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
         assert scored[KUEUE, "cohorts"] == scored[KUEUE, "localqueues"] == {"list", "watch"}
+        assert scored[KUEUE, "resourceflavors"] == {"list"}
 
     def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
         for setting in (f"dispatcher: {{name: {SCORED}}}", f"dispatcherName: {SCORED}"):

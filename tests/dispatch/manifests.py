@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from multikueue.core.dispatchers.scored.facts import Group
+from multikueue.core.dispatchers.scored.flavors import Flavor
 from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.room import Node, Quota
 from multikueue.core.dispatchers.scored.run_times import Size, size
@@ -12,11 +14,14 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import ClusterQueue
+from tests.dispatch.load import Worker
 from tests.dispatch.quota import QuotaNode
 from tests.dispatch.workloads import Workload
 
 RESOURCES: Final = ("nvidia.com/gpu", "cpu")
 NAMESPACE: Final = "team"
+MODEL: Final = "gpu"
+"""The label of a flavor that says its model: a job that can use one only selects it."""
 
 
 def conditions(said: str | None) -> tuple[Json, ...]:
@@ -35,6 +40,12 @@ def node(queue: ClusterQueue, flavors: list[str]) -> Node:
     quotas = {key: Quota(amount * 1000) for key, amount in zip(keys, own.nominal, strict=True)}
     usage = {key: amount * 1000 for key, amount in zip(keys, own.usage, strict=True)}
     return Node("fleet" if own.parent else None, quotas, usage)
+
+
+def group(worker: Worker) -> Group:
+    """A worker's flavors, with what their ResourceFlavors say."""
+    names = tuple(flavor.model for flavor in worker.flavors)
+    return Group(frozenset(RESOURCES), names, tuple(Flavor(name, ((MODEL, name),)) for name in names))
 
 
 def kind(workload: Workload) -> tuple[str, Size]:
@@ -58,6 +69,7 @@ def manifest(workload: Workload) -> Json:
                 for one in workload.placements
             ]
         )
+    selector = {MODEL: job.model} if job.model else {}
     usage = {name: str(amount) for name, amount in zip(RESOURCES, job.request, strict=True) if amount}
     reserved = timestamp(moment(workload.reserved or 0.0))
     return {
@@ -68,7 +80,10 @@ def manifest(workload: Workload) -> Json:
             "creationTimestamp": timestamp(moment(workload.queued)),
             "annotations": annotations,
         },
-        "spec": {"priority": job.priority, "podSets": [{"name": "main", "count": 1}]},
+        "spec": {
+            "priority": job.priority,
+            "podSets": [{"name": "main", "count": 1, "template": {"spec": {"nodeSelector": selector}}}],
+        },
         "status": {
             "admission": {
                 "clusterQueue": f"queue-{job.queue}",

@@ -42,7 +42,7 @@ def over_seeds(runs: Sequence[Measures]) -> Measures:
 def waits(workloads: Sequence[Workload], prefix: str) -> dict[str, float]:
     """Seconds from submission to the start that counted."""
     found = sorted(w.started - w.job.submit for w in workloads if w.started is not None)
-    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+    shares = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
     return {f"{prefix}mean": mean(found)} | {f"{prefix}{name}": quantile(found, q) for name, q in shares.items()}
 
 

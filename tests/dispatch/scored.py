@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, JobFacts, Place, QueueFacts, Running
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -21,7 +21,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
 from tests.dispatch.manager import Manager
-from tests.dispatch.manifests import NAMESPACE, RESOURCES, conditions, kind, manifest, node
+from tests.dispatch.manifests import NAMESPACE, conditions, group, kind, manifest, node
 from tests.dispatch.sites import ONE_WAY, OwnRun, Site
 from tests.dispatch.workloads import Workload
 
@@ -219,7 +219,7 @@ class ScoredPolicy:
         since = (before.others_since if before and before.others_pending else now) if others else None
         known.facts = QueueFacts(
             "pool",
-            (Group(frozenset(RESOURCES), tuple(flavor.model for flavor in known.site.worker.flavors)),),
+            (group(known.site.worker),),
             free=tree.available("pool"),
             ceiling=tree.ceiling("pool"),
             nominal=tree.nominal("pool"),

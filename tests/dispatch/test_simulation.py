@@ -92,3 +92,15 @@ def test_when_a_job_starts_is_told_once_enough_of_its_size_have_started() -> Non
     assert found["interval_right"] >= 0.7
     assert found["interval_width"] < 1800
     assert simulate(load, POLICIES["all-at-once"], Settings(unlimited=True))["interval_told"] == 0
+
+
+def test_room_in_a_flavor_that_a_job_cannot_use_is_none() -> None:
+    """Each worker has room in its other flavor all the time, and is not asked before that of the job is free."""
+    both = (Flavor("t4", 4, 0), Flavor("a100", 4, 0))
+    jobs = [attrs.evolve(hour(f"job-{i}", i), model="a100") for i in range(4)]
+    load = Load(tuple(jobs), (Worker("a", both), Worker("b", both)))
+
+    found = simulate(load, POLICIES["scored"], Settings(unlimited=True))
+
+    assert (found["unfinished"], found["requests"]) == (0, 2)
+    assert found["makespan_h"] < 2.1

@@ -18,6 +18,7 @@ from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
     JOB,
     MULTIKUEUE_CLUSTER,
+    RESOURCE_FLAVOR,
     WORKLOAD,
     WORKLOAD_PRIORITY_CLASS,
 )
@@ -26,7 +27,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import checks, cluster_name, has_quota
 from multikueue.core.workload.history import placements
 from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
-from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, admission_check, cluster_queue
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, admission_check, cluster_queue, resource_flavor
 from multikueued.rbac.rules import ON_MANAGER, on_worker
 from multikueued.settings.config import DispatcherSettings
 from tests.controlplane.interface import ClusterFactory
@@ -81,6 +82,8 @@ class Scenario:
     """Whether workers let their queues be read."""
     priority: str = ""
     """The priority class of the Job."""
+    template: Json = attrs.field(factory=dict)
+    """More of the spec of its pods."""
     before: Callable[[Fleet], Awaitable[None]] = nothing
     """What is there before the daemon starts."""
     running: tuple[str, ...] = ()
@@ -180,6 +183,21 @@ async def nothing_more_can_be_borrowed(real: Fleet) -> None:
     assert asked(real, "more") == frozenset()
 
 
+async def only_worker2_has_room_in_the_flavor_it_selects(real: Fleet) -> None:
+    """The others have room in another one."""
+    for name, view in real.workers.items():
+        queue = await view.client.get(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME))
+        group, flavors = queue["spec"]["resourceGroups"][0], list[Json]()
+        for flavor in ("t4", "a100"):
+            made = {**resource_flavor(), "metadata": {"name": flavor}, "spec": {"nodeLabels": {"gpu": flavor}}}
+            await view.client.create(RESOURCE_FLAVOR, made)
+            nothing_of_it = {} if (flavor == "a100") is (name == "worker2") else {"nominalQuota": "0"}
+            resources = [{**one, **nothing_of_it} for one in group["flavors"][0]["resources"]]
+            flavors.append({"name": flavor, "resources": resources})
+        spec = {"resourceGroups": [{**group, "flavors": flavors}]}
+        await view.client.merge_patch(CLUSTER_QUEUE, ObjectKey("", CLUSTER_QUEUE_NAME), {"spec": spec})
+
+
 NOW: Final = "2026-01-01T00:00:00Z"
 SCENARIOS: Final[Mapping[str, Scenario]] = {
     "fits on one of three only": Scenario((NEVER, ROOM, NEVER)),
@@ -201,6 +219,11 @@ SCENARIOS: Final[Mapping[str, Scenario]] = {
         before=own_check,
         after=own_check_passes,
     ),
+    "fits in a flavor of one of three only": Scenario(
+        (ROOM, ROOM, ROOM),
+        before=only_worker2_has_room_in_the_flavor_it_selects,
+        template={"nodeSelector": {"gpu": "a100"}},
+    ),
     "borrows in its cohort": Scenario(
         (NEVER, NEVER, NEVER),
         queue={"cohortName": "all"},
@@ -217,7 +240,7 @@ async def test_a_job_is_offered_where_it_has_a_chance_and_nowhere_else(three: Pl
         for other in scenario.running:
             await real.submit(other)
             await real.running(other)
-        await submit(real, scenario.priority)
+        await submit(real, scenario.priority, scenario.template)
         await scenario.after(real)
         where = await real.running(SAMPLE)
         await scenario.finally_(real)
@@ -242,7 +265,7 @@ async def arranged(three: Planes, scenario: Scenario) -> AsyncIterator[Fleet]:
         yield real
 
 
-async def submit(real: Fleet, priority: str) -> None:
+async def submit(real: Fleet, priority: str, template: Json) -> None:
     """Submit the Job that is looked at."""
     if priority:
         metadata = {"name": priority}
@@ -250,6 +273,7 @@ async def submit(real: Fleet, priority: str) -> None:
         made = {"apiVersion": version, "kind": WORKLOAD_PRIORITY_CLASS.gvk.kind, "metadata": metadata, "value": 1000}
         await real.manager.client.create(WORKLOAD_PRIORITY_CLASS, made)
     wanted = job(SAMPLE)
+    wanted["spec"]["template"]["spec"] |= template
     wanted["metadata"]["labels"] |= {PRIORITY_CLASS_LABEL: priority} if priority else {}
     await real.manager.client.create(JOB, wanted)
 

@@ -30,7 +30,7 @@ from multikueue.sandbox.apiserver.serving.server import _make_request
 from multikueue.sandbox.apiserver.status_errors import StatusError
 from tests.simulation.hostility import Hostility, bomb, endless, odd
 from tests.simulation.session import mutated
-from tests.simulation.weather import Life, Link
+from tests.simulation.weather import UNDRAWN, Life, Link
 from tests.simulation.wires import Host, MemoryConnector, Wire, tls
 from tests.simulation.world import SimCluster, World
 
@@ -75,7 +75,8 @@ class Front:
             if found.verb == "watch":
                 await anyio.lowlevel.checkpoint()
                 return web.Response()
-            return self._hostile(found, await self.handler(request))
+            answer = await self.handler(request)
+            return answer if what == UNDRAWN else self._hostile(found, answer)
 
         answer = await link.carry(what, act, self.life, writes=found.verb not in READS)
         return await self._watch(request, what) if found.verb == "watch" else answer

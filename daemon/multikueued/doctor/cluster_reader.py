@@ -15,6 +15,7 @@ from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unread
 from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.facts import NotChecked, Permission
+from multikueued.rbac.rules import OPTIONAL
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, reviewed
 
 MANAGER: Final = "the manager"
@@ -174,7 +175,8 @@ def permissions(rules: list[Json], namespace: str = "") -> list[Permission]:
 
 
 def needed(asked: Iterable[Permission], kinds: Collection[JobKind], lacking: Collection[GVK]) -> list[Permission]:
-    """Those that are needed although some kinds are not served."""
+    """Those that are needed although some kinds are not served: without the others all works."""
     absent = {(kind.resource.gvk.group, kind.resource.plural) for kind in kinds if kind.resource.gvk in lacking}
+    absent |= OPTIONAL
     names = {kind.resource.qualified for kind in kinds if kind.resource.gvk in lacking}
     return [one for one in asked if (one.group, one.resource.partition("/")[0]) not in absent and one.name not in names]

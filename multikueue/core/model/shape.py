@@ -129,6 +129,18 @@ _QUEUE: Final[Schema] = {
     },
 }
 
+_TAINTS: Final[Schema] = [{"key": str, "operator": str, "value": str, "effect": str}]
+_FLAVOR: Final[Schema] = {
+    **_OBJECT,
+    "spec": {"nodeLabels": _is_texts, "nodeTaints": _TAINTS, "tolerations": _TAINTS, "topologyName": str},
+}
+_TERMS: Final[Schema] = [{"matchExpressions": [{"key": str, "operator": str, "values": [str]}]}]
+_PODS: Final[Schema] = {
+    "nodeSelector": _is_texts,
+    "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": _TERMS}}},
+    "tolerations": _TAINTS,
+}
+
 Check: TypeAlias = Callable[[Json], str]
 """What is wrong with an object's shape, by its path; empty: nothing that matters."""
 
@@ -156,6 +168,16 @@ def any_job_flaw(obj: Json) -> str:
 def queue_flaw(obj: Json) -> str:
     """What is wrong with a ClusterQueue, a LocalQueue or a Cohort: what sums of quota and of room are made of."""
     return _flaw(obj, _QUEUE)
+
+
+def flavor_flaw(obj: Json) -> str:
+    """What is wrong with a ResourceFlavor: what decides which pods may use it."""
+    return _flaw(obj, _FLAVOR)
+
+
+def pods_flaw(spec: Json) -> str:
+    """What is wrong with the spec of a pod template: what decides which flavors its pods may use."""
+    return _flaw(spec, _PODS)
 
 
 def has_name(obj: Any) -> bool:

@@ -267,7 +267,8 @@ class WorkerRooms:
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
-        tree = kueue_objects.tree(queues.cluster_queues.values(), queues.readable_cohorts)
+        flavors = queues.flavors.known if queues.flavors is not None else {}
+        tree = kueue_objects.tree(queues.cluster_queues.values(), queues.readable_cohorts, flavors)
         local: dict[str, list[str]] = {}
         for key, target in queues.targets():
             local.setdefault(target, []).append(str(key))

@@ -24,7 +24,7 @@ from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.gates import blocked, unblocked
 from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
-from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
+from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, flavor_names, is_stopped
 from multikueue.sandbox.kueue.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Neighbours, Pass, Rules, schedule, total
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
@@ -80,7 +80,8 @@ class Scheduler:
 
     def _schedule(self, queue: Json, local_queues: list[ObjectKey]) -> Pass:
         ledger = self.stores.ledger
-        name, quota, neighbours = name_of(queue), Quota.of(queue), self._neighbours(queue)
+        flavors = self.stores.configuration.flavors_of(flavor_names(queue)).values()
+        name, quota, neighbours = name_of(queue), Quota.of(queue, flavors), self._neighbours(queue)
         wanted = {check for check, flavors in check_rules(queue).items() if not flavors}
         if neighbours is not None:
             quota = quota.within({place: neighbours.cohorts.capacity(name, place) for place in quota.nominal()})

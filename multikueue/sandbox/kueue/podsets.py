@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.dispatchers.scored.flavors import Pods
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, labels_of
@@ -26,14 +27,17 @@ class PodSetRequest:
     name: str
     count: int
     amounts: tuple[tuple[str, int], ...]
+    pods: Pods | None = None
+    """What they demand of nodes."""
 
 
 def request(pod_set: Json) -> PodSetRequest:
     """Read a pod set's request; `pods` is always part of it."""
     count = int(pod_set.get("count", 1))
-    per_pod = {**_pod_amounts(dig(pod_set, "template", "spec") or {}), "pods": MILLI}
+    spec = dig(pod_set, "template", "spec") or {}
+    per_pod = {**_pod_amounts(spec), "pods": MILLI}
     amounts = tuple(sorted((resource, amount * count) for resource, amount in per_pod.items()))
-    return PodSetRequest(pod_set.get("name") or "main", count, amounts)
+    return PodSetRequest(pod_set.get("name") or "main", count, amounts, Pods.of(spec))
 
 
 def equivalent(job_sets: list[Json], workload_sets: list[Json], *, tolerations: bool) -> bool:

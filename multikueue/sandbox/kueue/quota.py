@@ -11,6 +11,8 @@ from typing import TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
+from multikueue.core.dispatchers.scored.flavors import flavors as readable
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths, written
@@ -27,6 +29,16 @@ class ResourceGroup:
 
     covered: frozenset[str]
     flavors: tuple[tuple[str, Mapping[str, int]], ...]
+    known: Mapping[str, Flavor] = attrs.field(factory=dict)
+    """What decides which pods may use them."""
+
+    def excludes(self, flavor: str, pods: Pods | None) -> str:
+        """Why such pods may not use a flavor, in Kueue's words; empty: they may."""
+        found, keys = self.known.get(flavor), {key for one in self.known.values() for key, _ in one.labels}
+        if found is None or pods is None or found.takes(pods, keys):
+            return ""
+        labelled = found.tolerated(pods)
+        return f"flavor {flavor} doesn't match node affinity" if labelled else f"untolerated taint in flavor {flavor}"
 
 
 @attrs.frozen
@@ -36,9 +48,10 @@ class Quota:
     groups: tuple[ResourceGroup, ...]
 
     @classmethod
-    def of(cls, cluster_queue: Json) -> Quota:
-        """Read a ClusterQueue."""
-        return cls(tuple(_group(group) for group in dig(cluster_queue, "spec", "resourceGroups") or []))
+    def of(cls, cluster_queue: Json, flavors: Iterable[Json] = ()) -> Quota:
+        """Read a ClusterQueue, and its ResourceFlavors where it matters who may use them."""
+        known = readable(flavors)
+        return cls(tuple(_group(group, known) for group in dig(cluster_queue, "spec", "resourceGroups") or []))
 
     def nominal(self) -> dict[FlavorResource, int]:
         """All quota there is."""
@@ -52,9 +65,9 @@ class Quota:
     def within(self, capacity: Mapping[FlavorResource, int]) -> Quota:
         """With other amounts: what it may use with all that others lend."""
         groups = (
-            ResourceGroup(
-                group.covered,
-                tuple(
+            attrs.evolve(
+                group,
+                flavors=tuple(
                     (flavor, {name: capacity[flavor, name] for name in amounts}) for flavor, amounts in group.flavors
                 ),
             )
@@ -104,12 +117,13 @@ def used_by(workload: Json) -> dict[FlavorResource, int]:
     return dict(total)
 
 
-def _group(group: Json) -> ResourceGroup:
+def _group(group: Json, known: Mapping[str, Flavor]) -> ResourceGroup:
     flavors = tuple(
         (flavor["name"], {entry["name"]: thousandths(entry["nominalQuota"]) for entry in flavor["resources"]})
         for flavor in group["flavors"]
     )
-    return ResourceGroup(frozenset(group["coveredResources"]), flavors)
+    own = {name: known[name] for name, _ in flavors if name in known}
+    return ResourceGroup(frozenset(group["coveredResources"]), flavors, own)
 
 
 def _assign_pod_set(quota: Quota, usage: Usage, request: PodSetRequest) -> dict[str, str] | NoFit:
@@ -124,7 +138,8 @@ def _assign_pod_set(quota: Quota, usage: Usage, request: PodSetRequest) -> dict[
             continue
         reasons: list[str] = []
         for flavor, amounts in group.flavors:
-            problems = list(_problems(flavor, amounts, usage, wanted))
+            excluded = group.excludes(flavor, request.pods)
+            problems = [excluded] if excluded else list(_problems(flavor, amounts, usage, wanted))
             if not problems:
                 result.update(dict.fromkeys(wanted, flavor))
                 break

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import thousandths
-from multikueue.sandbox.kueue.podsets import PodSetRequest
+from multikueue.sandbox.kueue.podsets import PodSetRequest, request
 from multikueue.sandbox.kueue.quota import Assignment, NoFit, Quota, assign, used_by
 
 
@@ -114,3 +116,29 @@ def test_usage_is_read_back_from_an_admission() -> None:
     assert used_by(workload) == result.usage
     empty: dict[str, Any] = {}
     assert used_by(empty) == {}
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ({"nodeSelector": {"gpu": "a100"}}, "a100"),
+        ({"nodeSelector": {"gpu": "t4"}, "tolerations": [{"key": "spot", "operator": "Exists"}]}, "spot"),
+        ({"nodeSelector": {"gpu": "t4"}}, "untolerated taint in flavor spot, flavor a100 doesn't match node affinity"),
+    ],
+)
+def test_pods_get_a_flavor_that_they_may_use(pods: Json, expected: str) -> None:
+    """As its ResourceFlavor says: labels that the pods select, and taints that they tolerate."""
+    spot = {"nodeLabels": {"gpu": "t4"}, "nodeTaints": [{"key": "spot", "effect": "NoSchedule"}]}
+    flavors = [("spot", spot), ("a100", {"nodeLabels": {"gpu": "a100"}})]
+    resources = [{"name": "cpu", "nominalQuota": "2"}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": name, "resources": resources} for name, _ in flavors]}
+    both = Quota.of(
+        {"spec": {"resourceGroups": [group]}}, [{"metadata": {"name": name}, "spec": spec} for name, spec in flavors]
+    )
+    containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
+    asked = request({"name": "main", "count": 1, "template": {"spec": {"containers": containers, **pods}}})
+    result = assign(both.within(both.nominal()), {}, [asked])
+    if isinstance(result, NoFit):
+        assert result.message == f"couldn't assign flavors to pod set main: {expected}"
+    else:
+        assert result.pod_sets[0]["flavors"] == {"cpu": expected}

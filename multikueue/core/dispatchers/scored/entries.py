@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import attrs
 
-from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Place, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Place, ResourceRequest, Shape
 from multikueue.core.model.names import ObjectKey
 
 Age: TypeAlias = tuple[datetime, str, ObjectKey]
@@ -27,7 +27,7 @@ class Kind(NamedTuple):
     """Held Workloads that fit at the same places at the same time."""
 
     queue: str
-    shape: tuple[tuple[tuple[str, int], ...], ...]
+    shape: Shape
     places: tuple[Place, ...]
 
 

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
+from multikueue.core.dispatchers.scored.flavors import Flavor, Pods, usable
 from multikueue.core.dispatchers.scored.reasons import Reason
 from multikueue.core.model.names import ClusterName
 
@@ -23,6 +24,8 @@ FlavorAmounts: TypeAlias = Mapping[Flavored, int]
 """By flavor and resource."""
 Place: TypeAlias = tuple[ClusterName, str]
 """A worker and one of its ClusterQueues."""
+Shape: TypeAlias = tuple[tuple[tuple[tuple[str, int], ...], Pods | None], ...]
+"""By pod set, what it needs and what its pods demand."""
 
 SILENT_AFTER: Final = timedelta(seconds=90)
 """A watch that says nothing for longer, bookmarks included, is no source of figures."""
@@ -54,6 +57,12 @@ class Group:
     resources: frozenset[str]
     flavors: tuple[str, ...]
     """In the order in which Kueue tries them."""
+    known: tuple[Flavor, ...] = ()
+    """What is known of these flavors, if any of them excludes pods."""
+
+    def usable(self, pods: Pods | None) -> tuple[str, ...]:
+        """The flavors that pods may use; None: nobody knows what they demand."""
+        return self.flavors if pods is None or not self.known else usable(self.flavors, self.known, pods)
 
 
 @attrs.frozen
@@ -100,7 +109,7 @@ class QueueFacts:
     @property
     def terms(self) -> tuple[object, ...]:
         """What decides who may go there, whatever is free."""
-        return self.generation, self.active, self.ceiling
+        return self.generation, self.active, self.ceiling, self.groups
 
     @property
     def may_preempt(self) -> bool:
@@ -135,6 +144,8 @@ class PodSet:
 
     needs: Amounts
     count: int = 1
+    pods: Pods | None = None
+    """What they demand of nodes; None: that is not known."""
 
 
 @attrs.frozen
@@ -144,9 +155,9 @@ class ResourceRequest:
     pod_sets: tuple[PodSet, ...] = ()
 
     @property
-    def shape(self) -> tuple[tuple[tuple[str, int], ...], ...]:
+    def shape(self) -> Shape:
         """The same for all requests that fit wherever this one fits."""
-        return tuple(tuple(sorted(pod_set.needs.items())) for pod_set in self.pod_sets)
+        return tuple((tuple(sorted(pod_set.needs.items())), pod_set.pods) for pod_set in self.pod_sets)
 
     @property
     def total(self) -> dict[str, int]:

@@ -139,12 +139,15 @@ def _short(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts, *, 
 
 
 def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) -> str:
-    """The first resource that no flavor has enough of: `8 nvidia.com/gpu, 4 free of a100`."""
+    """The first resource that no flavor has enough of: `8 nvidia.com/gpu, 4 of a100`."""
     for pod_set in request.pod_sets:
         for resource, amount in sorted(pod_set.needs.items()):
-            there = [(free.get((flavor, resource), 0), flavor) for group in queue.groups for flavor in group.flavors]
-            covered = any(resource in group.resources for group in queue.groups)
-            most, flavor = max(there, default=(0, ""))
-            if covered and most < amount:
-                return f"{written(resource, amount)} {resource}, {written(resource, max(0, most))} of {flavor}"
+            for group in queue.groups:
+                there = [(free.get((one, resource), 0), one) for one in group.usable(pod_set.pods)]
+                if resource not in group.resources or not amount:
+                    continue
+                if not there:
+                    return "pods with its node selector, affinity and tolerations"
+                if (most := max(there))[0] < amount:
+                    return f"{written(resource, amount)} {resource}, {written(resource, max(0, most[0]))} of {most[1]}"
     return ""

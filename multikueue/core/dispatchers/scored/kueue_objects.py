@@ -18,6 +18,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
+from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
 from multikueue.core.dispatchers.scored.run_times import Ended, size
 from multikueue.core.dispatchers.scored.starts import Waited
@@ -52,16 +53,24 @@ def _figures(obj: Json) -> Iterator[Sized]:
     yield from (flavor.get("resources") or () for flavor in dig(obj, "status", "flavorsReservation") or ())
 
 
-def tree(cluster_queues: Iterable[Json], cohorts: Iterable[Json] | None) -> Tree:
+def flavor_names(cluster_queue: Json) -> frozenset[str]:
+    """The flavors that a ClusterQueue names."""
+    return frozenset(name for group in _groups(cluster_queue, {}) for name in group.flavors)
+
+
+def tree(
+    cluster_queues: Iterable[Json], cohorts: Iterable[Json] | None, flavors: Mapping[str, Flavor] | None = None
+) -> Tree:
     """The tree of a worker's queues.
 
     Args:
         cluster_queues: all that the worker has.
         cohorts: likewise; None: we may not read them.
+        flavors: its ResourceFlavors by name, as far as they are known.
     """
     queues = {name_of(one): Node(cohort_of(one) or None, _quotas(one), _reserved(one)) for one in cluster_queues}
     above = {name_of(one): Node(parent_of(one) or None, _quotas(one)) for one in cohorts or ()}
-    return Tree(queues, above, readable=cohorts is not None)
+    return Tree(queues, above, flavors or {}, readable=cohorts is not None)
 
 
 def queue_facts(
@@ -88,7 +97,7 @@ def queue_facts(
         penalized_until: of the worker.
     """
     name = name_of(cluster_queue)
-    groups = tuple(_groups(cluster_queue))
+    groups = tuple(_groups(cluster_queue, worker.flavors))
     others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
     since = None
     if others:
@@ -120,10 +129,10 @@ def request(workload: Json) -> ResourceRequest | None:
     if not assigned:
         return None
     counts = pod_counts(workload)
-    least = {one.get("name"): one.get("minCount") for one in dig(workload, "spec", "podSets") or []}
+    asked = {one.get("name"): one for one in dig(workload, "spec", "podSets") or []}
     return ResourceRequest(
         tuple(
-            _pod_set(one.get("resourceUsage") or {}, one.get("count") or counts.get(name, 1), least.get(name))
+            _pod_set(one.get("resourceUsage") or {}, one.get("count") or counts.get(name, 1), asked.get(name) or {})
             for one in assigned
             for name in (str(one.get("name")),)
         )
@@ -186,20 +195,23 @@ def _started_at(workload: Json) -> datetime | None:
     return changed_at(workload, "Admitted") if is_there else None
 
 
-def _pod_set(usage: Mapping[str, Any], count: int, least: int | None) -> PodSet:
+def _pod_set(usage: Mapping[str, Any], count: int, asked: Json) -> PodSet:
+    least, spec = asked.get("minCount"), dig(asked, "template", "spec")
     fewer = least if least is not None and 0 < least < count else count
     needs = {name: -(-amount * fewer // max(1, count)) for name, amount in _amounts(usage).items()}
-    return PodSet({**needs, "pods": fewer * MILLI}, fewer)
+    return PodSet({**needs, "pods": fewer * MILLI}, fewer, Pods.of(spec))
 
 
 def _amounts(usage: Mapping[str, Any]) -> Amounts:
     return {str(name): _amount(value) for name, value in usage.items()}
 
 
-def _groups(queue: Json) -> Iterator[Group]:
+def _groups(queue: Json, flavors: Mapping[str, Flavor]) -> Iterator[Group]:
     for group in dig(queue, "spec", "resourceGroups") or []:
-        flavors = tuple(str(flavor.get("name")) for flavor in group.get("flavors") or [])
-        yield Group(frozenset(map(str, group.get("coveredResources") or ())), flavors)
+        names = tuple(str(flavor.get("name")) for flavor in group.get("flavors") or [])
+        known = tuple(flavors[name] for name in names if name in flavors)
+        excluding = known if any(one.labels or one.taints for one in known) else ()
+        yield Group(frozenset(map(str, group.get("coveredResources") or ())), names, excluding)
 
 
 def _quotas(obj: Json) -> dict[Flavored, Quota]:

@@ -9,6 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, ResourceRequest
+from multikueue.core.dispatchers.scored.flavors import Flavor
 
 UNLIMITED: Final = 1 << 100
 """More than any amount."""
@@ -84,6 +85,8 @@ class Tree:
     queues: Mapping[str, Node]
     cohorts: Mapping[str, Node] = attrs.field(factory=dict, converter=_bounded)
     """Those that are only named by their members may be missing."""
+    flavors: Mapping[str, Flavor] = attrs.field(factory=dict)
+    """Of the worker, by name: those that are known."""
     readable: bool = True
     """Whether cohorts can be read. If not, a queue in one has only its nominal quota that is not lendable."""
 
@@ -163,13 +166,13 @@ def _sums(node: Node, key: Flavored, members: Iterable[Sums]) -> Sums:
 
 
 def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
-    """What a request would take where each pod set gets one flavor per resource group, the first that fits; None: it
-    fits in none. Resources that no group covers are not counted: see `unknown`."""
+    """What a request would take where each pod set gets one flavor per resource group, the first that its pods may
+    use and that has enough; None: there is none. Resources that no group covers are not counted: see `unknown`."""
     taken: dict[Flavored, int] = {}
     for pod_set in request.pod_sets:
         for group in groups:
             needs = [(name, amount) for name, amount in pod_set.needs.items() if name in group.resources]
-            for flavor in group.flavors if needs else ():
+            for flavor in group.usable(pod_set.pods) if needs else ():
                 if all(taken.get((flavor, name), 0) + amount <= free.get((flavor, name), 0) for name, amount in needs):
                     for name, amount in needs:
                         taken[flavor, name] = taken.get((flavor, name), 0) + amount

@@ -36,6 +36,8 @@ class Pending:
     workers: dict[str, Candidate]
     profile: Profile = attrs.field(factory=Profile)
     gpus: int = 4
+    request: ResourceRequest | None = None
+    """What it needs; None: `gpus`."""
     flavors: tuple[str, ...] = ()
     annotations: dict[str, str] = attrs.field(factory=dict)
     priority: int = 0
@@ -48,7 +50,9 @@ class Pending:
 
     def ask(self, seconds: float = 0.0) -> Nomination:
         self.seconds += seconds
-        job = JobFacts(ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company)
+        job = JobFacts(
+            self.request or ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company
+        )
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()
         made["spec"]["priority"] = self.priority

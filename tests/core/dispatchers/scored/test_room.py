@@ -11,7 +11,7 @@ from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequ
 from multikueue.core.dispatchers.scored.room import LEVELS, UNLIMITED, Node, Quota, Tree, placed, unknown
 
 GPU = ("a100", "gpu")
-MOST = 60
+MOST = 1_000
 """More than any tree here has."""
 OWN, TOP = "own", "top"
 
