@@ -11,6 +11,7 @@ from unittest.mock import Mock
 import anyio
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
@@ -93,7 +94,9 @@ async def test_what_is_odd_about_a_workers_figures_costs_them_only(monkeypatch: 
 
         monkeypatch.setattr(kueue_objects, "tree", odd)
         found.changed(ClusterName("worker1"))
-        await anyio.sleep(1)
+        with capture_logs() as logged:
+            await anyio.sleep(1)
+        assert [line["cluster"] for line in logged if line["log_level"] == "error"] == ["worker1"]
         assert found._states == {"worker1": Known.ODD, "worker2": Known.YES}
         found.changed(ClusterName("worker1"))
         await anyio.sleep(1)
