@@ -12,7 +12,7 @@ from multikueue.core.dispatchers.scored.flavors import Flavor, flavors
 from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
 from multikueue.core.model.kinds import RESOURCE_FLAVOR
 from multikueue.core.model.names import Json
-from multikueue.errors import ApiError
+from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube.informer import Informer
 from multikueue.protocols import Reader
 
@@ -68,10 +68,10 @@ class FlavorList:
         found, refused = list[Json](), False
         try:
             found = (await self.client.list(RESOURCE_FLAVOR, limit=MOST)).items
-        except ApiError as error:
-            if error.retryable:
-                return False
+        except (Forbidden, NotFound):
             refused = True
+        except ApiError:  # what was known still is
+            return False
         known = flavors(found[:MOST])
         if known != self.known:
             self.known = known

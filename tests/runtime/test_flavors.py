@@ -95,3 +95,16 @@ async def test_where_they_cannot_be_listed_any_flavor_counts(status: int) -> Non
         before = lists(fleet)
         await anyio.sleep(4 * SOON)
         assert (lists(fleet) > before) is (status == 500)
+
+
+async def test_an_answer_that_says_nothing_of_them_changes_nothing_that_is_known() -> None:
+    fleet = Fleet.of("w1")
+    async with scored(fleet):
+        await flavors(fleet, "w1", {"t4": "8", "a100": "0"})
+        await anyio.sleep(10)
+        wrong = Match(verbs=("list",), resource="resourceflavors", user="multikueue")
+        fleet.workers["w1"].faults.add(Refuse(400), on=wrong)
+        await anyio.sleep(INTERVAL + 10)
+        await submit(fleet, "one")
+        await anyio.sleep(60)
+        assert (await placed(fleet), offers(fleet)) == ({"one": "-"}, {"w1": 0})

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import anyio
 import pytest
@@ -212,35 +213,51 @@ async def _has_ended(fleet: Fleet) -> bool:
     return is_true(await fleet.admin.get(JOB, ObjectKey("default", "job")), "Complete")
 
 
-@pytest.mark.parametrize("mapping", [None, MAPPED])
-@pytest.mark.parametrize("forged", ["the slice that runs", "the slice that comes"])
-async def test_a_slice_gets_no_copy_in_a_namespace_that_somebody_has_put_into_a_note(
-    mapping: object, forged: str
+NOTES: Final = (None, '{"worker1": "default"}', '{"worker1": "victim"}')
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+@pytest.mark.parametrize("note", NOTES)
+@pytest.mark.parametrize("later", ["as before", {"default": "other"}, {}, None])
+async def test_a_slice_comes_where_its_job_is_whatever_notes_and_mappings_say_by_then(
+    later: object, note: str | None, cut_off: bool
 ) -> None:
-    """The job ran there beside itself, and with the service accounts of a namespace that is somebody else's."""
-    async with renamed(mapping, "victim", "mk-default") as fleet, fleet.dispatching():
+    """The job ran beside itself, and with the service accounts of a namespace that is somebody else's."""
+    async with renamed(MAPPED, "victim", "other", "mk-default") as fleet, fleet.dispatching():
         job = await fleet.elastic()
         await until(lambda: _runs(fleet))
-        await anyio.sleep(5)
-        if forged == "the slice that runs":
-            await _forge(fleet)
-        fleet.workers["worker1"].faults.partition("reset")
+        if later != "as before":
+            await say(fleet, later)
+        await _forge(fleet, note)
+        if cut_off:
+            fleet.workers["worker1"].faults.partition("reset")
         await fleet.admin.merge_patch(JOB, job, {"spec": {"parallelism": 2}})
         await anyio.sleep(5)
-        if forged == "the slice that comes":
-            await _forge(fleet)
+        await _forge(fleet, note)  # now the slice that comes has one, too
         fleet.workers["worker1"].faults.heal()
         await until(lambda: _has_grown(fleet), 120)
-        assert {one.split()[1] for one in await copies(fleet)} == {"mk-default" if mapping else "default"}
+        assert {one.split()[1] for one in await copies(fleet)} == {"mk-default"}
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
-async def _forge(fleet: Fleet) -> None:
-    """Have the largest slice say that its copies are in a namespace of somebody else."""
-    found = (await fleet.admin.list(WORKLOAD)).items
-    latest = max(found, key=lambda one: int(one["spec"]["podSets"][0]["count"]))
-    patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: '{"worker1": "victim"}'}}}
-    await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(latest), patch)
+@pytest.mark.parametrize("first", [None, MAPPED])
+@pytest.mark.parametrize("later", [MAPPED, {"default": "other"}])
+async def test_a_slice_comes_where_its_job_is_though_an_operator_maps_anew(first: object, later: object) -> None:
+    async with renamed(first, "other", "mk-default") as fleet, fleet.dispatching():
+        job = await fleet.elastic()
+        await until(lambda: _runs(fleet))
+        await say(fleet, later)
+        await anyio.sleep(5)
+        await fleet.admin.merge_patch(JOB, job, {"spec": {"parallelism": 2}})
+        await until(lambda: _has_grown(fleet), 120)
+        assert fleet.requests("worker1", "create", JOB) == 1
+
+
+async def _forge(fleet: Fleet, note: str | None) -> None:
+    """Have all slices say that their copies are elsewhere, or nothing."""
+    patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: note}}}
+    for one in (await fleet.admin.list(WORKLOAD)).items:
+        await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(one), patch)
 
 
 async def _has_grown(fleet: Fleet) -> bool:

@@ -38,7 +38,7 @@ from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, view
 from multikueue.runtime.workers.queue_room import WorkerRooms
-from multikueue.runtime.workload_indexes import ORIGIN, check_names
+from multikueue.runtime.workload_indexes import check_names
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
@@ -143,7 +143,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
-                    namespace_proven=place is not None and self._is_proven(place, cluster, siblings),
+                    namespace_proven=place in self._shared(cluster, siblings),
                     cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
                     identified=self.workers.is_identified(cluster.name),
                 )
@@ -163,18 +163,24 @@ class SnapshotReader:
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists, identified=False)
 
+    def _shared(self, cluster: WorkerCluster, siblings: Sequence[Json]) -> Sequence[str]:
+        """The namespaces on a worker in which others of a job are, by our marks."""
+        marks = Marks(self.settings.mark_key)
+        return cluster.known.marked_places(siblings, marks, cluster.name) if cluster.known is not None else ()
+
     def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
-        our mark of this attempt. Somebody may have removed or changed what it said, and its job runs.
+        our mark of this attempt, or of others of its job. Somebody may have removed or changed what it said, and its
+        job runs.
 
         An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
         own there, on the worker that had the Workload last, or to be deleted while another has it: anybody there could
         have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
-        there = known.workloads.informer if known is not None else None
-        elsewhere = there.by(ORIGIN, str(key)) if there is not None and there.indexed(ORIGIN) else []
-        if known is None or (said == key.namespace and not elsewhere):
+        shared = self._shared(cluster, siblings)
+        elsewhere = known.copies_elsewhere(key) if known is not None else []
+        if known is None or (said == key.namespace and not elsewhere and not shared):
             return said
         here, unmapped = (known.workload_of(key, one) for one in (said, key.namespace))
         copies = [one for one in (here, unmapped, *elsewhere) if one is not None]
@@ -182,16 +188,12 @@ class SnapshotReader:
         proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
+        if shared:
+            return said if said in shared else shared[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         had_it = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         left_over = cluster_name(workload) not in (None, cluster.name)
         return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
-
-    def _is_proven(self, place: str, cluster: WorkerCluster, siblings: Sequence[Json]) -> bool:
-        """Whether others of its job have a copy there. What a Workload says of its place, anybody may have written."""
-        marks, known = Marks(self.settings.mark_key), cluster.known
-        copies = [(one, known.workload_of(ObjectKey.of(one), place)) for one in siblings] if known is not None else []
-        return any(copy and marks.proof(copy, one, cluster.name) is Proof.EXACT for one, copy in copies)
 
     def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""

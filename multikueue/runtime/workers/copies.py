@@ -8,9 +8,10 @@ from itertools import filterfalse
 import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
-from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.worker_names import origin_namespace
+from multikueue.core.model.worker_names import may_run, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.snapshot import JobCopy
 from multikueue.core.workload.worker_states import Refusal
@@ -35,6 +36,21 @@ class WorkerCopies(Target):
         """The copy of a Workload in a namespace here, unless it says that it is another one's."""
         copy = self.workloads.get(ObjectKey(there, key.name))
         return copy if copy is not None and origin_namespace(copy) == key.namespace else None
+
+    def copies_elsewhere(self, key: ObjectKey) -> list[Json]:
+        """What says that it is the copy of a Workload, in namespaces here of other names than its own."""
+        there = self.workloads.informer
+        return list(there.by(ORIGIN, str(key))) if there.indexed(ORIGIN) else []
+
+    def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
+        """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
+        found = list[str]()
+        for one in filter(may_run, workloads):
+            key = ObjectKey.of(one)
+            for copy in (self.workload_of(key, key.namespace), *self.copies_elsewhere(key)):
+                if copy is not None and marks.proof(copy, one, worker) is Proof.EXACT:
+                    found.append(ObjectKey.of(copy).namespace)
+        return tuple(found)
 
     def jobs_of(
         self, key: ObjectKey, owned_by: Owner | None, there: str

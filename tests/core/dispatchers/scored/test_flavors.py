@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, QueueFacts, ResourceRequest
-from multikueue.core.dispatchers.scored.flavors import MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
+from multikueue.core.dispatchers.scored.flavors import LONGEST, MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.room import placed
@@ -114,6 +114,7 @@ def test_taints_are_compared_as_numbers_where_a_toleration_says_so() -> None:
         (flavor(T4, {"gpu": 1}),),
         (flavor(T4, {str(number): "x" for number in range(MOST_MARKS + 1)}),),
         (flavor(T4, {"gpu": "t4"}, topologyName="racks"),),
+        (flavor(T4, {"gpu": "x" * (LONGEST + 1)}),),
         ({"spec": {}},),
     ],
 )
@@ -123,7 +124,8 @@ def test_an_unknown_flavor_excludes_nothing(unknown: tuple[Json, ...]) -> None:
 
 def test_pods_that_demand_too_much_or_what_cannot_be_read_may_use_any() -> None:
     many = affinity(expressions(("gpu", "In", ["x"] * MOST_DEMANDS)))
-    for pods in (many, {"nodeSelector": ["gpu"]}, {"tolerations": [{"key": 1}]}):
+    long = {"nodeSelector": {"gpu": "x" * (LONGEST + 1)}}
+    for pods in (many, long, {"nodeSelector": ["gpu"]}, {"tolerations": [{"key": 1}]}):
         assert usable(pods, *MODELS) == (T4, A100, ANY)
 
 
