@@ -35,7 +35,7 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.core.model.objects import annotations_of, name_of, uid
 from multikueue.core.model.workloads import CheckState, check, check_state, has_quota, is_evicted, is_finished
 from multikueue.errors import ApiError
 from multikueue.protocols import Subresource
@@ -70,7 +70,8 @@ class Choosing:
     opened: bool = False
     """Whether everything that keeps jobs away was taken back."""
     _wishes: dict[str, Wish] = attrs.field(factory=dict)
-    _asked: dict[ObjectKey, float] = attrs.field(factory=dict)
+    _asked: dict[str, float] = attrs.field(factory=dict)
+    """Since when a worker's own check is asked about a copy, by UID."""
 
     @classmethod
     def draw(cls, world: World) -> Choosing | None:
@@ -168,9 +169,9 @@ class Choosing:
     async def _answer(self, worker: SimCluster, site: Site, copy: Json) -> None:
         entry, key = check(copy, SITE_CHECK), ObjectKey.of(copy)
         if entry is None or not has_quota(copy) or is_evicted(copy) or is_finished(copy):
-            self._asked.pop(key, None)
+            self._asked.pop(uid(copy), None)
         elif check_state(copy, SITE_CHECK) is CheckState.PENDING:
-            since = self._asked.setdefault(key, anyio.current_time())
+            since = self._asked.setdefault(uid(copy), anyio.current_time())
             if anyio.current_time() - since >= site.checked:
                 now = timestamp(wall_clock(worker.skew)())
                 ready = {"name": SITE_CHECK, "state": "Ready", "message": "", "lastTransitionTime": now}

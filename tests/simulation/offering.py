@@ -41,8 +41,8 @@ class Suspicion:
     """A worker was offered to one while another, ahead of it and no larger, was held."""
 
     at: float
-    ahead: str
-    """By UID."""
+    ahead: tuple[str, str]
+    """By UID, and the worker."""
     text: str
 
 
@@ -56,8 +56,8 @@ class Offering:
     promises: Promises
     _companies: dict[str, set[str]] = attrs.field(factory=dict)
     """Where a Job has been."""
-    _held: dict[str, float] = attrs.field(factory=dict)
-    """Since when a Workload is held, by UID."""
+    _able: dict[tuple[str, str], float] = attrs.field(factory=dict)
+    """Since when a Workload, by UID, is held and may go to a worker: who was kept away till now is not overtaken."""
     _with_room: dict[tuple[str, str], float] = attrs.field(factory=dict)
     """Since when a worker has room for a Workload that is held."""
     _suspicions: list[Suspicion] = attrs.field(factory=list)
@@ -148,21 +148,23 @@ class Offering:
     def _suspect(self, workload: Json, name: str) -> None:
         now = anyio.current_time()
         for other in objects(self.world.manager, WORKLOAD):
-            waits_long = now - self._held.get(uid(other), now) > 2 * BEFORE
+            waits_long = now - self._able.get((uid(other), name), now) > 2 * BEFORE
             ahead = rank(other) < rank(workload) and cpu(other) <= cpu(workload)
             if waits_long and ahead and self.rooms.is_held(other) and self.rooms.can_go(other, name):
                 text = f"{ObjectKey.of(workload)} is offered to {name}, and {ObjectKey.of(other)} waits for longer"
-                self._suspicions.append(Suspicion(now, uid(other), text))
+                self._suspicions.append(Suspicion(now, (uid(other), name), text))
 
     def _look(self) -> None:
         now = anyio.current_time()
         held = [one for one in objects(self.world.manager, WORKLOAD) if self.rooms.is_held(one)]
-        self._held = {uid(one): self._held.get(uid(one), now) for one in held}
+        plain = [name for name in self.world.workers if self.rooms.is_plain_on(name)]
+        able = [(one, name) for one in held for name in plain if self.rooms.can_go(one, name)]
+        self._able = {pair: self._able.get(pair, now) for pair in [(uid(one), name) for one, name in able]}
         for suspicion in [one for one in self._suspicions if now - one.at > BEFORE / 2]:
             self._suspicions.remove(suspicion)
-            if self._held.get(suspicion.ahead, now) < suspicion.at:
+            if self._able.get(suspicion.ahead, now) < suspicion.at:
                 self.promises.broken.append(suspicion.text)
-        found = {(uid(one), name): ObjectKey.of(one) for one in held for name in self.rooms.for_one_held(one, held)}
+        found = {(uid(one), name): ObjectKey.of(one) for one, name in able if self.rooms.has_room(name, one, held)}
         self._with_room = {pair: self._with_room.get(pair, now) for pair in found}
         patience = 2 * self.choosing.profile.retry.total_seconds()
         for (of, name), key in found.items():

@@ -112,18 +112,14 @@ class Rooms:
                 if copy is None or not (is_finished(copy) or is_evicted(copy)):
                     yield one
 
-    def for_one_held(self, workload: Json, held: list[Json]) -> Iterator[str]:
-        """The workers that have room for a Workload that is held, when all that may be ahead have got theirs."""
-        for name in self.world.workers:
-            if not self.is_plain_on(name) or not self.can_go(workload, name):
-                continue
-            worker = self.world.workers[name]
-            taken = sum(cpu(copy) for copy in objects(worker, WORKLOAD) if _holds(copy))
-            pending = (one for one in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(one)) or {}))
-            ahead = (one for one in held if one is not workload and _may_be_ahead(one, workload))
-            claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
-            if not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI:
-                yield name
+    def has_room(self, name: str, workload: Json, held: list[Json]) -> bool:
+        """Whether a worker has room for a Workload that is held, when all that may be ahead have got theirs."""
+        worker = self.world.workers[name]
+        taken = sum(cpu(copy) for copy in objects(worker, WORKLOAD) if _holds(copy))
+        pending = (one for one in self.ours(name) if not _holds(find(worker, WORKLOAD, ObjectKey.of(one)) or {}))
+        ahead = (one for one in held if one is not workload and _may_be_ahead(one, workload))
+        claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
+        return not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI
 
     def can_go(self, workload: Json, name: str) -> bool:
         """Whether nothing is known that keeps it from a worker, room apart."""
@@ -142,6 +138,7 @@ class Rooms:
             and name in (dig(config, "spec", "clusters") or ())
             and wish.allows(name, self.choosing.site(name))
             and not wish.together
+            and not (name == self.world.own and self.world.pool_checked)  # nothing goes there, as is documented
             and name not in self.choosing.shut
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
             and all(one.get("worker") != name for one in placements(workload))
