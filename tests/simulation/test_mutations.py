@@ -38,7 +38,7 @@ FIRST = {
     "marks_lead_nowhere": 4,
     "the_way_back_is_the_mapping": 64,
     "company_is_ignored": 3,
-    "copies_with_quota_are_taken_back": 199,
+    "copies_with_quota_are_taken_back": 225,
     "flavors_are_summed": 100,
     "flavors_of_the_manager_are_ignored": 3,
     "given_up_is_tried_at_once": 24,
