@@ -31,6 +31,20 @@ def _is_texts(value: Any) -> bool:
     return type(value) is dict and _TEXT.issuperset(map(type, value.values()))
 
 
+LONGEST: Final = 317
+"""Characters that the key of a label has at most, with its prefix; its value has fewer."""
+
+
+def _is_mark(value: Any) -> bool:
+    """Whether it is a text that may be a part of a label, a taint or a toleration."""
+    return type(value) is str and len(value) <= LONGEST
+
+
+def _is_marks(value: Any) -> bool:
+    """Whether it is a mapping of such texts."""
+    return _is_texts(value) and all(map(_is_mark, (*value, *value.values())))
+
+
 def _is_reference(value: Any) -> bool:
     """Whether it is an owner reference. Those who read it expect no null in place of a text."""
     if type(value) is not dict:
@@ -129,14 +143,14 @@ _QUEUE: Final[Schema] = {
     },
 }
 
-_TAINTS: Final[Schema] = [{"key": str, "operator": str, "value": str, "effect": str}]
+_TAINTS: Final[Schema] = [{"key": _is_mark, "operator": _is_mark, "value": _is_mark, "effect": _is_mark}]
 _FLAVOR: Final[Schema] = {
     **_OBJECT,
-    "spec": {"nodeLabels": _is_texts, "nodeTaints": _TAINTS, "tolerations": _TAINTS, "topologyName": str},
+    "spec": {"nodeLabels": _is_marks, "nodeTaints": _TAINTS, "tolerations": _TAINTS, "topologyName": str},
 }
-_TERMS: Final[Schema] = [{"matchExpressions": [{"key": str, "operator": str, "values": [str]}]}]
+_TERMS: Final[Schema] = [{"matchExpressions": [{"key": _is_mark, "operator": _is_mark, "values": [_is_mark]}]}]
 _PODS: Final[Schema] = {
-    "nodeSelector": _is_texts,
+    "nodeSelector": _is_marks,
     "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": _TERMS}}},
     "tolerations": _TAINTS,
 }

@@ -130,9 +130,9 @@ class SnapshotReader:
         named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
-            if name in known:
-                cluster = known[name]
-                place = self._place(key, workload, cluster, siblings) if workload is not None else None
+            if (cluster := known.get(name)) is not None:
+                shared = self._shared(cluster, siblings)
+                place = self._place(key, workload, cluster, siblings, shared) if workload is not None else None
                 seen = partial(
                     Worker,
                     cluster.name,
@@ -143,7 +143,7 @@ class SnapshotReader:
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
                     removed=source is None,
-                    namespace_proven=place in self._shared(cluster, siblings),
+                    namespace_proven=place in shared,
                     cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
                     identified=self.workers.is_identified(cluster.name),
                 )
@@ -165,10 +165,13 @@ class SnapshotReader:
 
     def _shared(self, cluster: WorkerCluster, siblings: Sequence[Json]) -> Sequence[str]:
         """The namespaces on a worker in which others of a job are, by our marks."""
-        marks = Marks(self.settings.mark_key)
-        return cluster.known.marked_places(siblings, marks, cluster.name) if cluster.known is not None else ()
+        if not siblings or cluster.known is None:
+            return ()
+        return cluster.known.marked_places(siblings, Marks(self.settings.mark_key), cluster.name)
 
-    def _place(self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]) -> str:
+    def _place(
+        self, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json], shared: Sequence[str]
+    ) -> str:
         """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
         our mark of this attempt, or of others of its job. Somebody may have removed or changed what it said, and its
         job runs.
@@ -178,7 +181,6 @@ class SnapshotReader:
         have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
-        shared = self._shared(cluster, siblings)
         elsewhere = known.copies_elsewhere(key) if known is not None else []
         if known is None or (said == key.namespace and not elsewhere and not shared):
             return said

@@ -8,6 +8,7 @@ from datetime import datetime
 import anyio
 import attrs
 
+from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK
@@ -24,7 +25,7 @@ from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.gates import blocked, unblocked
 from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
-from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, flavor_names, is_stopped
+from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
 from multikueue.sandbox.kueue.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Neighbours, Pass, Rules, schedule, total
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import attrs
 
+from multikueue.core.dispatchers.scored.kueue_objects import flavor_names
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR
 from multikueue.core.model.labels import CONTROLLER_NAME
@@ -122,12 +123,6 @@ class Configuration:
 def is_stopped(queue: Json) -> bool:
     """Whether a LocalQueue or ClusterQueue is told to hold."""
     return (dig(queue, "spec", "stopPolicy") or "None") != "None"
-
-
-def flavor_names(queue: Json) -> list[str]:
-    """The flavors of a ClusterQueue, in order."""
-    groups = dig(queue, "spec", "resourceGroups") or []
-    return list(dict.fromkeys(flavor["name"] for group in groups for flavor in group["flavors"]))
 
 
 def check_rules(queue: Json) -> dict[str, list[str]]:

@@ -143,9 +143,9 @@ def _scarcest(request: ResourceRequest, queue: QueueFacts, free: FlavorAmounts) 
     for pod_set in request.pod_sets:
         for resource, amount in sorted(pod_set.needs.items()):
             for group in queue.groups:
-                there = [(free.get((one, resource), 0), one) for one in group.usable(pod_set.pods)]
                 if resource not in group.resources or not amount:
                     continue
+                there = [(free.get((one, resource), 0), one) for one in group.usable(pod_set.pods)]
                 if not there:
                     return "pods with its node selector, affinity and tolerations"
                 if (most := max(there))[0] < amount:

@@ -20,8 +20,6 @@ MOST_DEMANDS: Final = 256
 """Requirements and tolerations of one pod set that are looked at; with more, any flavor counts as one it may use."""
 MOST_MARKS: Final = 24
 """Labels, taints and tolerations of one flavor, likewise. Kueue allows no more."""
-LONGEST: Final = 317
-"""Characters that a label's key has at most, with its prefix. What has longer texts is not kept."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]{1,18}")
 _EXCLUDING: Final = ("NoSchedule", "NoExecute")
 
@@ -92,9 +90,6 @@ class Pods:
         values = [one.get("values") or () for term in terms for one in term]
         if sum(map(len, (selector, tolerations, terms, *terms, *values))) > MOST_DEMANDS:
             return None
-        demands = (*selector.items(), *(one.values() for term in (tolerations, *terms) for one in term), *values)
-        if not all(map(_is_short, demands)):
-            return None
         return cls(
             tuple(Requirement(key, "In", frozenset({value})) for key, value in sorted(selector.items())),
             tuple(tuple(map(Requirement.of, term)) for term in terms),
@@ -132,8 +127,6 @@ class Flavor:
         )
         if len(labels) + len(taints) + len(tolerations) > MOST_MARKS:
             return None
-        if not all(map(_is_short, (*dict(labels).items(), *(one.values() for one in (*taints, *tolerations))))):
-            return None
         return cls(
             name_of(obj),
             tuple(sorted(dict(labels).items())),
@@ -155,10 +148,6 @@ class Flavor:
 def flavors(objects: Iterable[Json]) -> dict[str, Flavor]:
     """The ResourceFlavors that can be read, by name."""
     return {one.name: one for obj in objects if has_name(obj) and (one := Flavor.of(obj)) is not None}
-
-
-def _is_short(texts: Iterable[object]) -> bool:
-    return all(not isinstance(text, str) or len(text) <= LONGEST for text in texts)
 
 
 def _is_beyond(value: str, operator: str, bound: str) -> bool:

@@ -53,9 +53,9 @@ def _figures(obj: Json) -> Iterator[Sized]:
     yield from (flavor.get("resources") or () for flavor in dig(obj, "status", "flavorsReservation") or ())
 
 
-def flavor_names(cluster_queue: Json) -> frozenset[str]:
-    """The flavors that a ClusterQueue names."""
-    return frozenset(name for group in _groups(cluster_queue, {}) for name in group.flavors)
+def flavor_names(cluster_queue: Json) -> list[str]:
+    """The flavors that a ClusterQueue names, in order."""
+    return list(dict.fromkeys(name for group in _groups(cluster_queue, {}) for name in group.flavors))
 
 
 def tree(

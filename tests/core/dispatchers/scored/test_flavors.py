@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, QueueFacts, ResourceRequest
-from multikueue.core.dispatchers.scored.flavors import LONGEST, MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
+from multikueue.core.dispatchers.scored.flavors import MOST_DEMANDS, MOST_MARKS, Flavor, Pods, flavors
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.room import placed
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.shape import pods_flaw
+from multikueue.core.model.shape import LONGEST, pods_flaw
 from tests.core.building import NOW, workload
 from tests.core.dispatchers.scored.pending import pending, queue, why
 from tests.core.odd_shapes import ODD, paths, spoiled
