@@ -163,9 +163,9 @@ def integration(session: nox.Session) -> None:
     build_control_plane(session)
     # Two at a time: the tests mostly wait for servers. A file's tests share its planes.
     beside = ("-n", "2", "--dist", "loadfile", *timed("integration"))
-    others = [argument for argument in session.posargs if not argument.startswith("tests/")]
-    chosen = [argument for argument in session.posargs if argument.startswith("tests/")] or ON_SERVERS
-    session.run("pytest", "-m", "real", "--timeout=120", *beside, *others, *chosen)
+    chosen = [argument for argument in session.posargs if argument.startswith("tests/")]
+    where = () if chosen else ON_SERVERS
+    session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs, *where)
 
 
 @nox.session

@@ -20,7 +20,7 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import CONTROLLER_NAME, ELASTIC_ANNOTATION, QUEUE_LABEL
+from multikueue.core.model.labels import ELASTIC_ANNOTATION, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
@@ -41,7 +41,7 @@ from multikueue.sandbox.setting_up import (
     kubeconfig_secret,
     set_up_queues,
 )
-from multikueue.testing import LoopClock, until
+from multikueue.testing import LoopClock, job, until
 from multikueue.testing.waiting import background
 
 now = LoopClock(datetime(2026, 1, 1, tzinfo=UTC))
@@ -248,21 +248,18 @@ class Fleet:
 
     async def elastic(self) -> ObjectKey:
         """Submit a job on the manager whose size may change: one pod of three."""
-        container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "500m"}}}
-        labels, annotations = {QUEUE_LABEL: LOCAL_QUEUE_NAME}, {ELASTIC_ANNOTATION: "true"}
-        spec = {"suspend": True, "parallelism": 1, "completions": 3, "managedBy": CONTROLLER_NAME}
-        template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        metadata = {"name": "job", "namespace": "default", "labels": labels, "annotations": annotations}
-        made = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**spec, "template": template}}
+        made = job("job")
+        made["metadata"]["annotations"] = {ELASTIC_ANNOTATION: "true"}
+        made["spec"] |= {"parallelism": 1, "completions": 3}
         return ObjectKey.of(await self.admin.create(JOB, made))
 
     async def running_on(self) -> dict[str, str]:
         """The UIDs of the jobs that run, by worker."""
         found: dict[str, str] = {}
         for name, worker in self.workers.items():
-            for job in (await DirectClient(worker).list(JOB)).items:
-                if (job.get("status") or {}).get("active"):
-                    found[name] = job["metadata"]["uid"]
+            for one in (await DirectClient(worker).list(JOB)).items:
+                if (one.get("status") or {}).get("active"):
+                    found[name] = one["metadata"]["uid"]
         return found
 
     async def workload(self) -> Json:
