@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controlplane.interface import ClusterFactory
-from tests.controlplane.provider import choose_or_report, chosen
+from tests.controlplane.cluster import Cluster
+from tests.controlplane.provider import clusters_or_report
 
 
 @pytest.fixture(scope="session")
-def clusters(pytestconfig: pytest.Config) -> ClusterFactory:
+def clusters() -> type[Cluster]:
     """Makes real clusters: `async with clusters("manager") as manager:`."""
-    return choose_or_report(chosen(pytestconfig))
+    return clusters_or_report()

@@ -11,7 +11,7 @@ from multikueue.kube import KubeClient
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.setting_up import CHECK, connect_workers, local_queue, set_up_queues
-from tests.controlplane.interface import Cluster
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.polling import poll_until
 from tests.integration.clearing import EMPTIED, as_at_first, objects
 from tests.integration.fleet import QUOTA, job

@@ -11,8 +11,8 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from tests.adapters.test_managed_by_support import without_field
+from tests.controlplane.cluster import Cluster
 from tests.controlplane.crds import establish
-from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes
 from tests.integration.test_kinds import real_ground

@@ -30,7 +30,7 @@ from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, admission_check, cluster_queue, resource_flavor
 from multikueued.rbac.rules import ON_MANAGER, on_worker
 from multikueued.settings.config import DispatcherSettings
-from tests.controlplane.interface import ClusterFactory
+from tests.controlplane.cluster import Cluster
 from tests.integration.clearing import as_at_first
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet, job
@@ -50,7 +50,7 @@ SAMPLE: Final = "sample"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shared_three(clusters: ClusterFactory, shared_planes: Planes) -> AsyncIterator[Planes]:
+async def shared_three(clusters: type[Cluster], shared_planes: Planes) -> AsyncIterator[Planes]:
     """The servers that all tests share, and a third worker."""
     async with clusters("worker3", controller_manager=True, crds=kueue_crds()) as third:
         await third.service_account(WORKER_USER, WORKER_RULES)
