@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-import sys
 from contextlib import suppress
-from pathlib import Path
 
 import attrs
 import pytest
@@ -20,8 +17,6 @@ from multikueued.settings.config import Settings
 from multikueued.settings.profiles import (
     AccessProviderSettings,
     ClusterProfileSettings,
-    ExecSettings,
-    VariableSettings,
 )
 from tests.controlplane.crds import establish, read
 from tests.controlplane.polling import poll_until
@@ -34,18 +29,6 @@ from tests.integration.planes import WORKER_USER, Planes
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 OCM = "open-cluster-management"
-V1 = "client.authentication.k8s.io/v1"
-PLUGIN = f"""#!{sys.executable}
-import os, pathlib, sys, time
-if sys.argv[1:] == ["hang"]:
-    time.sleep(3600)
-print(pathlib.Path(os.environ["ANSWER"]).read_text())
-"""
-
-
-def answer(**status: str) -> str:
-    """What a plugin prints."""
-    return json.dumps({"apiVersion": V1, "kind": "ExecCredential", "status": status})
 
 
 def allowing(*providers: AccessProviderSettings) -> Settings:
@@ -168,31 +151,3 @@ async def test_workers_of_an_inventory_run_jobs_and_their_tokens_are_replaced(pl
         await real.finish("first")
         await real.cleaned()
         assert real.ran_on("first") == [worker]
-
-
-async def test_plugins_that_fail_answer_odd_or_hang_hold_up_nobody(planes: Planes, tmp_path: Path) -> None:
-    """What is wrong is told, and the token is taken as soon as there is one."""
-    plugin, printed = tmp_path / "login", tmp_path / "answer"
-    plugin.write_text(PLUGIN)
-    plugin.chmod(0o755)
-    command = ExecSettings(V1, str(plugin), env=(VariableSettings("ANSWER", str(printed)),), provide_cluster_info=True)
-    settings = allowing(
-        AccessProviderSettings("script", command),
-        AccessProviderSettings("stuck", attrs.evolve(command, args=("hang",))),
-    )
-    await grant(planes)
-    await install(planes)
-    async with fleet(planes, daemon=False, settings=settings) as real:
-        for worker, provider in (("worker1", "script"), ("worker2", "stuck")):
-            await by_profile(real, worker)
-            await add_profile(real, planes, worker, provider)
-        real.daemon.start()
-        await says(real, "worker1", "failed with exit code 1")
-        printed.write_text(answer(clientKeyData="half of a pair"))
-        await says(real, "worker1", "exec plugin returned only certificate or key, not both")
-        printed.write_text(answer(token=planes.workers["worker1"].token(WORKER_USER)))
-        await real.active("worker1")
-        await real.submit("login")
-        assert await real.running("login") == "worker1"
-        await real.finish("login")
-        await says(real, "worker2", "getting credentials: ")

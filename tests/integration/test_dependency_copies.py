@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
-from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB
+from multikueue.core.model.kinds import CONFIG_MAP, JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
@@ -118,29 +118,3 @@ async def _owners(client: KubeClient, resource: Resource, key: ObjectKey, count:
     await poll_until(look, seconds=30, otherwise=f"{resource} {key} has not {count} owners")
     assert not any("controller" in one or "blockOwnerDeletion" in one for one in found)
     return found
-
-
-async def test_a_foreign_object_is_left_alone_and_the_job_goes_elsewhere(planes: Planes) -> None:
-    async with copying(planes) as real:
-        foreign = await real.workers["worker1"].client.create(CONFIG_MAP, config_map(text="theirs"))
-        await real.manager.client.create(CONFIG_MAP, config_map(text="ours"))
-        await real.manager.client.create(JOB, needing("sample"))
-        assert await real.running("sample") == "worker2"
-        await real.finish("sample")
-        await real.cleaned()
-        await gone([real.workers["worker2"].client], CONFIG_MAP, SETTINGS_MAP)
-        assert await seen(real.workers["worker1"].client, CONFIG_MAP, SETTINGS_MAP) == foreign
-
-
-async def test_what_is_never_copied_is_told_before_anything_is_offered(planes: Planes) -> None:
-    async with copying(planes) as real:
-        await real.manager.client.create(CONFIG_MAP, config_map(text="hello"))
-        await real.manager.client.create(JOB, needing("sample", serviceAccountName="robot"))
-        told = 'ServiceAccount "robot" is not there, and is never copied'
-
-        async def look() -> bool:
-            found = (await real.manager.client.list(EVENT, namespace=NAMESPACE)).items
-            return any(told in str(one.get("note")) for one in found)
-
-        await poll_until(look, seconds=60, otherwise="no event names it")
-        assert not real.copies()

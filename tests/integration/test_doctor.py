@@ -12,8 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from multikueue.core.model.kinds import MUTATING_WEBHOOKS
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueued.cli import main
 from tests.integration.fleet import fleet
 from tests.integration.planes import Planes
@@ -47,41 +46,3 @@ async def test_workers_are_asked_verb_by_verb_with_what_the_manager_holds(planes
     gaps = {one["what"]: one for one in found["notChecked"]}
     assert "namespaces of worker1" in gaps
     assert gaps["namespaces of worker1"]["why"] == "the user of its kubeconfig may not list namespaces there"
-
-
-async def test_a_left_over_webhook_is_deleted_and_nothing_else(planes: Planes, tmp_path: Path) -> None:
-    """The registration of a webhook that the settings have off, beside somebody else's."""
-    file, settings = tmp_path / "kubeconfig", tmp_path / "settings.yaml"
-    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
-    settings.write_text("namespace: kueue-system\n")
-    async with fleet(planes) as real:
-        manager = real.manager.client
-        for name, webhook in (("old-multikueue", "managed-by.multikueue.dev"), ("other", "policy.example.com")):
-            await manager.create(MUTATING_WEBHOOKS, registered(name, webhook))
-        try:
-            before = await doctor(file, "--config-file", str(settings))
-            after = await doctor(file, "--config-file", str(settings), "--fix", "--yes")
-            left = [one["metadata"]["name"] for one in (await manager.list(MUTATING_WEBHOOKS)).items]
-        finally:
-            await manager.delete(MUTATING_WEBHOOKS, ObjectKey("", "other"))
-
-    assert "webhook-left-over" in {one["id"] for one in before["findings"]}
-    assert "webhook-left-over" not in {one["id"] for one in after["findings"]}
-    assert "old-multikueue" not in left
-    assert "other" in left
-
-
-def registered(name: str, webhook: str) -> Json:
-    """A MutatingWebhookConfiguration that is asked about nothing that exists."""
-    service = {"namespace": "kueue-system", "name": "gone", "path": "/managed-by", "port": 443}
-    rule = {"apiGroups": ["none.example.com"], "apiVersions": ["v1"], "resources": ["nones"], "operations": ["CREATE"]}
-    entry: Json = {
-        "name": webhook,
-        "clientConfig": {"service": service},
-        "rules": [rule],
-        "sideEffects": "None",
-        "admissionReviewVersions": ["v1"],
-        "failurePolicy": "Ignore",
-    }
-    gvk = MUTATING_WEBHOOKS.gvk
-    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": name}, "webhooks": [entry]}

@@ -6,19 +6,12 @@ import anyio
 import pytest
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import cluster_name
+from multikueue.core.model.kinds import JOB
 from multikueue.kube import ClientOptions, Informer
 from tests.integration.fleet import Fleet, fleet
 from tests.integration.planes import Planes
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
-
-
-def admitted(real: Fleet, worker: str) -> bool:
-    """Whether a worker has admitted a copy of ours."""
-    return any(is_true(copy, "Admitted") for copy in real.workers[worker].all(WORKLOAD))
 
 
 def followed(real: Fleet, worker: str) -> Informer:
@@ -48,53 +41,6 @@ async def test_a_job_that_ends_while_the_daemon_is_down_has_run_once(planes: Pla
         assert real.ran_on("restarted") == [worker]
 
 
-async def test_a_job_both_workers_admit_while_the_daemon_is_down_runs_on_one(planes: Planes) -> None:
-    """The worst moment for a restart: two workers have said yes, and nobody has chosen yet."""
-    async with fleet(planes) as real:
-        for worker in real.workers:
-            await real.hold(worker, on=True)
-        await real.submit("both")
-        await real.changes.until(lambda: len(real.copies()) == 2, otherwise="it is not offered to both workers")
-        await real.daemon.stop()
-        for worker in real.workers:
-            await real.hold(worker, on=False)
-        await real.changes.until(
-            lambda: all(admitted(real, worker) for worker in real.workers), otherwise="not both workers admit it"
-        )
-        real.daemon.start()
-        used = await real.running("both")
-        await real.finish("both")
-        await real.cleaned()
-
-        assert real.ran_on("both") == [used]
-
-
-@pytest.mark.parametrize("step", range(4))
-async def test_a_daemon_broken_off_at_any_step_of_a_dispatch_leaves_one_run(planes: Planes, step: int) -> None:
-    """Broken off after the first, second, third or fourth thing that can be seen of a dispatch."""
-    name = f"broken-{step}"
-
-    def seen(real: Fleet) -> bool:
-        workload = real.manager.workload_of(name) or {}
-        return [
-            bool(dig(workload, "status", "nominatedClusterNames")),
-            bool(real.copies()),
-            any(view.get(JOB, name) for view in real.workers.values()),
-            bool(workload) and cluster_name(workload) is not None,
-        ][step]
-
-    async with fleet(planes) as real:
-        await real.submit(name)
-        await real.changes.until(lambda: seen(real), otherwise=lambda: f"step {step} is not seen: {real.story(name)}")
-        await real.daemon.stop()
-        real.daemon.start()
-        worker = await real.running(name)
-        await real.finish(name)
-        await real.cleaned()
-
-        assert real.ran_on(name) == [worker]
-
-
 async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(planes: Planes) -> None:
     """The manager says so, keeps the Job where it is, sends new ones elsewhere, and goes on when the worker is back."""
     async with fleet(planes) as real:
@@ -120,23 +66,6 @@ async def test_a_worker_whose_api_server_dies_keeps_its_job_and_comes_back(plane
 
         assert real.ran_on("kept") == [worker]
         assert real.ran_on("elsewhere") == [other]
-
-
-async def test_a_job_deleted_while_its_worker_is_away_is_stopped_when_it_is_back(planes: Planes) -> None:
-    """The manager forgets the Job at once; the worker is cleaned up as soon as that is possible."""
-    async with fleet(planes) as real:
-        worker = await real.run("orphan")
-        await planes.workers[worker].kill_apiserver()
-        await real.active(worker, status=False)
-        await real.delete("orphan")
-        await real.changes.until(
-            lambda: real.manager.get(JOB, "orphan") is None and real.manager.workload_of("orphan") is None,
-            otherwise="it is still on the manager",
-        )
-        await planes.workers[worker].start_apiserver()
-        await real.active(worker)
-        await real.cleaned()
-        await real.changes.until(lambda: not real.pods(worker, "orphan"), otherwise="its pod is still there")
 
 
 async def test_the_managers_own_api_server_may_die_while_jobs_run(planes: Planes) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import attrs
 import pytest
 
-from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, PlacementSettings
-from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CUSTOM_RESOURCE_DEFINITION,
@@ -25,7 +24,6 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import check_state, cluster_name
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
-from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.settings.inventory import OcmSettings
 from tests.controlplane.crds import establish, read
@@ -40,15 +38,7 @@ from tests.runtime.inventory.placing import PLACED, bare, decide, set_up
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
 
 
-class HastySettings(OcmSettings):
-    """An empty decision is believed sooner than an operator may choose."""
-
-    def placement_settings(self, controller_name: str) -> PlacementSettings:
-        """The same but for the grace."""
-        return attrs.evolve(super().placement_settings(controller_name), grace=timedelta(seconds=10))
-
-
-WITH_OCM = attrs.evolve(SETTINGS, ocm=HastySettings(enabled=True))
+WITH_OCM = attrs.evolve(SETTINGS, ocm=OcmSettings(enabled=True))
 
 
 @attrs.frozen
@@ -136,27 +126,6 @@ async def test_the_stories_of_the_guide(planes: Planes) -> None:
         assert (made.real.ran_on("first"), made.real.ran_on("second")) == (["worker2"], ["worker1"])
 
 
-async def test_decisions_replaced_one_by_one_write_nothing_and_an_empty_one_takes_nothing(planes: Planes) -> None:
-    """OCM writes another decision in place of the one before, and then selects nothing while a job runs."""
-    async with hub(planes) as made:
-        await decide(made.client, "worker1", "worker2")
-        await made.lists("worker1", "worker2")
-        await made.real.submit("job")
-        there = await made.real.running("job")
-        key = ObjectKey("", CHECK)
-        written = (await made.client.get(MULTIKUEUE_CONFIG, key))["metadata"]["generation"]
-        for number in (2, 3):
-            await made.client.delete(PLACEMENT_DECISION, ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-{number - 1}"))
-            await decide(made.client, "worker1", "worker2", number=number)
-        await decide(made.client, number=3)
-        await made.says("NoClustersAvailable")
-        found = await made.client.get(MULTIKUEUE_CONFIG, key)
-        assert (dig(found, "spec", "clusters"), found["metadata"]["generation"]) == (["worker1", "worker2"], written)
-        made.real.kubelet.end("job", "Succeeded")
-        await made.real.ended("job")
-        assert made.real.ran_on("job") == [there]
-
-
 async def test_our_entry_leaves_all_others_alone(planes: Planes) -> None:
     """Server-side apply of one entry, forced: Kueue's manager owns it as well."""
     async with hub(planes) as made:
@@ -170,43 +139,6 @@ async def test_our_entry_leaves_all_others_alone(planes: Planes) -> None:
         mine = [one for one in read_again["metadata"]["managedFields"] if one["manager"] == PLACEMENT_CONTROLLER]
         (fields,) = [one["fieldsV1"]["f:status"]["f:admissionChecks"] for one in mine]
         assert list(fields) == [f'k:{{"name":"{PLACED}"}}']
-
-
-async def test_bad_input_is_told_and_deletes_nothing(planes: Planes) -> None:
-    async with hub(planes) as made:
-        await decide(made.client, "worker1")
-        await made.lists("worker1")
-        key = ObjectKey("", PLACED)
-        await made.client.merge_patch(ADMISSION_CHECK, key, {"spec": {"parameters": {"kind": "ManagedCluster"}}})
-        await made.says("BadParameters", 'spec.parameters.kind is "ManagedCluster"')
-        await made.client.merge_patch(ADMISSION_CHECK, key, {"spec": {"parameters": None}})
-        await made.says("BadParameters", "spec.parameters is missing")
-        there = {"apiGroup": OCM_GROUP, "kind": "Placement", "name": "nowhere"}
-        await made.client.merge_patch(ADMISSION_CHECK, key, {"spec": {"parameters": there}})
-        await made.says("PlacementNotFound", "Placement nowhere not found")
-        await made.client.merge_patch(ADMISSION_CHECK, key, {"spec": {"parameters": {**there, "name": CHECK}}})
-        await made.says("Active")
-        bad = new_condition("PlacementMisconfigured", True, "Misconfigured", "bad toleration", now=utc_now())
-        await decide(made.client)
-        placement = ObjectKey(KUEUE_NAMESPACE, CHECK)
-        patch = {"status": {"conditions": [bad]}}
-        await made.client.merge_patch(PLACEMENT, placement, patch, subresource="status")
-        await made.says("Active", "Placement multikueue is misconfigured: bad toleration")
-        await made.lists("worker1")
-
-
-async def test_a_deleted_check_takes_its_config_along(planes: Planes) -> None:
-    async with hub(planes) as made:
-        await decide(made.client, "worker1")
-        await made.lists("worker1")
-        key = ObjectKey("", PLACED)
-        await made.client.delete(ADMISSION_CHECK, key)
-        await made.lists()
-
-        async def gone() -> bool:
-            return PLACED not in [one["metadata"]["name"] for one in (await made.client.list(ADMISSION_CHECK)).items]
-
-        await poll_until(gone, seconds=20, otherwise="the check does not go")
 
 
 async def test_definitions_that_go_delete_nothing(planes: Planes) -> None:

@@ -16,10 +16,8 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.cli import main
 from multikueued.rbac.objects import CLUSTER_ROLE
-from multikueued.rbac.rules import ON_WORKER
 from tests.integration.fleet import fleet
-from tests.integration.permissions import WORKER_RULES
-from tests.integration.planes import WORKER_USER, Planes
+from tests.integration.planes import Planes
 from tests.integration.walking import kubeconfig
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(loop_scope="session")]
@@ -68,21 +66,3 @@ async def test_a_worker_is_added_runs_a_job_is_rotated_and_removed(planes: Plane
         )
         await real.submit("left")
         assert await real.running("left") == "worker1"
-
-
-async def test_a_job_is_moved_off_a_drained_worker(planes: Planes, tmp_path: Path) -> None:
-    """With real pods: those on the first worker are gone before the second has any."""
-    file = tmp_path / "kubeconfig"
-    file.write_text(yaml.safe_dump(kubeconfig(planes, "{}")))
-    async with fleet(planes) as real:
-        await real.submit("moved")
-        first = await real.running("moved")
-        other = "worker1" if first == "worker2" else "worker2"
-        await planes.workers[other].grant(WORKER_USER, [*WORKER_RULES, *ON_WORKER["diagnose"]])
-        said = await cli(file, "drain", first, "--move", "--yes", "--timeout", "90s")
-        assert f"default/job/moved is on {other}" in said
-        assert await real.running("moved") == other
-        assert not real.pods(first, "moved")
-        await real.finish("moved")
-        await real.cleaned()
-        assert sorted(real.ran_on("moved")) == ["worker1", "worker2"]
