@@ -8,7 +8,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
-from multikueue.sandbox.kinds import BATCH_JOB, definition
+from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.testing import until
 from tests.daemon.test_running import daemon
 
@@ -61,34 +61,3 @@ async def test_a_kind_declared_by_name_is_dispatched_to_workers_that_serve_it(tm
                 return active.get("status") == "True" and "Bus.v1.example.com" in message and "Tram" not in message
 
             await until(degraded)
-
-
-async def test_a_worker_with_a_definition_that_is_too_old_is_left_out_with_a_reason(tmp_path: Path) -> None:
-    """Its API server would drop the field that holds a copy back, and the copy would run before its turn."""
-    settings: Json = {"externalFrameworks": [{"name": "Bus.v1.example.com", "suspendPath": ".spec.suspend"}]}
-    async with Sandbox(workers=2, kinds=[BATCH_JOB, BUS], options=QUICK) as sandbox:
-        old = definition(BUS)
-        old["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = {"type": "object"}
-        await (
-            sandbox.workers["worker1"]
-            .client("admin")
-            .merge_patch(CUSTOM_RESOURCE_DEFINITION, ObjectKey("", "busses.example.com"), {"spec": old["spec"]})
-        )
-        async with daemon(tmp_path, sandbox.manager.server.kubeconfig("multikueue"), **settings):
-            manager = sandbox.manager.client("admin")
-
-            async def told() -> bool:
-                active = condition(await manager.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")), "Active") or {}
-                return (
-                    "Bus.v1.example.com (its CustomResourceDefinition has no field .spec.suspend "
-                    "(externalFrameworks[0].suspendPath) in version v1)" in active.get("message", "")
-                )
-
-            await until(told)
-            await manager.create(BUS.resource, BUS.example("line-1", TEMPLATE, queue="user-queue"))
-
-            async def ended() -> bool:
-                return BUS.ending(await manager.get(BUS.resource, ObjectKey("default", "line-1"))) is not None
-
-            await until(ended)
-            assert (await sandbox.workers["worker1"].client("admin").list(BUS.resource)).items == []

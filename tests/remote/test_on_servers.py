@@ -165,19 +165,6 @@ async def test_pods_and_logs_of_the_remote_run(tmp_path: Path) -> None:
     assert 'pod train-a has no container "other", but main' in wrong.stderr
 
 
-async def test_a_foreign_pod_of_the_same_name_is_not_shown(tmp_path: Path) -> None:
-    """It has the name that a pod of the job would have, and no owner of ours."""
-    async with fleet(tmp_path) as here:
-        await here.run_job()
-        await here.pod("train-a", None)
-        pods = await here.person.run("pods", "job/train")
-        logs = await here.person.run("logs", "job/train")
-
-    assert "It has no pods there." in pods.stdout
-    assert (logs.exit_code, logs.stdout) == (3, "")
-    assert 'job/train has no pods on worker cluster "worker1" yet' in logs.stderr
-
-
 async def test_a_second_origins_copy_is_not_shown(tmp_path: Path) -> None:
     async with fleet(tmp_path) as here:
         _, copy = await here.run_job(origin="other-manager")

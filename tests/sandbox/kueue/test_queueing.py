@@ -89,32 +89,6 @@ async def test_a_job_without_a_queue_just_runs() -> None:
         assert (await cluster.client.list(WORKLOAD)).items == []
 
 
-async def test_a_smaller_job_overtakes_unless_order_is_strict() -> None:
-    strict = cluster_queue("strict", cpu="2", queueingStrategy="StrictFIFO")
-    async with world(strict, local_queue("strict", queue="strict"), cpu="2") as cluster:
-        for queue in ("lq", "strict"):
-            await cluster.create(lasting(f"{queue}-first", queue=queue))
-            await cluster.job_when(runs, f"{queue}-first")
-            await cluster.create(lasting(f"{queue}-big", queue=queue, cpu="2"))
-            await cluster.workload_when(waits, f"{queue}-big")
-            await cluster.create(lasting(f"{queue}-small", queue=queue))
-        await cluster.job_when(runs, "lq-small")
-        await cluster.settle()
-        assert not runs(await cluster.job("strict-small"))
-
-
-async def test_priority_goes_before_age() -> None:
-    async with world(priority_class("high", 100)) as cluster:
-        await cluster.create(lasting("first", "10s"))
-        await cluster.job_when(runs, "first")
-        await cluster.create(lasting("old"))
-        await cluster.workload_when(waits, "old")
-        await cluster.create(lasting("urgent", labels={"kueue.x-k8s.io/priority-class": "high"}))
-        await cluster.job_when(runs, "urgent")
-        assert not runs(await cluster.job("old"))
-        assert (await cluster.workload("urgent"))["spec"]["priority"] == 100
-
-
 async def test_a_job_waits_for_its_priority_class() -> None:
     async with world() as cluster:
         await cluster.create(lasting(labels={"kueue.x-k8s.io/priority-class": "later"}))
@@ -144,21 +118,6 @@ async def test_the_weaker_is_preempted_and_comes_back() -> None:
         back = await cluster.workload_when(admitted, "weak")
         assert is_true(await cluster.job("strong"), "Complete")
         assert condition(back, "Evicted") == ("False", "QuotaReserved", f"Previously: {message}")
-
-
-async def test_who_queued_first_keeps_what_it_got_after_a_wait() -> None:
-    """It took turns with the newer one for ever, and virtual time stood still."""
-    queue = cluster_queue(cpu="1", preemption={"withinClusterQueue": "LowerOrNewerEqualPriority"})
-    async with world(flavor(), queue, local_queue(), queues=False) as cluster:
-        for name in ("first", "second", "third"):
-            await cluster.create(lasting(name, "10s"))
-            await cluster.settle(2)
-        await cluster.job_when(runs, "second")
-        await cluster.settle(2)
-        assert runs(await cluster.job("second"))
-        assert not is_true(await cluster.workload("second"), "Preempted")
-        await cluster.job_when(runs, "third")
-        assert is_true(await cluster.job("second"), "Complete")
 
 
 async def test_a_missing_queue_is_named_and_waited_for() -> None:
