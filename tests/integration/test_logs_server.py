@@ -28,18 +28,14 @@ from click.testing import CliRunner
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.errors import ApiError, Expired
 from multikueue.kube import KubeClient, load_kubeconfig
-from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, connect_workers, namespace
 from multikueue.testing import NOW, job, workload
-from multikueue.testing.waiting import background
 from multikueued.cli import main
-from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB, VERSION
-from multikueued.rbac.objects import Account, binding, role
+from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION
 from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.cluster import Cluster
 from tests.controlplane.credentials import kubeconfig, write_kubeconfig
@@ -129,17 +125,6 @@ class Setting:
         command = ("api-resources", "--api-group", GROUP, "-o", "name")
         return f"remotejobs.{GROUP}" in await self.kubectl(*command, code=None)
 
-    async def route(self, port: int) -> None:
-        """Let the API server ask the replica at that port from now on, as a Service that has lost the other."""
-        path = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE_NAME}"
-        await self.manager.admin.merge_patch(path, {"spec": {"service": {"port": port}}})
-
-        async def answers() -> bool:
-            answer = await self.kubectl("get", "--raw", f"/apis/{GROUP}/{VERSION}", user="reader", code=None)
-            return "remotejobs" in answer
-
-        await poll_until(answers, seconds=60, otherwise=f"nobody answers at {port}")
-
     async def run_job(self) -> Json:
         """A job of the manager that worker1 has, and the pod there has ended; the manager's Workload."""
         stored = await self.client.create(JOB, job("train"))
@@ -168,7 +153,7 @@ async def setting(folder: Path) -> AsyncIterator[Setting]:
         manager = Cluster(
             "manager",
             crds=kueue_crds(),
-            users={"tenant": [_READ_LOGS], "nobody": [], "reader": [_READ_JOBS], "jane": []},
+            users={"tenant": [_READ_LOGS], "nobody": [], "reader": [_READ_JOBS]},
             apiserver_flags=aggregating(folder, proxies),
         )
         worker = ApiServer("worker1", tokens={"worker-token": "multikueue"})
@@ -327,75 +312,3 @@ async def test_kubectl_gets_watches_and_explains_jobs(clusters: type[Cluster], t
     assert "condition met" in waited
     assert "state" in documented
     assert all("forbidden" in one.lower() for one in (*refused, elsewhere))
-
-
-@attrs.define(eq=False)
-class Follower:
-    """A client that lists once and watches on by the last version that it has seen, as client-go does."""
-
-    client: KubeClient
-    jobs: dict[str, str] = attrs.field(factory=dict)
-    """States by name."""
-    lists: int = 0
-    watches: int = 0
-    _version: str = ""
-
-    async def run(self) -> None:
-        """Follow until cancelled."""
-        while True:
-            try:
-                if not self._version:
-                    listed = await self.client.list(REMOTE_JOB, namespace="default")
-                    self.lists += 1
-                    self._version = listed.resource_version
-                self.watches += 1
-                await self.client.watch(REMOTE_JOB, self._receive, resource_version=self._version, namespace="default")
-            except Expired:
-                self._version = ""
-            except ApiError:
-                await anyio.sleep(0.5)
-
-    def _receive(self, event: WatchEvent) -> None:
-        self._version = event.object["metadata"]["resourceVersion"]
-        if event.type != "BOOKMARK":
-            self.jobs[event.object["metadata"]["name"]] = event.object["status"]["state"]
-
-    async def sees(self, state: str) -> bool:
-        """Whether the job is in that state."""
-        return self.jobs.get("job.train") == state
-
-
-async def test_a_watch_goes_on_at_the_other_replica_and_other_tenants_are_refused(
-    clusters: type[Cluster], tmp_path: Path
-) -> None:
-    """As in a rollout: a client that watched one replica goes on at the other by its version, without another list."""
-    del clusters
-    async with setting(tmp_path) as here:
-        await connect_workers(here.client, {"worker1": here.workers.workers["worker1"].kubeconfig("multikueue")})
-        rule = {"apiGroups": [GROUP], "resources": ["remotejobs"], "verbs": ["get", "list", "watch"]}
-        subject = {"kind": "User", "name": "jane", "apiGroup": "rbac.authorization.k8s.io"}
-        bound = {**binding("jane", Account("default", "jane"), "default"), "subjects": [subject]}
-        for obj in (namespace("team-b"), role("jane", [rule], "default"), bound):
-            await here.manager.admin.apply(obj)
-        refused = [
-            await here.kubectl("get", "remotejobs", "-n", "team-b", *more, user="jane", code=1)
-            for more in ((), ("--watch-only",))
-        ]
-        (second := tmp_path / "second").mkdir()
-        port, kubeconfig_of_jane = free_port(), load_kubeconfig(Path(here.environ("jane")["KUBECONFIG"]))
-        async with KubeClient(kubeconfig_of_jane, name="manager") as jane, background() as tasks:
-            follower = Follower(jane)
-            async with serving(second, here.manager, port):
-                await here.route(port)
-                tasks.start_soon(follower.run)
-                local = await here.run_job()
-                await poll_until(lambda: follower.sees("Lost"), seconds=30, otherwise="no event came")
-                await here.route(here.port)
-                watches = follower.watches
-            await here.finish(local)
-            await poll_until(lambda: follower.sees("Finished"), seconds=60, otherwise="the watch did not go on")
-
-    asked_at = [(folder / "log").read_text().count('"user":"jane"') for folder in (second, tmp_path)]
-    assert all(asked_at)
-    assert (follower.lists, follower.watches > watches) == (1, True)
-    assert [one for one in refused if "forbidden" not in one.lower()] == []

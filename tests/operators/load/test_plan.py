@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from multikueue.core.model.names import Json
-from tests.operators.load.lives import JOB_LABEL, Life, Lives, ran_twice
-from tests.operators.load.plan import ENDLESS, PODS, Plan, drawn
-from tests.operators.playing.pods import Fate
+from tests.operators.load.lives import JOB_LABEL, Lives, ran_twice
+from tests.operators.load.plan import drawn
 
 
 def test_the_same_seed_draws_the_same_jobs_of_every_sort() -> None:
@@ -18,27 +17,6 @@ def test_the_same_seed_draws_the_same_jobs_of_every_sort() -> None:
     assert {plan.doomed for plan in plans} == {True, False}
     assert {sum(plan.failures) for plan in plans} == {0, 1, 2}
     assert {plan.counts for plan in plans if plan.doomed} == {None}
-
-
-def test_an_index_fails_as_often_as_planned_once_the_job_is_left_in_peace() -> None:
-    plan = Plan(name="a", seconds=2.0, failures=(1, 0, 0, 0), upset="worker")
-    assert (plan.attempts, plan.most_attempts) == (2, 3)
-    assert plan.fate(1, 0, 0) == Fate(ENDLESS)
-    assert [plan.fate(2, 0, tried) for tried in (0, 1)] == [Fate(2.0, 1), Fate(2.0)]
-    assert plan.fate(2, 1, 0) == Fate(2.0)
-    assert plan.counts == (PODS, 1)
-
-
-def test_a_drained_pod_fails_once_and_counts_as_failed() -> None:
-    plan = Plan(name="a", seconds=2.0, failures=(1, 0, 0, 0), upset="node")
-    assert [plan.fate(1, 0, tried) for tried in (0, 1, 2)] == [Fate(ENDLESS), Fate(2.0, 1), Fate(2.0)]
-    assert plan.counts == (PODS, 2)
-
-
-def test_a_doomed_job_may_not_fail_once() -> None:
-    plan = Plan(name="a", seconds=2.0, failures=(0,) * PODS, doomed=True)
-    assert plan.job()["spec"]["backoffLimit"] == 0
-    assert [plan.fate(1, index, 0).exit_code for index in range(PODS)] == [0, 0, 0, 1]
 
 
 def _pod(own: str, phase: str, *, attempt: str = "x", index: int = 0, **metadata: Any) -> Json:
@@ -53,13 +31,6 @@ def _seen(*pods: Json) -> Lives:
     for time, pod in enumerate(pods):
         lives.see("worker1", pod, float(time))
     return lives
-
-
-def test_pods_are_counted_in_the_last_attempt_and_tries_in_each() -> None:
-    lives = _seen(_pod("1", "Failed"), _pod("2", "Failed", attempt="y"), _pod("3", "Succeeded", attempt="y"))
-    assert lives.counts("a") == (1, 1)
-    assert [lives.tried(life) for life in lives.of["a"]] == [0, 0, 1]
-    assert ran_twice(lives.of["a"]) == []
 
 
 def test_a_copy_that_its_worker_starts_once_more_is_another_attempt() -> None:
@@ -84,8 +55,3 @@ def test_an_index_that_runs_or_succeeds_twice_is_seen() -> None:
     assert ran_twice(_seen(_pod("1", "Running"), again).of["a"]) == ["a had two pods of index 0 at the same time"]
     assert ran_twice(_seen(_pod("1", "Succeeded"), _pod("2", "Succeeded")).of["a"]) == ["index 0 of a succeeded twice"]
     assert ran_twice(_seen(_pod("1", "Running"), _pod("2", "Running", index=1)).of["a"]) == []
-
-
-def test_pods_that_never_ran_are_never_at_once() -> None:
-    waiting = Life("a", "x", "worker1", 0)
-    assert not waiting.at_once_with(Life("a", "x", "worker1", 0, started=1.0))
