@@ -9,6 +9,7 @@ from typing import Final
 
 import anyio
 import attrs
+from anyio.abc import TaskGroup
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
@@ -215,12 +216,7 @@ async def operators_ground(
         tasks = await stack.enter_async_context(anyio.create_task_group())
         stack.callback(tasks.cancel_scope.cancel)
         kinds = [case.kind for case in rows]
-        for name, client in clients.items():
-            await tasks.start(SmallKueue(client, kinds=kinds).run)
-            await tasks.start(ground.kubelets[name].run)
-        await tasks.start(
-            ground.follow, [*(kind.resource for kind in kinds), *ground.children, POD, MULTIKUEUE_CLUSTER]
-        )
+        await _run_the_rest(tasks, ground, kinds)
         for plane in planes.all:
             if on is None or plane.name in on:
                 await _run_controllers(stack, plane, clusters[plane.name], others.get(plane.name, operator), folder)
@@ -230,6 +226,14 @@ async def operators_ground(
         daemon.start()
         await daemon.connected()
         yield ground
+
+
+async def _run_the_rest(tasks: TaskGroup, ground: OperatorsGround, kinds: Sequence[SandboxKind]) -> None:
+    """A small Kueue and kubelets for each cluster, and watches of all that controllers make."""
+    for cluster in ground.clusters:
+        await tasks.start(SmallKueue(cluster.client, kinds=kinds).run)
+        await tasks.start(ground.kubelets[cluster.name].run)
+    await tasks.start(ground.follow, [*(kind.resource for kind in kinds), *ground.children, POD, MULTIKUEUE_CLUSTER])
 
 
 async def _grant(planes: Planes, rows: Sequence[Case]) -> None:
