@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.controlplane.provider import add_option
 
 # pytest-asyncio leaves a default event loop behind once a synchronous test precedes an asynchronous one; with warnings
 # as errors the unclosed loop would fail whichever test runs when it is collected. There is no loop until a test asks.
@@ -14,3 +17,8 @@ asyncio.set_event_loop(None)
 # for Hypothesis' table of Unicode, which takes more than the second that it allows.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--provider`: who provides real control planes."""
+    add_option(parser)

@@ -22,7 +22,7 @@ from tests.adapters.trials import (
     definition,
     the_manager_takes_the_status,
 )
-from tests.controlplane.cluster import Cluster, together
+from tests.controlplane.interface import Cluster, ClusterFactory, together
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(180)]
 
@@ -31,7 +31,7 @@ POD = row("Pod")
 
 
 @asynccontextmanager
-async def pair(clusters: type[Cluster]) -> AsyncIterator[tuple[ApiClient, ApiClient]]:
+async def pair(clusters: ClusterFactory) -> AsyncIterator[tuple[ApiClient, ApiClient]]:
     """A manager and a worker that serve all kinds; without controllers, nothing else writes."""
     crds = [definition(kind) for kind in AVAILABLE if kind.resource.gvk.group not in BUILT_IN]
     manager, worker = clusters("manager", crds=crds), clusters("worker", crds=crds)
@@ -47,7 +47,7 @@ def _client(cluster: Cluster) -> KubeClient:
     return KubeClient(parse_worker_kubeconfig(orjson.dumps(cluster.kubeconfig())), name=cluster.name)
 
 
-async def test_every_kind_is_taken_as_it_is_sent(clusters: type[Cluster]) -> None:
+async def test_every_kind_is_taken_as_it_is_sent(clusters: ClusterFactory) -> None:
     """Copies by the worker, statuses by the manager."""
     async with pair(clusters) as (manager, worker):
         for kind in AVAILABLE:
@@ -61,7 +61,7 @@ def container(state: Json) -> Json:
     return {**shown, "state": state, "lastState": {}}
 
 
-async def test_a_pod_may_run_be_stopped_and_run_again(clusters: type[Cluster]) -> None:
+async def test_a_pod_may_run_be_stopped_and_run_again(clusters: ClusterFactory) -> None:
     """Its status goes back and forth on the manager, where it never runs; API servers have rules against some of it."""
     running, ended = container({"running": {"startedAt": AT}}), container({"terminated": {"exitCode": 0}})
     waiting = container({"waiting": {"reason": "ContainerCreating"}})

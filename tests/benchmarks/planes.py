@@ -16,7 +16,7 @@ from tests.benchmarks.audit import POLICY, AuditLog
 from tests.benchmarks.children import Child, child
 from tests.benchmarks.components import COMPONENTS, Requests
 from tests.benchmarks.kinds import definitions
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.cluster import ControlPlane
 from tests.integration.planes import kueue_crds
 
 Kind = Literal["real", "sandbox"]
@@ -85,7 +85,7 @@ class RealPlane:
     """etcd and kube-apiserver; the audit log counts the requests."""
 
     name: str
-    cluster: Cluster
+    cluster: ControlPlane
     log: AuditLog
 
     def kubeconfig(self, component: str) -> Json:
@@ -138,7 +138,7 @@ async def _real(name: str, folder: Path, crds: list[Json]) -> AsyncIterator[Plan
     policy, log = folder / "policy.yaml", folder / f"{name}.audit"
     policy.write_text(POLICY)
     flags = (f"--audit-policy-file={policy}", f"--audit-log-path={log}")
-    async with Cluster(name, crds=[*kueue_crds(), *crds], apiserver_flags=flags) as cluster:
+    async with ControlPlane(name, crds=[*kueue_crds(), *crds], apiserver_flags=flags) as cluster:
         async with anyio.create_task_group() as tasks:
             for component in COMPONENTS:
                 tasks.start_soon(cluster.service_account, component, _ALL_RULES)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.conformance.client import ConformanceClient, ControlPlane, Open, OpenNamespace, connected
 from tests.conformance.planes import REAL_MARKS, real, sandbox
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import ClusterFactory
 
 __all__ = ["clusters"]
 
@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def real_plane(clusters: type[Cluster]) -> Iterator[ControlPlane]:
+def real_plane(clusters: ClusterFactory) -> Iterator[ControlPlane]:
     """The real control plane all checks share; each works in namespaces of its own."""
     with real(clusters) as plane:
         yield plane

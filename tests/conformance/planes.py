@@ -13,7 +13,8 @@ from anyio.from_thread import start_blocking_portal
 from multikueue.sandbox.apiserver import ApiServer, Registry
 from tests.conformance.client import ControlPlane
 from tests.conformance.objects import definition
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.cluster import ControlPlane as ChildProcesses
+from tests.controlplane.interface import ClusterFactory
 
 REAL_MARKS = (pytest.mark.real, pytest.mark.timeout(180))
 """The marks of a check on the real control plane."""
@@ -34,7 +35,7 @@ async def sandbox(*, garbage_collection: bool = True) -> AsyncIterator[ControlPl
 
 
 @contextmanager
-def real(factory: type[Cluster]) -> Iterator[ControlPlane]:
+def real(factory: ClusterFactory) -> Iterator[ControlPlane]:
     """
     One real control plane, with controllers so that garbage is collected.
 
@@ -55,6 +56,6 @@ def real(factory: type[Cluster]) -> Iterator[ControlPlane]:
 @asynccontextmanager
 async def real_without_controllers() -> AsyncIterator[ControlPlane]:
     """A real API server alone: nobody but the test writes to it."""
-    async with Cluster("fuzz") as cluster:
+    async with ChildProcesses("fuzz") as cluster:
         tls = ssl.create_default_context(cadata=cluster.ca_pem)
         yield ControlPlane(cluster.url, cluster.token(), tls, cluster.compact, accounts="ours")

@@ -126,6 +126,20 @@ class Api:
         """DELETE that has to succeed."""
         return await self.call("DELETE", path, query=query)
 
+    async def watch(self, path: str, *, resource_version: str, seconds: int = 1) -> list[Json]:
+        """Return the events that a watch from `resource_version` brings within `seconds`.
+
+        Raises:
+            RequestFailed: the watch was refused.
+        """
+        assert self._session is not None, "use `async with`"
+        query = {"watch": "true", "resourceVersion": resource_version, "timeoutSeconds": str(seconds)}
+        async with self._session.get(path, params=query) as response:
+            text = await response.text()
+        if response.status >= 300:
+            raise RequestFailed(f"GET {path}?watch", response.status, text)
+        return [json.loads(line) for line in text.splitlines()]
+
     async def _paths(self, obj: Json) -> tuple[str, str]:
         """Return the paths of the object's collection and of the object."""
         version, metadata = obj["apiVersion"], obj["metadata"]

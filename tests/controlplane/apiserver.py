@@ -28,6 +28,7 @@ class ApiServer:
     credentials: Credentials
     etcd_url: str
     process: ChildProcess
+    watch_cache: bool = True
     flags: Sequence[str] = ()
     """Further flags."""
     port: int | None = None
@@ -79,6 +80,7 @@ class ApiServer:
             f"--cert-dir={self.folder}",
             f"--etcd-servers={self.etcd_url}",
             "--etcd-compaction-interval=0",  # history ends when a test says so, not after five minutes
+            f"--watch-cache={str(self.watch_cache).lower()}",
             f"--tls-cert-file={credentials.server_certificate}",
             f"--tls-private-key-file={credentials.server_key}",
             f"--token-auth-file={credentials.token_file}",

@@ -24,7 +24,8 @@ ASSETS_VARIABLE = "KUBEBUILDER_ASSETS"
 _HOW = f"""\
 To get it, do one of these:
 - run `nox -s controlplane` once: it builds them with Go (about 6 minutes on 2 cores), then they stay in the cache;
-- set {ASSETS_VARIABLE} to a folder that has them, as controller-runtime's `setup-envtest use -p path` prints it."""
+- set {ASSETS_VARIABLE} to a folder that has them, as controller-runtime's `setup-envtest use -p path` prints it;
+- with Docker and the `kind` CLI: run the tests with `--provider kind`."""
 
 
 @attrs.frozen

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.controlplane.cluster import Cluster
-from tests.controlplane.provider import clusters_or_report
+from tests.controlplane.interface import ClusterFactory
+from tests.controlplane.provider import choose_or_report, chosen
 
 
 @pytest.fixture(scope="session")
-def clusters() -> type[Cluster]:
+def clusters(pytestconfig: pytest.Config) -> ClusterFactory:
     """Makes real clusters: `async with clusters("manager") as manager:`."""
-    return clusters_or_report()
+    return choose_or_report(chosen(pytestconfig))

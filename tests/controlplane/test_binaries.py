@@ -9,7 +9,7 @@ import pytest
 from tests.controlplane import binaries
 from tests.controlplane.binaries import FILES, KUBERNETES
 from tests.controlplane.errors import BinariesMissing
-from tests.controlplane.provider import clusters_or_report
+from tests.controlplane.provider import PROCESSES, choose, choose_or_report
 
 
 def _put(folder: Path, *files: str) -> Path:
@@ -41,6 +41,7 @@ def test_a_missing_binary_is_named_with_the_places_and_the_remedies(tmp_path: Pa
     assert message.startswith(f"No kube-apiserver in {tmp_path / 'assets'} and {tmp_path / 'multikueue'}")
     assert "nox -s controlplane" in message
     assert "KUBEBUILDER_ASSETS" in message
+    assert "--provider kind" in message
 
 
 def test_only_who_wants_controllers_is_told_that_they_are_missing(tmp_path: Path) -> None:
@@ -52,9 +53,14 @@ def test_only_who_wants_controllers_is_told_that_they_are_missing(tmp_path: Path
 
 def test_without_binaries_a_developers_test_is_skipped_and_says_how_to_get_them(tmp_path: Path) -> None:
     with pytest.raises(pytest.skip.Exception, match="nox -s controlplane"):
-        clusters_or_report({"XDG_CACHE_HOME": str(tmp_path)})
+        choose_or_report(PROCESSES, {"XDG_CACHE_HOME": str(tmp_path)})
 
 
 def test_without_binaries_ci_fails_instead_of_testing_nothing(tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match="CI must have one"):
-        clusters_or_report({"XDG_CACHE_HOME": str(tmp_path), "CI": "true"})
+        choose_or_report(PROCESSES, {"XDG_CACHE_HOME": str(tmp_path), "CI": "true"})
+
+
+def test_an_unusable_kind_provider_names_the_missing_programs(tmp_path: Path) -> None:
+    with pytest.raises(BinariesMissing, match="needs kind and docker on the PATH"):
+        choose("kind", {"PATH": str(tmp_path)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -96,6 +98,33 @@ async def test_a_component_that_never_gets_ready_is_reported_too(tmp_path: Path)
     with pytest.raises(NotReady, match=r"etcd of a was not ready after 0.1 s; .*\nstill trying"):
         await process.wait_until(never, seconds=0.1)
     await process.kill()
+
+
+async def test_a_paused_component_goes_on_when_resumed(tmp_path: Path) -> None:
+    process = ChildProcess("sleeper", tmp_path / "log")
+    await process.start(["/bin/sh", "-c", "echo $$; exec sleep 600"])
+    pid = await _pid_in(tmp_path / "log")
+
+    async def is_stopped() -> bool:
+        return _state(pid) == "T"
+
+    async def goes_on() -> bool:
+        return _state(pid) != "T"
+
+    process.pause()
+    await poll_until(is_stopped, seconds=5, otherwise="it was not stopped")
+    process.resume()
+    await poll_until(goes_on, seconds=5, otherwise="it did not go on")
+    await process.kill()
+
+
+async def test_a_stopped_component_can_still_be_killed(tmp_path: Path) -> None:
+    process = ChildProcess("sleeper", tmp_path / "log")
+    await process.start(["/bin/sh", "-c", "echo $$; exec sleep 600"])
+    pid = await _pid_in(tmp_path / "log")
+    os.kill(pid, signal.SIGSTOP)
+    await process.kill()
+    await _gone(pid)
 
 
 async def _log_has(process: ChildProcess, text: str) -> None:

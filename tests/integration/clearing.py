@@ -33,8 +33,8 @@ from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueue.sandbox import kinds
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.errors import NotReady
+from tests.controlplane.interface import Cluster
 from tests.integration.permissions import WORKER_RULES, grant_daemon, make_marks_secret, withdraw_optional_permissions
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import NAMESPACE, POD

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 
@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(clusters: type[Cluster]) -> AsyncIterator[Planes]:
+async def shared_planes(clusters: ClusterFactory) -> AsyncIterator[Planes]:
     """One manager and two workers for all tests."""
     async with started(clusters) as running:
         yield running

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
 
 import anyio
 import attrs
@@ -11,9 +10,9 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError
+from tests.controlplane.pods import Phase
 from tests.integration.view import POD, Changes, View, job_of
 
-Phase: TypeAlias = Literal["Running", "Succeeded", "Failed"]
 _AGAIN = 0.5  # seconds until a write that failed is tried again
 
 

@@ -17,8 +17,8 @@ from multikueue.sandbox.apiserver.faults import Call, Match
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueued.rbac.rules import on_worker
 from multikueued.settings.config import Settings
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.credentials import kubeconfig
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 
 Granted: TypeAlias = Mapping[tuple[str, str], frozenset[str]]

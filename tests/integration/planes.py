@@ -15,8 +15,8 @@ import orjson
 
 from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
-from tests.controlplane.cluster import Cluster, together
 from tests.controlplane.crds import read
+from tests.controlplane.interface import Cluster, ClusterFactory, together
 from tests.data.files import KUEUES_CRDS
 from tests.integration.permissions import WORKER_RULES, install_chart_permissions
 
@@ -53,7 +53,7 @@ def connection(kubeconfig: Json) -> ClusterConfig:
 
 
 @asynccontextmanager
-async def started(clusters: type[Cluster], more: Sequence[Json] = ()) -> AsyncIterator[Planes]:
+async def started(clusters: ClusterFactory, more: Sequence[Json] = ()) -> AsyncIterator[Planes]:
     """Start a manager and two workers with controllers, Kueue's definitions and more, and users with few rights."""
     crds = [*kueue_crds(), *more]
     manager, *workers = (

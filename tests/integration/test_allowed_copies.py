@@ -21,7 +21,7 @@ from multikueue.runtime.origin import Origin, coming_from
 from multikueued.rbac.objects import Account, worker_objects
 from multikueued.rbac.rules import ON_MANAGER
 from tests.controlplane.access import service_account_subject
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet, job

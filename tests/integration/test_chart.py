@@ -14,9 +14,9 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from tests.controlplane.binaries import find_helm
-from tests.controlplane.cluster import Cluster, together
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.interface import Cluster, ClusterFactory, together
 from tests.integration.chart_values import MONITORING_CRDS, VALUES
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
@@ -49,7 +49,7 @@ def rendered(values: Json) -> list[Json]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def cluster(clusters: type[Cluster]) -> AsyncIterator[Cluster]:
+async def cluster(clusters: ClusterFactory) -> AsyncIterator[Cluster]:
     """A cluster with the namespaces and definitions that the chart's objects need."""
     found = clusters("chart", controller_manager=False, crds=MONITORING_CRDS)
     async with together(found):

@@ -20,7 +20,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.exec_plugin import V1, ExecPlugin
 from multikueue.protocols import WatchEvent
 from multikueue.testing.waiting import background
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.cluster import ControlPlane
 from tests.kube.scripted import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
@@ -40,12 +40,12 @@ print(pathlib.Path(then if again and os.path.exists(then) else answer).read_text
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Cluster]:
+async def plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
     """A server that takes client certificates as well as tokens."""
     authority = tmp_path_factory.mktemp("clients") / "ca.pem"
     CLIENTS.cert_pem.write_to_path(authority)
     flags = [f"--client-ca-file={authority}"]
-    async with Cluster("plugins", users={READER: [RULE]}, apiserver_flags=flags) as cluster:
+    async with ControlPlane("plugins", users={READER: [RULE]}, apiserver_flags=flags) as cluster:
         yield cluster
 
 
@@ -75,7 +75,7 @@ class Printer:
         """How often it has run."""
         return len(Path(f"{self.answer}.runs").read_text())
 
-    def config(self, plane: Cluster) -> ClusterConfig:
+    def config(self, plane: ControlPlane) -> ClusterConfig:
         """How a client reaches the server with it."""
         return ClusterConfig(
             plane.url, ca_pem=plane.ca_pem, exec_plugin=ExecPlugin(str(self.command), [str(self.answer)])
@@ -90,7 +90,7 @@ def certificate(user: str, *, ended: bool = False) -> dict[str, str]:
     return {"clientCertificateData": chain, "clientKeyData": made.private_key_pem.bytes().decode()}
 
 
-async def test_a_user_of_a_client_certificate_may_do_what_it_may(plane: Cluster, tmp_path: Path) -> None:
+async def test_a_user_of_a_client_certificate_may_do_what_it_may(plane: ControlPlane, tmp_path: Path) -> None:
     """The server knows the user by the certificate alone. The plugin runs once."""
     plugin = Printer(tmp_path, **certificate(READER))
     async with KubeClient(plugin.config(plane), name="w1") as client, anyio.create_task_group() as tasks:
@@ -100,7 +100,7 @@ async def test_a_user_of_a_client_certificate_may_do_what_it_may(plane: Cluster,
 
 
 async def test_a_certificate_that_has_ended_is_replaced_and_the_request_is_sent_once_more(
-    plane: Cluster, tmp_path: Path
+    plane: ControlPlane, tmp_path: Path
 ) -> None:
     """The server answers 401 to it, as to a token. What is created is created once."""
     plugin = Printer(tmp_path, **certificate(READER, ended=True))
@@ -112,7 +112,9 @@ async def test_a_certificate_that_has_ended_is_replaced_and_the_request_is_sent_
     assert plugin.runs == 2
 
 
-async def test_a_token_that_ends_during_a_watch_is_replaced_at_its_next_start(plane: Cluster, tmp_path: Path) -> None:
+async def test_a_token_that_ends_during_a_watch_is_replaced_at_its_next_start(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
     """The watch goes on: the server looks at a token only when a request begins."""
     plugin = Printer(tmp_path, token=await plane.service_account("first", [RULE]))
     second = await plane.service_account("second", [RULE])
@@ -149,7 +151,7 @@ async def test_a_token_that_ends_during_a_watch_is_replaced_at_its_next_start(pl
     assert set(seen) == {"before", "after", "again"}
 
 
-async def test_plugins_that_fail_or_hang_delay_no_other(plane: Cluster, tmp_path: Path) -> None:
+async def test_plugins_that_fail_or_hang_delay_no_other(plane: ControlPlane, tmp_path: Path) -> None:
     """Clients that share the authenticators; each bad one is told in one error, without what it printed."""
     plugins = Authenticators()
     made = {name: tmp_path / name for name in ("good", "half", "fails", "hangs")}

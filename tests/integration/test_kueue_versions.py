@@ -19,8 +19,8 @@ from multikueue.core.model.worker_kueue import GATES, Version
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueued.rbac.rules import ON_WORKER
 from multikueued.settings.config import PreemptionSettings
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.crds import establish
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet

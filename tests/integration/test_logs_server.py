@@ -37,8 +37,9 @@ from multikueue.testing import NOW, job, workload
 from multikueued.cli import main
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, VERSION
 from tests.controlplane.binaries import find_kubectl
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.cluster import ControlPlane
 from tests.controlplane.credentials import kubeconfig, write_kubeconfig
+from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
 from tests.integration.planes import kueue_crds
@@ -150,7 +151,7 @@ async def setting(folder: Path) -> AsyncIterator[Setting]:
     """A manager with the server behind it, as its operator would install it, and a worker."""
     proxies, port = trustme.CA(), free_port()
     async with AsyncExitStack() as stack:
-        manager = Cluster(
+        manager = ControlPlane(
             "manager",
             crds=kueue_crds(),
             users={"tenant": [_READ_LOGS], "nobody": [], "reader": [_READ_JOBS]},
@@ -205,7 +206,7 @@ async def is_available(manager: Cluster) -> bool:
 
 
 async def test_tenants_read_logs_with_kubectl_and_without_access_to_secrets(
-    clusters: type[Cluster], tmp_path: Path
+    clusters: ClusterFactory, tmp_path: Path
 ) -> None:
     del clusters  # it says what is missing where there are no binaries
     async with setting(tmp_path) as here:
@@ -272,7 +273,7 @@ async def asked_directly(here: Setting) -> None:
         assert response.status == 401
 
 
-async def test_kubectl_gets_watches_and_explains_jobs(clusters: type[Cluster], tmp_path: Path) -> None:
+async def test_kubectl_gets_watches_and_explains_jobs(clusters: ClusterFactory, tmp_path: Path) -> None:
     del clusters
     async with setting(tmp_path) as here:
         await connect_workers(here.client, {"worker1": here.workers.workers["worker1"].kubeconfig("multikueue")})

@@ -27,7 +27,7 @@ from multikueue.core.workload.history import placements
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, cluster_queue, resource_flavor
 from multikueued.rbac.rules import ON_MANAGER, on_worker
 from multikueued.settings.config import DispatcherSettings
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet, job
@@ -46,7 +46,7 @@ SAMPLE: Final = "sample"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shared_three(clusters: type[Cluster], shared_planes: Planes) -> AsyncIterator[Planes]:
+async def shared_three(clusters: ClusterFactory, shared_planes: Planes) -> AsyncIterator[Planes]:
     """The servers that all tests share, and a third worker."""
     async with clusters("worker3", controller_manager=True, crds=kueue_crds()) as third:
         await third.service_account(WORKER_USER, WORKER_RULES)

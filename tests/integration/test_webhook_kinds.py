@@ -19,8 +19,8 @@ from multikueue.sandbox.setting_up import (
 from multikueue.testing import running
 from multikueued.settings.config import WebhookSettings
 from multikueued.webhook.run import webhook
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.crds import establish
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.controlplane.ports import free_port
 from tests.integration.daemon import SETTINGS

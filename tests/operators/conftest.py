@@ -11,9 +11,9 @@ import anyio
 import pytest
 import pytest_asyncio
 
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.errors import RequestFailed
 from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import Cluster, ClusterFactory
 from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 from tests.operators.cases import definitions
@@ -65,7 +65,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shared_planes(clusters: type[Cluster], request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
+async def shared_planes(clusters: ClusterFactory, request: pytest.FixtureRequest) -> AsyncIterator[Planes]:
     """One manager and two workers for all tests, with the kinds of the controllers that their modules or rows name.
 
     A test of an older version establishes its definitions itself, for as long as it needs them.

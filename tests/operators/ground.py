@@ -19,8 +19,8 @@ from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
-from tests.controlplane.cluster import Cluster as Plane
 from tests.controlplane.errors import BinariesMissing
+from tests.controlplane.interface import Cluster as Plane
 from tests.controlplane.provider import report_missing
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES, grant_daemon

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.fixtures import clusters
+from tests.controlplane.interface import ClusterFactory
 from tests.scenarios.fleet import Scenario
 from tests.scenarios.in_memory import in_memory
 from tests.scenarios.on_servers import Servers, started
@@ -34,7 +34,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def servers(clusters: type[Cluster]) -> AsyncIterator[Servers]:
+async def servers(clusters: ClusterFactory) -> AsyncIterator[Servers]:
     """One manager and two workers for all scenarios; each one finds them empty."""
     async with started(clusters) as running:
         yield running

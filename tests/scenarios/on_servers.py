@@ -33,7 +33,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, connect_workers, set_up_queues
-from tests.controlplane.cluster import Cluster, together
+from tests.controlplane.interface import Cluster, ClusterFactory, together
 from tests.integration.permissions import WORKER_RULES, install_chart_permissions
 from tests.integration.planes import WORKER_USER, connection, kueue_crds
 from tests.scenarios.fleet import Fleet
@@ -145,7 +145,7 @@ class Servers:
 
 
 @asynccontextmanager
-async def started(clusters: type[Cluster]) -> AsyncIterator[Servers]:
+async def started(clusters: ClusterFactory) -> AsyncIterator[Servers]:
     """Start a manager and two workers with Kueue's definitions and users with few rights."""
     crds = kueue_crds()
     made = {

@@ -9,14 +9,21 @@ import pytest
 
 from tests.conformance.fuzz.fuzzing import Plan, fuzz, same_servers
 from tests.conformance.fuzz.running import Report, compare
+from tests.controlplane.provider import PROCESSES, choose_or_report
 
 SEED = int(os.environ.get("MULTIKUEUE_FUZZ_SEED", "0"))
 ALLOWED = 0.005  # of the operations, besides the known differences
 
 
+@pytest.fixture
+def processes() -> None:
+    """The fuzz starts child processes whatever provider was asked for: it needs a server without controllers."""
+    choose_or_report(PROCESSES)
+
+
 @pytest.mark.real
 @pytest.mark.timeout(300)
-@pytest.mark.usefixtures("clusters")
+@pytest.mark.usefixtures("processes")
 async def test_random_operations_are_answered_alike(record_property: Callable[[str, object], None]) -> None:
     """Codes, reasons, causes, bodies, field managers, versions and watch events of 2,000 operations are the same."""
     report = await fuzz(Plan(seed=SEED))

@@ -17,8 +17,8 @@ from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import checks
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.crds import establish
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes
 from tests.integration.view import POD

@@ -15,7 +15,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueued.demo.jobs import with_kinds
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import ClusterFactory
 from tests.integration.daemon import SETTINGS, Daemon
 from tests.integration.permissions import WORKER_RULES
 from tests.integration.planes import WORKER_USER, Planes, connection, kueue_crds
@@ -29,7 +29,7 @@ _THIRD: Final = "worker3"
 
 
 @asynccontextmanager
-async def with_a_third(planes: Planes, clusters: type[Cluster]) -> AsyncIterator[Planes]:
+async def with_a_third(planes: Planes, clusters: ClusterFactory) -> AsyncIterator[Planes]:
     """The control planes with one more worker."""
     async with clusters(_THIRD, controller_manager=True, crds=kueue_crds()) as third:
         await third.service_account(WORKER_USER, WORKER_RULES)

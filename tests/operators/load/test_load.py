@@ -7,8 +7,8 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.errors import NotReady
+from tests.controlplane.interface import ClusterFactory
 from tests.controlplane.polling import poll_until
 from tests.integration.planes import Planes
 from tests.operators.load.ground import loaded, with_a_third
@@ -25,7 +25,7 @@ _CLEAN_SECONDS = 180.0
 
 
 async def test_all_jobs_end_with_the_right_counts_and_nothing_runs_twice(
-    planes: Planes, clusters: type[Cluster], pytestconfig: pytest.Config
+    planes: Planes, clusters: ClusterFactory, pytestconfig: pytest.Config
 ) -> None:
     """Some pods fail, some Jobs are evicted by a worker or the manager, some pods by a drained node, some Jobs fail."""
     plans = drawn(_SEED, pytestconfig.getoption("--jobs", default=300))

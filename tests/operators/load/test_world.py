@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.kube import KubeClient
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import Cluster
 from tests.operators.load.lives import JOB_LABEL
 from tests.operators.load.plan import PODS, Plan
 from tests.operators.load.world import LoadedCluster, World

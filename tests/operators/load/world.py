@@ -15,7 +15,7 @@ from multikueue.core.model.objects import dig, is_terminating, uid
 from multikueue.core.model.workload_names import workload_name
 from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.kueue import evict
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import Cluster
 from tests.integration.view import NAMESPACE, POD
 from tests.operators.load.lives import Lives, ran_twice
 from tests.operators.load.plan import PODS, Plan

@@ -18,8 +18,8 @@ from multikueue.core.model.objects import controller_of, uid
 from multikueue.errors import ApiError
 from multikueue.kube import Informer, KubeClient
 from multikueue.runtime.controller import Controller
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.errors import RequestFailed
+from tests.controlplane.interface import Cluster
 from tests.integration.view import POD
 from tests.operators.playing.pods import NODE, Fate, Step, ended, next_step, running
 from tests.operators.workflows import inside

@@ -10,8 +10,8 @@ import attrs
 import trustme
 
 from multikueue.core.model.names import Json
-from tests.controlplane.cluster import Cluster
 from tests.controlplane.credentials import write_kubeconfig
+from tests.controlplane.interface import Cluster
 from tests.controlplane.ports import free_port
 
 NAMESPACE: Final = "default"

@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from multikueue.core.model.names import Json
-from tests.controlplane.cluster import Cluster
+from tests.controlplane.interface import Cluster
 from tests.controlplane.polling import poll_until
 from tests.operators.table import Operator
 
