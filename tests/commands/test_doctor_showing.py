@@ -44,4 +44,4 @@ def test_verbs_of_kinds_that_nobody_serves_are_not_asked_for() -> None:
 
 def test_a_right_without_which_all_works_is_not_asked_for() -> None:
     rules = [*ON_WORKER["figures"]]
-    assert {one.resource for one in needed(permissions(rules), (), ())} == {"clusterqueues", "localqueues", "cohorts"}
+    assert {one.resource for one in needed(permissions(rules), (), ())} == {"clusterqueues", "localqueues"}

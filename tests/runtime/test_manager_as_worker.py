@@ -188,6 +188,32 @@ async def test_a_queue_in_which_copies_would_fight_their_originals_is_offered_no
         assert not await local_copies(fleet)
 
 
+@pytest.mark.parametrize("told", [True, False])
+async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_is_offered_nothing(told: bool) -> None:
+    async with fleet_of(APART, "remote", pool=cluster_queue({"cpu": "1"}, [CHECK], name=POOL)) as fleet:
+        await quota(fleet, "remote", "500m")
+        fault = fleet.manager.faults.add(Delay(3600), on=Match(("get",), "namespaces"))
+        manager = attrs.evolve(fleet.build(), dispatcher=Scored())
+        async with fleet.running(manager):
+            await until(is_active(fleet, "local"))
+            for number in range(3):
+                await fleet.submit(f"j{number}")
+            await until(lambda: _runs(fleet, "j0", "remote"))
+            await anyio.sleep(10)
+            assert not await local_copies(fleet)
+            fleet.manager.faults.remove(fault)
+            if told:
+                await until(lambda: _all_ended(fleet), within=180)
+                assert not fleet.requests("local", "create", JOB)
+            else:  # whether it is another cluster must not be known for it to be offered jobs
+                fleet.manager.faults.add(Refuse(403), on=Match(("get",), "namespaces"))
+                await until(lambda: _is_offered_locally(fleet, "j2"), within=90)
+
+
+async def _is_offered_locally(fleet: Fleet, name: str) -> bool:
+    return "local" in nominated(await original(fleet, name))
+
+
 async def test_copies_are_not_dispatched_once_more_though_their_queue_leads_to_workers() -> None:
     """Somebody has put our check on it, and the dispatcher reads no queues."""
     async with fleet_of({"*": "local-*"}, "remote", pool=cluster_queue({"cpu": "9"}, [CHECK], name=POOL)) as fleet:

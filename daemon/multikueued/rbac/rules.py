@@ -10,7 +10,7 @@ from typing import Final
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
-from multikueue.core.model.kinds import KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
+from multikueue.core.model.kinds import COHORT, KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
 from multikueue.core.model.names import Json
 from multikueue.runtime.workers.cluster_identity import KUBE_SYSTEM
 from multikueue.runtime.workers.kueue_check import CONTROLLER
@@ -116,7 +116,7 @@ ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
         IDENTITY_RULE,
     ),
     "quota": (rule(KUEUE_GROUP, ["clusterqueues", "localqueues"], ["list", "watch"]),),
-    # For the scored dispatcher. Without `cohorts` it reckons with a queue's own quota; see also `OPTIONAL`.
+    # For the scored dispatcher; see also `OPTIONAL`.
     "figures": (
         rule(KUEUE_GROUP, ["clusterqueues", "localqueues", "cohorts"], ["list", "watch"]),
         rule(KUEUE_GROUP, [RESOURCE_FLAVOR.plural], ["list"]),
@@ -133,9 +133,9 @@ ON_WORKER: Final[Mapping[str, Sequence[Json]]] = {
 }
 """In a whole worker cluster."""
 
-OPTIONAL: Final = frozenset({(KUEUE_GROUP, RESOURCE_FLAVOR.plural)})
-"""Groups and resources without which all works, but less well, and which roles of earlier releases lack: to the scored
-dispatcher each flavor is then one that any pods may use."""
+OPTIONAL: Final = frozenset({(KUEUE_GROUP, COHORT.plural), (KUEUE_GROUP, RESOURCE_FLAVOR.plural)})
+"""Groups and resources without which all works, but less well: to the scored dispatcher a queue has then what it does
+not lend, and each flavor is one that any pods may use."""
 
 
 def kind_rules_on_manager(kind: JobKind) -> list[Json]:

@@ -67,6 +67,13 @@ class IdentityCheck:
     """The worker's own; empty: it is not known."""
     asked: bool = attrs.field(default=False, init=False)
     """Whether there was an answer, or a failure."""
+    answered: bool = attrs.field(default=False, init=False)
+    """Whether no more will be known: both have answered, or one may not be asked."""
+
+    @property
+    def known(self) -> tuple[object, ...]:
+        """All that is known."""
+        return self.is_manager, self.uid, self.answered
 
     async def run(self, connected: Callable[[], Awaitable[None]]) -> None:
         """Ask once, and again while there is no answer. A refusal is one.
@@ -75,25 +82,23 @@ class IdentityCheck:
             connected: waits until the worker answers.
         """
         await connected()
-        answered = await self._look()
-        while not answered:
+        await self._look()
+        while not self.answered:
             await anyio.sleep(INTERVAL)
-            answered = await self._look()
+            await self._look()
 
     def inherit(self, earlier: IdentityCheck) -> None:
         """Know what an earlier connection to the same server knew: this one's credentials may not be allowed to ask."""
         if not self.uid:
             self.uid, self.is_manager = earlier.uid, earlier.is_manager
 
-    async def _look(self) -> bool:
-        answered = False
+    async def _look(self) -> None:
         with anyio.move_on_after(DEADLINE):
             try:
                 self.uid = await cluster_uid(self.client)
                 self.is_manager = self.uid == await self.manager.uid()
-                answered = True
+                self.answered = True
             except ApiError as error:
-                answered = not error.retryable
+                self.answered = not error.retryable
         self.asked = True
         self.on_change()
-        return answered

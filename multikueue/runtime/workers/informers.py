@@ -215,7 +215,7 @@ class WorkerInformers(WorkerCopies):
     def shown(self) -> tuple[object, ...]:
         """Of kinds whether they are answered, watched, unusable; what Kueue there lacks; which cluster it is."""
         kinds = ((bool(one.status.synced or one.status.failures), _is_followed(one)) for one in self._informers)
-        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.is_manager, self.identity.uid)
+        return (*kinds, frozenset(self.unusable), self.kueue.known.lacks, self.identity.known)
 
     @property
     def unusable(self) -> dict[str, tuple[str, str]]:

@@ -9,7 +9,6 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.config.own_queues import unfit
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import JobFacts, Known, QueueFacts, Room
@@ -26,6 +25,7 @@ from multikueue.logs import get_logger
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.informers import WorkerInformers
+from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
 from multikueue.runtime.workload_indexes import HOLDING, PENDING
 
@@ -161,21 +161,15 @@ class WorkerRooms:
         name = self._targets[worker].get(seen.names.local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
-        if seen.is_manager and (flaw := self._unfit(worker).get(name)):
-            return Room(obstacle=Reason(Why.QUEUE_UNFIT, f"ClusterQueue {name} there cannot hold copies: {flaw}"))
+        informers = self._informers(worker)
+        own = own_queue_room(name, informers, self.manager) if informers is not None else None
+        if own is not None:
+            return own
         facts = self._facts[worker].get(name)
         if facts is None:
             return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
         place, now = (worker, name), self.clock()
         return Room(facts, self.ledger.net(key, place, now), self.ledger.leads(key, place))
-
-    def _unfit(self, worker: ClusterName) -> dict[str, str]:
-        """The ClusterQueues of a worker that is the manager itself which cannot hold copies, and why."""
-        informers, checks = self._informers(worker), self.manager.checks.values()
-        if informers is None:
-            return {}
-        ours, queues = {name_of(one) for one in checks if self.manager.is_ours(one)}, informers.queues
-        return unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours)
 
     def _job(self, workload: Json, seen: Snapshot, config: Json | None) -> JobFacts:
         """What is known of a Workload beside its own object."""

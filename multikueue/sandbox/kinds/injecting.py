@@ -26,6 +26,8 @@ class Injection:
     annotations: Json = attrs.field(factory=dict)
     node_selector: Json = attrs.field(factory=dict)
     tolerations: tuple[Json, ...] = ()
+    of_elastic: bool = False
+    """Whether the template may name an earlier slice of an elastic job."""
 
 
 def inject(template: Json, injection: Injection) -> None:
@@ -36,6 +38,9 @@ def inject(template: Json, injection: Injection) -> None:
     """
     metadata = template.setdefault("metadata", {})
     spec = template.setdefault("spec", {})
+    if injection.of_elastic and is_noted(template):
+        kept = metadata["annotations"].items()
+        metadata["annotations"] = {key: value for key, value in kept if key != WORKLOAD_ANNOTATION}
     merge_into(metadata, "labels", injection.labels)
     merge_into(metadata, "annotations", injection.annotations)
     merge_into(spec, "nodeSelector", injection.node_selector)

@@ -12,6 +12,7 @@ from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, labels_of
 from multikueue.core.model.quantities import MILLI, thousandths
+from multikueue.core.model.workloads import is_elastic
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, TemplateConflictError, merge_into
 
 PODSET_LABEL: Final = "kueue.x-k8s.io/podset"
@@ -132,6 +133,7 @@ def _from_assignment(workload: Json, queue: str, assignment: Json, flavors: Mapp
         annotations={WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
         node_selector=selector,
         tolerations=tuple(tolerations),
+        of_elastic=is_elastic(workload),
     )
 
 
@@ -146,7 +148,8 @@ def _with_update(injection: Injection, check: str, update: Json) -> Injection:
             merge_into(holder, field, update.get(field) or {})
     except TemplateConflictError as conflict:
         raise TemplateConflictError(f'in admission check "{check}": {conflict}') from conflict
-    return Injection(
+    return attrs.evolve(
+        injection,
         labels=holder["labels"],
         annotations=holder["annotations"],
         node_selector=holder["nodeSelector"],

@@ -16,6 +16,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Create, Replace, Step
+from multikueue.sandbox.kueue.podsets import injections
 from multikueue.sandbox.kueue.slices import announced, current_slice, placed, replaced_by, replaced_key
 from multikueue.sandbox.kueue.statuses import with_condition
 from tests.sandbox.kueue.objects import job
@@ -109,6 +110,20 @@ def test_an_evicted_job_that_changes_its_size_keeps_its_workload_or_gets_a_slice
     assert isinstance(changed, Replace)
     assert dig(changed.object, "spec", "podSets")[0]["count"] == 3
     assert isinstance(decide(running(3, generation=2), evicted(slice_of(running(1), *ADMITTED))), Create)
+
+
+def test_a_job_that_has_grown_starts_again_after_an_eviction() -> None:
+    """The pod sets of its Workload name the one before: they were made of templates that ran. See Kueue #12993."""
+    grown = running(3, generation=2)
+    made = slice_of(grown, *ADMITTED, replaces=slice_of(running(1), *ADMITTED))
+    made["status"]["admission"]["podSetAssignments"] = [{"name": "main", "flavors": {}, "count": 3}]
+    grown["spec"]["suspend"] = True
+    situation = JobSituation(BATCH_JOB, grown, made, NOW, injections=lambda: injections(made, {}))
+    decision = decide_job(situation)
+    assert isinstance(decision, Step)
+    assert isinstance(decision.request, Replace)
+    noted = dig(decision.request.object, "spec", "template", "metadata", "annotations")
+    assert noted == {"kueue.x-k8s.io/workload": made["metadata"]["name"]}
 
 
 def test_the_slice_that_nothing_replaces_is_the_jobs() -> None:
