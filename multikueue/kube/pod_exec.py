@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -101,12 +102,20 @@ def _exit_code(status: bytes, begin: str) -> int:
 class _Session:
     """A session of ours in the place of kubernetes-asyncio's, whose WebSockets know neither proxy nor server name."""
 
-    session: aiohttp.ClientSession
-    more: dict[str, Any]
+    exchange: Requester
+    tls: ssl.SSLContext
 
     def ws_connect(self, url: str, **given: Any) -> Any:
         """See `aiohttp.ClientSession.ws_connect`."""
-        return self.session.ws_connect(url, protocols=PROTOCOLS, **self.more, **given)
+        config = self.exchange.config
+        return self.exchange.sessions.watches.ws_connect(
+            url,
+            protocols=PROTOCOLS,
+            ssl=self.tls,
+            server_hostname=config.tls_server_name or None,
+            proxy_headers=dict(config.proxy_headers) or None,
+            **given,
+        )
 
 
 @asynccontextmanager
@@ -124,7 +133,7 @@ async def execution(exchange: Requester, asked: ExecRequest) -> AsyncIterator[Ex
     config, name = exchange.config, exchange.name
     with anyio.fail_after(exchange.options.deadline):
         credential = await exchange.credentials.credential()
-        opened = await exchange.sessions.of(credential.pair)
+        tls = await exchange.sessions.tls(credential.pair)
     key = f"{credential.scheme} {credential.token}".strip() if credential.token else ""
     api = WsApiClient(
         Configuration(host=config.server, api_key={"BearerToken": key} if key else {}), heartbeat=HEARTBEAT
@@ -132,9 +141,8 @@ async def execution(exchange: Requester, asked: ExecRequest) -> AsyncIterator[Ex
     if exchange.options.impersonate:
         api.set_default_header("Impersonate-User", exchange.options.impersonate)
     await api.close()  # its session knows neither the server's certificate nor ours
-    more = {"server_hostname": config.tls_server_name or None, "proxy_headers": dict(config.proxy_headers) or None}
     client: Any = api.rest_client
-    client.pool_manager = _Session(opened.watches, more)
+    client.pool_manager = _Session(exchange, tls)
     core: Any = CoreV1Api(api)
     connecting = await core.connect_get_namespaced_pod_exec(
         asked.pod.name,

@@ -38,7 +38,7 @@ from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.response_limits import Answer, read_body
-from multikueue.kube.sessions import Opened, Sessions
+from multikueue.kube.sessions import Sessions
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import open_session, ssl_context
 from multikueue.protocols import RequestHook
@@ -70,20 +70,13 @@ async def open_requester(
     tls = await anyio.to_thread.run_sync(ssl_context, config) if named else ssl_context(config)
     async with SingleFlight() as flights:
         names = NameLookup(flights, options.connect_deadline)
-
-        def opened(tls: ssl.SSLContext) -> Opened:
-            return Opened(
-                open_session(config, tls, names, options.connections, options.user_agent),
-                open_session(config, tls, names, 0, options.user_agent),
-            )
-
-        patience = options.connection_wait + options.deadline
-        sessions = Sessions(config, opened(tls), open=opened, flights=flights, patience=patience)
+        calls, watches = (open_session(config, names, limit, options.user_agent) for limit in (options.connections, 0))
+        sessions = Sessions(config, calls, watches, flights, options.deadline, tls)
         credentials = credential_source(config, flights, plugins or Authenticators())
         try:
             yield Requester(config, name, options, hook, credentials, sessions, activity or Activity())
         finally:
-            await sessions.opened.close()
+            await sessions.close()
 
 
 _Answered = TypeVar("_Answered", Answer, aiohttp.ClientResponse)
@@ -107,7 +100,7 @@ class Requester:
     @property
     def closed(self) -> bool:
         """Whether nothing can be sent any more."""
-        return self.sessions.opened.calls.closed
+        return self.sessions.closed
 
     async def call(self, request: Request) -> Json:
         """Send a request and parse its answer; see `fetch`."""
@@ -166,18 +159,17 @@ class Requester:
     async def _authorized(self, request: Request, limit: int, time: CallTime) -> bytes:
         begin = where(self.name, request)
 
-        async def send(opened: Opened, headers: dict[str, str]) -> Answer:
-            async with await self._request(opened.calls, request, headers, None, time) as response:
+        async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> Answer:
+            async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
                 return Answer(response.status, response.headers, await read_body(response.content, limit, begin))
 
-        with self.sessions.call():
-            credential = await self.credentials.credential()
-            answer = await self._send(request, credential, send, time)
-            if answer.status == 401:
-                time.waits()  # a request that was refused has had no effect
-                fresh = await self.credentials.credential(refused=credential)
-                if fresh != credential:
-                    answer = await self._send(request, fresh, send, time)
+        credential = await self.credentials.credential()
+        answer = await self._send(request, credential, send, time)
+        if answer.status == 401:
+            time.waits()  # a request that was refused has had no effect
+            fresh = await self.credentials.credential(refused=credential)
+            if fresh != credential:
+                answer = await self._send(request, fresh, send, time)
         if answer.status >= 300:
             raise error_of(self.name, request, answer.status, answer.body, answer.headers)
         return answer.body
@@ -189,10 +181,7 @@ class Requester:
             ApiError: the server did not accept it.
         """
         try:
-            with (
-                anyio.fail_after(self.options.deadline),
-                self.sessions.call(),
-            ):  # a server may accept a connection and say nothing
+            with anyio.fail_after(self.options.deadline):  # a server may accept a connection and say nothing
                 response = await self._open(request, idle)
                 if response.status == 200:
                     return response
@@ -209,9 +198,10 @@ class Requester:
     async def _open(self, request: Request, idle: float) -> aiohttp.ClientResponse:
         """Begin a stream. After a 401, try once more if there is a newer credential."""
 
-        async def send(opened: Opened, headers: dict[str, str]) -> aiohttp.ClientResponse:
-            response = await self._request(opened.watches, request, {**headers, **_AS_IT_IS}, idle, None)
-            opened.streams.add(response)
+        async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> aiohttp.ClientResponse:
+            all_headers = {**headers, **_AS_IT_IS}
+            response = await self._request(self.sessions.watches, tls, request, all_headers, idle, None)
+            self.sessions.began(response, tls)
             return response
 
         credential = await self.credentials.credential()
@@ -232,17 +222,16 @@ class Requester:
         self,
         request: Request,
         credential: Credential,
-        send: Callable[[Opened, dict[str, str]], Awaitable[_Answered]],
+        send: Callable[[ssl.SSLContext, dict[str, str]], Awaitable[_Answered]],
         time: CallTime | None,
     ) -> _Answered:
-        opened = await self.sessions.of(credential.pair)
-        session = opened.watches if time is None else opened.calls
+        tls = await self.sessions.tls(credential.pair)
         started, status = perf_counter(), 0
         if time is not None:
             time.waits()
         try:
             with ErrorMapping(self.name, request):
-                answer = await send(opened, self._headers(request, credential))
+                answer = await send(tls, self._headers(request, credential))
             status = answer.status
         except NotSent as error:
             if time is not None and time.sent:  # it was, and the server may have closed the connection after doing it
@@ -252,7 +241,7 @@ class Requester:
             # When a session closes, aiohttp cancels the futures that wait for a connection or a name. This task was not
             # cancelled then, and the error would end its task group.
             task = asyncio.current_task()
-            if session.closed and task is not None and not task.cancelling():
+            if self.closed and task is not None and not task.cancelling():
                 message = f"{where(self.name, request)}: the connection was given up"
                 raise (Unreachable(message) if time is None or time.sent else NotSent(message)) from None
             raise
@@ -265,6 +254,7 @@ class Requester:
     async def _request(
         self,
         session: aiohttp.ClientSession,
+        tls: ssl.SSLContext,
         request: Request,
         headers: dict[str, str],
         idle: float | None,
@@ -282,6 +272,7 @@ class Requester:
             headers=headers,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.options.connect_deadline, sock_read=idle),
             allow_redirects=False,  # a redirect would turn a write into a read
+            ssl=tls,
             server_hostname=self.config.tls_server_name or None,
             proxy_headers=dict(self.config.proxy_headers) or None,
             trace_request_ctx=time,

@@ -128,12 +128,9 @@ def ssl_context(config: ClusterConfig, pair: KeyPair | None = None) -> ssl.SSLCo
     return context
 
 
-def open_session(
-    config: ClusterConfig, tls: ssl.SSLContext, names: NameLookup, connections: int, user_agent: str
-) -> aiohttp.ClientSession:
-    """A session with one server. `connections` 0: no limit."""
+def open_session(config: ClusterConfig, names: NameLookup, connections: int, user_agent: str) -> aiohttp.ClientSession:
+    """A session with one server, to which requests bring their TLS settings. `connections` 0: no limit."""
     connector = Connector(
-        ssl=tls,
         limit=connections,
         resolver=names,
         ttl_dns_cache=CACHED,

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.kube.sessions import Opened, Sessions
+from multikueue.kube.sessions import Sessions
 from multikueue.kube.single_flight import SingleFlight
 
 Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -126,8 +126,7 @@ async def hangs(request: web.Request) -> web.StreamResponse:
 
 def sessions_of(session: Any) -> Sessions:
     """Sessions of which both are this one."""
-    opened = Opened(session, session)
-    return Sessions(ClusterConfig("http://w"), opened, open=lambda _: opened, flights=SingleFlight(), patience=0)
+    return Sessions(ClusterConfig("http://w"), session, session, SingleFlight(), 0, ssl.create_default_context())
 
 
 async def eventually(holds: Callable[[], bool], within: float = 5.0) -> None:

@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import anyio
@@ -24,7 +25,7 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.sessions import SETTLED, Opened, Sessions
+from multikueue.kube.sessions import SETTLED, Sessions
 from multikueue.kube.single_flight import SingleFlight
 from multikueue.kube.transport import ssl_context
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, hangs, job, refuses, says, serving, streams
@@ -35,8 +36,14 @@ CLIENTS = trustme.CA()
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Watches end at once: over real connections there is no virtual clock."""
+    """Watches and unused connections end soon: over real connections there is no virtual clock."""
     monkeypatch.setattr("multikueue.kube.sessions.SETTLED", 0.0)
+
+
+@pytest.fixture
+def _hardly_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that nobody uses closes almost at once."""
+    monkeypatch.setattr("multikueue.kube.transport.POOLED_FOR", 0.2)
 
 
 def pair(name: str) -> KeyPair:
@@ -61,6 +68,8 @@ class Plugin:
 
     credentials: list[Credential]
     runs: int = 0
+    shown: list[str] = attrs.field(factory=list)
+    """The names in the certificates that came with requests."""
 
     async def run(self, _: ExecPlugin) -> Credential:
         self.runs += 1
@@ -75,7 +84,15 @@ async def talking(plugin: Plugin, *script: Answer) -> AsyncIterator[tuple[Script
     authority.issue_cert("127.0.0.1").configure_cert(tls)
     CLIENTS.configure_trust(tls)
     tls.verify_mode = ssl.CERT_REQUIRED
-    async with serving(*script, tls=tls) as server:
+
+    def noting(answer: Answer) -> Answer:
+        async def noted(request: web.Request) -> web.StreamResponse:
+            plugin.shown.append(shown(request))
+            return await answer(request)
+
+        return noted
+
+    async with serving(*map(noting, script), tls=tls) as server:
         config = ClusterConfig(
             server.url, ca_pem=authority.cert_pem.bytes().decode(), exec_plugin=ExecPlugin("/plugin")
         )
@@ -96,12 +113,13 @@ async def test_a_certificate_is_shown_with_or_without_a_token(token: str) -> Non
     async with talking(plugin, says(200, job("1"))) as (server, client):
         for _ in range(3):
             assert await client.get(JOB, KEY) == job("1")
-        assert [shown(request) for request in server.asked] == ["one"] * 3
+        assert plugin.shown == ["one"] * 3
         assert len({request.transport for request in server.asked}) == 1
         assert server.authorizations == [f"Bearer {token}" if token else ""] * 3
     assert plugin.runs == 1
 
 
+@pytest.mark.usefixtures("_hardly_pooled")
 async def test_a_new_certificate_closes_the_connections_of_the_old_one() -> None:
     """The request that was refused is repeated once, over a new connection."""
     plugin = Plugin([Credential("", ONE), Credential("", TWO)])
@@ -109,11 +127,9 @@ async def test_a_new_certificate_closes_the_connections_of_the_old_one() -> None
     async with talking(plugin, *script) as (server, client):
         await client.get(JOB, KEY)
         assert await client.get(JOB, KEY) == job("2")
-        assert [shown(request) for request in server.asked[:2]] == ["one", "one"]
         await eventually(lambda: gone(server.asked[0]))
         await client.get(JOB, KEY)
-        assert [shown(request) for request in server.asked[2:]] == ["two", "two"]
-        assert not gone(server.asked[2])
+        assert plugin.shown == ["one", "one", "two", "two"]
 
 
 async def test_a_certificate_that_is_refused_is_not_asked_for_again_and_again() -> None:
@@ -138,16 +154,17 @@ async def test_a_watch_with_the_old_certificate_ends_and_begins_again_with_the_n
             ends.append(str(error))
 
     script = streams(event("ADDED", "2"), then=hangs), refuses(401), says(200, job("1")), streams(event("ADDED", "3"))
-    async with talking(plugin, *script) as (server, client):
+    async with talking(plugin, *script) as (_, client):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(watch, client)
             await opened.wait()
             assert await client.get(JOB, KEY) == job("1")
         assert len(ends) == 1
         await watch(client)
-        assert [shown(server.asked[-1]), len(ends)] == ["two", 1]
+        assert [plugin.shown[-1], len(ends)] == ["two", 1]
 
 
+@pytest.mark.usefixtures("_hardly_pooled")
 async def test_a_call_that_is_under_way_ends_with_the_old_certificate() -> None:
     """Nobody knows what a write came to that is cut off."""
     plugin = Plugin([Credential("", ONE), Credential("", TWO)])
@@ -218,6 +235,7 @@ async def test_a_client_that_is_closed_while_a_certificate_is_loaded_opens_nothi
         assert not server.asked
 
 
+@pytest.mark.usefixtures("_hardly_pooled")
 async def test_two_new_certificates_in_a_row_close_both_earlier_ones() -> None:
     """Also while calls with the first are still under way."""
     plugin = Plugin([Credential("", ONE), Credential("", TWO), Credential("", THREE)])
@@ -242,8 +260,8 @@ async def test_two_new_certificates_in_a_row_close_both_earlier_ones() -> None:
             assert await client.get(JOB, KEY) == job("3")
             go_on.set()
         assert answers == [job("1")]
-        await eventually(lambda: [gone(request) for request in server.asked] == [True] * 4 + [False])
-        assert [shown(request) for request in server.asked[4:]] == ["three"]
+        await eventually(lambda: all(map(gone, server.asked[:4])))
+        assert plugin.shown == ["one", "one", "two", "two", "three"]
 
 
 async def test_certificates_are_loaded_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,16 +280,6 @@ async def test_certificates_are_loaded_beside_the_loop(monkeypatch: pytest.Monke
 
 
 @attrs.define(eq=False)
-class Recorded:
-    """A session of which only the end shows."""
-
-    closed: bool = False
-
-    async def close(self) -> None:
-        self.closed = True
-
-
-@attrs.define(eq=False)
 class Stream:
     """A response of which only the end shows."""
 
@@ -283,38 +291,21 @@ class Stream:
 
 @pytest.mark.looptime
 async def test_a_watch_goes_on_until_its_end_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request that opens it may be the one that has the certificate renewed."""
+    """The request that opens it may be the one that has the certificate renewed. One that is only accepted then ends,
+    too."""
     monkeypatch.setattr("multikueue.kube.sessions.SETTLED", SETTLED)
     assert max(WATCH_BACKOFF.reset_after, CONNECTION_BACKOFF.reset_after) < SETTLED
-    first, second = (Opened(cast(Any, Recorded()), cast(Any, Recorded())) for _ in range(2))
-    stream: Any = Stream()
-    first.streams.add(stream)
+    monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: ssl.create_default_context())
+    first, late, second = (cast(Any, Stream()) for _ in range(3))
     began = anyio.current_time()
+    open_: Any = SimpleNamespace(closed=False)
     async with SingleFlight() as flights:
-        config = ClusterConfig("https://w1")
-        sessions = Sessions(config, first, open=lambda _: second, flights=flights, patience=60)
-        monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: None)
-        with sessions.call():
-            assert await sessions.of(ONE) is second
-            await anyio.sleep(30)
-            assert stream.ended_at == pytest.approx(began + SETTLED, abs=0.1)
-            assert not first.calls.closed
-        await anyio.sleep(1)
-        assert first.calls.closed
-        assert first.watches.closed
-        assert not second.calls.closed
-
-
-@pytest.mark.looptime
-async def test_a_call_without_an_end_keeps_its_connection_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = (Opened(cast(Any, Recorded()), cast(Any, Recorded())) for _ in range(2))
-    async with SingleFlight() as flights:
-        config = ClusterConfig("https://w1")
-        sessions = Sessions(config, first, open=lambda _: second, flights=flights, patience=60)
-        monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: None)
-        with sessions.call():
-            await sessions.of(ONE)
-            await anyio.sleep(59)
-            assert not first.calls.closed
-            await anyio.sleep(2)
-            assert first.calls.closed
+        sessions = Sessions(ClusterConfig("https://w1"), open_, open_, flights, 30, ssl.create_default_context())
+        earlier = await sessions.tls(None)
+        sessions.began(first, earlier)
+        sessions.began(second, await sessions.tls(ONE))
+        await anyio.sleep(SETTLED + 1)
+        sessions.began(late, earlier)
+        await anyio.sleep(60)
+    assert [one.ended_at - began for one in (first, late)] == pytest.approx([SETTLED, SETTLED + 30], abs=0.1)
+    assert second.ended_at == 0.0

@@ -56,7 +56,7 @@ async def test_a_client_shows_its_server_and_whether_it_is_open() -> None:
     assert repr(client) == "<KubeClient w1: https://10.0.0.1:6443, closed>"
     async with open_requester(SECRETS, "w1", ClientOptions(), None) as exchange:
         assert repr(exchange) == "<Requester w1: https://10.0.0.1:6443, open>"
-        assert repr(exchange.sessions) == "<Sessions: open, 0 calls>"
+        assert repr(exchange.sessions) == "<Sessions: open>"
     assert repr(exchange) == "<Requester w1: https://10.0.0.1:6443, closed>"
 
 

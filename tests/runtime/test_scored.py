@@ -126,7 +126,9 @@ async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
             await fleet.submit(name)
             await anyio.sleep(10)
         assert manager._rooms is not None
-        facts = manager._rooms._facts[ClusterName("w1")][CLUSTER_QUEUE_NAME]
+        found = manager._rooms._figures[ClusterName("w1")].facts
+        assert found is not None
+        facts = found[CLUSTER_QUEUE_NAME]
         assert facts.running
         assert facts.others_pending == 0
 

@@ -5,8 +5,9 @@ an object there can bring this about. So nothing follows from it: what cannot be
 Workload is sent back, finished or given to another worker because of it. It concerns this Workload alone: the worker
 goes on with all others.
 
-What comes from workers is checked where it comes in, so what raises all the same is a defect of ours; it must not hold
-up the Workload everywhere.
+What comes from workers is checked where it comes in, and code of others is asked through a guard where it is called:
+rows by `adapters.safe`, dispatchers by `core.dispatchers.guarded`. So what raises all the same is a defect of ours; it
+must not hold up the Workload everywhere.
 """
 
 from __future__ import annotations
@@ -52,25 +53,27 @@ def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, disp
     Raises:
         Exception: it raises whatever the workers show.
     """
-    try:
-        return GuardedPlan(plan(snapshot, now, settings, dispatcher))
-    except Exception as error:  # of any code: adapters may come from elsewhere
-        first = error
+
+    def attempt(seen: Snapshot) -> Plan | Exception:
+        try:
+            return plan(seen, now, settings, dispatcher)
+        except Exception as error:  # of any code: adapters may come from elsewhere
+            return error
+
+    first = attempt(snapshot)
+    if isinstance(first, Plan):
+        return GuardedPlan(first)
     left_out = {worker.name: first for worker in snapshot.workers if not worker.is_empty or worker.shared}
-    if not left_out:
-        raise first
-    try:
-        decided = plan(_without(snapshot, left_out), now, settings, dispatcher)
-    except Exception as error:  # as above
-        raise error from first
+    decided = attempt(_without(snapshot, left_out))
+    if isinstance(decided, Exception):
+        raise decided from first
     for name in [*left_out]:
         fewer = {other: error for other, error in left_out.items() if other != name}
-        try:
-            decided = plan(_without(snapshot, fewer), now, settings, dispatcher)
-        except Exception as error:  # as above
-            left_out[name] = error
+        again = attempt(_without(snapshot, fewer))
+        if isinstance(again, Plan):
+            decided, left_out = again, fewer
         else:
-            left_out = fewer
+            left_out[name] = again
     return GuardedPlan(decided, left_out)
 
 

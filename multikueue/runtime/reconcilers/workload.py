@@ -251,11 +251,9 @@ class WorkloadReconciler:
             behind_since = self.reader.memory.looked_at(key)
             guarded = guarded_plan(snapshot, self.clock(), self.settings, self.dispatcher)
         except Exception as error:  # a defect: the controller logs it, and tries again with back-off
-            self.executor.withdraw(key)  # others may have the places that are kept for it
             note = f"It cannot be decided what to do ({type(error).__name__}), see the log of the controller"
-            await self.executor.execute(
-                key, self.reader.manager.workloads.get(key), (AnnounceWorkload("Warning", note),)
-            )
+            workload = self.reader.manager.workloads.get(key)
+            await self.executor.execute(key, workload, (AnnounceWorkload("Warning", note),))
             raise
         decision = guarded.plan
         self._log_left_out(key, guarded)

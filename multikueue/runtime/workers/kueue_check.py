@@ -44,11 +44,11 @@ class KueueCheck:
             connected: waits until the worker answers.
         """
         await connected()
-        answered = await self.look()
+        answered = False
         while True:
-            await anyio.sleep(INTERVAL)
             if self.known.lacks or not answered:
                 answered = await self.look()
+            await anyio.sleep(INTERVAL)
 
     async def look(self) -> bool:
         """Ask the worker; return whether it answered. Until it does, what is known stays."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
@@ -56,6 +57,23 @@ class Company:
 
 
 @attrs.define(eq=False)
+class WorkerFigures:
+    """What was read last of the queues of one worker."""
+
+    facts: Mapping[str, QueueFacts] | None = None
+    """Of each ClusterQueue; None: its figures cannot be used."""
+    targets: Mapping[ObjectKey, str] = attrs.field(factory=dict)
+    """The ClusterQueue of each LocalQueue."""
+    state: Known | None = None
+    """As of the last look; None before the first one."""
+    unused: Known | None = None
+    """Why its figures are not used although they could be read."""
+    due: float = 0.0
+    """When they may be read again, on the loop's clock."""
+    changed: bool = False
+
+
+@attrs.define(eq=False)
 class WorkerRooms:
     """Keeps the ledger up to date, and enqueues held Workloads that have room now."""
 
@@ -65,25 +83,16 @@ class WorkerRooms:
     clock: Callable[[], datetime]
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     run_times: RunTimes = attrs.field(factory=RunTimes, init=False)
-    _facts: dict[ClusterName, dict[str, QueueFacts]] = attrs.field(factory=dict, init=False)
-    _targets: dict[ClusterName, Mapping[ObjectKey, str]] = attrs.field(factory=dict, init=False)
-    """The ClusterQueue of each LocalQueue."""
-    _states: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
-    """As of the last look."""
-    _unused: dict[ClusterName, Known] = attrs.field(factory=dict, init=False)
-    """The workers with figures that could be read and are not used, and why."""
-    _due: dict[ClusterName, float] = attrs.field(factory=dict, init=False)
-    """When a worker's figures may be read again, on the loop's clock."""
+    _figures: dict[ClusterName, WorkerFigures] = attrs.field(factory=lambda: defaultdict(WorkerFigures), init=False)
     _followers: dict[ObjectKey, Company] = attrs.field(factory=dict, init=False)
     """Workloads that wait for another job, or for room where it runs."""
-    _changed: dict[ClusterName, None] = attrs.field(factory=dict, init=False)
     _leaving: dict[ObjectKey, float] = attrs.field(factory=dict, init=False)
     """Workloads that wait no more, and when the ledger forgets them, on the loop's clock."""
     _news: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     def changed(self, worker: ClusterName) -> None:
         """A queue of a worker changed, or whether it can be read."""
-        self._changed[worker] = None
+        self._figures[worker].changed = True
         self._news.set()
 
     def job_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -103,22 +112,19 @@ class WorkerRooms:
             self.look()
 
     def _until_due(self) -> float:
-        left = (self._due.get(name, 0.0) - loop_time() for name in self._changed)
+        left = (one.due - loop_time() for one in self._figures.values() if one.changed)
         return max(BATCH, min((ROUND, *left)))
 
     def look(self) -> None:
         """Read what has changed; enqueue those that this makes room for."""
-        states, now = {worker.name: self._state(worker.name) for worker in self.workers}, loop_time()
-        for name in {**states, **self._states}:
-            if states.get(name) is not self._states.get(name):
-                self._changed[name] = None
-            if name in self._changed and (name not in states or now >= self._due.get(name, 0.0)):
-                del self._changed[name]
-                states[name] = self._read(name)
-            elif name in self._states:  # as it was read last, until it is due
-                states[name] = self._states[name]
-        self._states = {worker.name: states[worker.name] for worker in self.workers}
-        self._changed = {name: None for name in self._changed if name in self._states}
+        there, now = {worker.name: None for worker in self.workers}, loop_time()
+        for name in {**there, **self._figures}:
+            figures = self._figures[name]
+            figures.changed |= figures.state is not self._state(name)
+            if name not in there or (figures.changed and now >= figures.due):
+                self._read(name)
+        for name in self._figures.keys() - there:
+            del self._figures[name]
         moved = {one for one in set(self._followers.values()) if self._company(one.namespace, one.job) != one}
         for key in [key for key, company in self._followers.items() if company in moved]:
             del self._followers[key]
@@ -156,16 +162,17 @@ class WorkerRooms:
     def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
         worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
-        if worker not in self._facts:
-            return Room(QueueFacts("", known=self._states.get(worker, Known.AWAITED)))
-        name = self._targets[worker].get(seen.names.local_queue(here))
+        figures = self._figures.get(worker, WorkerFigures())
+        if figures.facts is None:
+            return Room(QueueFacts("", known=figures.state or Known.AWAITED))
+        name = figures.targets.get(seen.names.local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))
         informers = self._informers(worker)
         own = own_queue_room(name, informers, self.manager) if informers is not None else None
         if own is not None:
             return own
-        facts = self._facts[worker].get(name)
+        facts = figures.facts.get(name)
         if facts is None:
             return Room(obstacle=Reason(Why.QUEUE_INACTIVE))
         place, now = (worker, name), self.clock()
@@ -210,51 +217,41 @@ class WorkerRooms:
         """Whether its figures can be used."""
         informers = self._informers(worker)
         known = Known.AWAITED if informers is None else informers.queues.figures_known
-        return self._unused.get(worker, known) if known is Known.YES else known
+        return self._figures[worker].unused or known if known is Known.YES else known
 
-    def _read(self, worker: ClusterName) -> Known:
-        """Compute the facts of all queues of a worker; enqueue those that may be able to go there now.
-
-        Returns:
-            Whether its figures can be used.
-        """
-        informers, before = self._informers(worker), self._facts.pop(worker, {})
-        led, found = self._targets.pop(worker, {}), dict[str, QueueFacts]()
-        self._unused.pop(worker, None)
-        if informers is None:
-            self._due.pop(worker, None)
-        elif informers.queues.known:
+    def _read(self, worker: ClusterName) -> None:
+        """Compute the facts of all queues of a worker; enqueue those that may be able to go there now."""
+        informers, earlier = self._informers(worker), self._figures[worker]
+        figures, before = WorkerFigures(), earlier.facts or {}
+        self._figures[worker] = figures
+        if informers is not None and informers.queues.known:
             try:
-                found = self._take_in(worker, informers, before)
+                self._take_in(worker, informers, before)
             except Exception as error:  # whatever a worker shows costs its own figures only
-                if self._states.get(worker) is not Known.ODD:
+                if earlier.state is not Known.ODD:
                     log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
-                self._unused[worker] = Known.ODD
-        state = self._state(worker)
+                figures.unused = Known.ODD
+        figures.state, found = self._state(worker), figures.facts or {}
         for name in {**before, **found}:
             self.ledger.set_queue((worker, name), found.get(name))
-        same = self._targets.get(worker, {}) == led and self._states.get(worker, state) is state
+        same = figures.targets == earlier.targets and earlier.state in (None, figures.state)
         if not same or {name: one.terms for name, one in before.items()} != {
             name: one.terms for name, one in found.items()
         }:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
-        return state
 
-    def _take_in(
-        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]
-    ) -> dict[str, QueueFacts]:
+    def _take_in(self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]) -> None:
         """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
-        queues = informers.queues
+        queues, figures = informers.queues, self._figures[worker]
         cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
         size = kueue_objects.figures((*queues.cluster_queues.values(), *cohorts)) + len(queues.local_queues)
-        self._due[worker] = loop_time() + (size + len(informers.workloads.informer)) / RATE
+        figures.due = loop_time() + (size + len(informers.workloads.informer)) / RATE
         if size > FIGURES:
-            self._unused[worker] = Known.TOO_MANY
-            return {}
-        found = dict(self._queues(worker, informers, self._state(worker), before))
-        self._targets[worker], self._facts[worker] = dict(queues.targets()), found
-        return found
+            figures.unused = Known.TOO_MANY
+        else:
+            found = dict(self._queues(worker, informers, self._state(worker), before))
+            figures.targets, figures.facts = dict(queues.targets()), found
 
     def _queues(
         self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
