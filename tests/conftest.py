@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.controlplane.provider import add_option
+from tests.garbage import collect_rarely
 
 # pytest-asyncio leaves a default event loop behind once a synchronous test precedes an asynchronous one; with warnings
 # as errors the unclosed loop would fail whichever test runs when it is collected. There is no loop until a test asks.
@@ -17,6 +18,8 @@ asyncio.set_event_loop(None)
 # for Hypothesis' table of Unicode, which takes more than the second that it allows.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+collect_rarely()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

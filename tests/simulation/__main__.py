@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from tests.garbage import collect_rarely
 from tests.simulation.adversity import ROWS
 from tests.simulation.mutations import MUTATIONS, runner
 from tests.simulation.shrinking import shrink
@@ -32,7 +32,7 @@ def main(seeds: int, first_seed: int, processes: int | None, mutation: str | Non
         click.echo(_story(run))
         sys.exit(bool(run.broken))
     failed = []
-    pool = ProcessPoolExecutor(processes, initializer=_collect_rarely)
+    pool = ProcessPoolExecutor(processes, initializer=collect_rarely)
     try:
         for run in pool.map(run_one, range(first_seed, first_seed + seeds), chunksize=2):
             if run.broken:
@@ -54,13 +54,6 @@ def main(seeds: int, first_seed: int, processes: int | None, mutation: str | Non
     click.echo(f"{seeds - len(failed)} passed, {len(failed)} failed")
     click.echo(f"seeds {first_seed} to {first_seed + seeds - 1} in {seconds:.0f} s", err=True)
     sys.exit(bool(failed))
-
-
-def _collect_rarely() -> None:
-    """A fifth of the time went into looking for garbage among what is none yet: a seed leaves 10 MB when it is over."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(250_000)
 
 
 def _story(run: Run) -> str:

@@ -24,6 +24,7 @@ from multikueue.core.model.workloads import (
     is_finished,
     nominated,
 )
+from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from multikueue.sandbox.setting_up import CHECK
@@ -143,8 +144,7 @@ class Promises:
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         del old
-        told = str(new) if new is not None and row.plural != "secrets" else ""
-        if CANARY in told:
+        if new is not None and row.plural != "secrets" and CANARY.encode() in encode(new):
             self.broken.append(f"a credential is in {row.plural} {ObjectKey.of(new or {})}")
         said = check(new, CHECK) if new is not None and row.plural == WORKLOAD.plural else None
         message = str((said or {}).get("message") or "")

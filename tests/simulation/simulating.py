@@ -47,6 +47,8 @@ PATIENCE: Final = 3_600.0
 """Virtual seconds after the last trouble within which everything must be done."""
 MOST_REQUESTS: Final = 20_000
 """More than twice what any of 300 seeds needs."""
+MOST_AT_ONCE: Final = 1_000
+"""Requests between two looks: more than three times what any of 50 seeds needs. A loop makes as many in `STEP`."""
 SETTLED: Final = 120.0
 """Virtual seconds within which configs list what is decided: a cluster that was busy is kept for a while."""
 
@@ -182,9 +184,11 @@ def _net(world: World) -> AbstractAsyncContextManager[Net | None]:
 
 
 async def _keep_checking(scene: Scene, holding: Holding) -> None:
+    made = 0
     while True:
-        if (made := _requests(scene.world)) > MOST_REQUESTS:
-            raise BrokenPromise(f"{made} requests, which is a loop")
+        before, made = made, _requests(scene.world)
+        if made > MOST_REQUESTS or made - before > MOST_AT_ONCE:
+            raise BrokenPromise(f"{made} requests, {made - before} of them in {STEP:g} s, which is a loop")
         holding.check(scene.daemon.alive_since)
         scene.promises.check(scene.daemon.alive_since)
         await anyio.sleep(STEP)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.validation.cel_rules import check_rules
+from multikueue.sandbox.apiserver.validation.cel_rules import _fields_used, _judge, check_rules
 from multikueue.sandbox.apiserver.validation.schema_defaulting import drop_nulls, fill_defaults, prune
 from multikueue.sandbox.apiserver.validation.schema_validation import compile_pattern, validate
 
@@ -116,6 +116,40 @@ def test_items_of_a_keyed_list_have_an_old_self() -> None:
     old = [{"k": "a", "v": "1"}, {"k": "b", "v": "1"}]
     assert not list(check_rules(schema, [{"k": "b", "v": "1"}, {"k": "c", "v": "9"}], old))
     assert len(list(check_rules(schema, [{"k": "b", "v": "2"}], old))) == 1
+
+
+def test_a_rule_is_not_evaluated_again_for_fields_that_it_does_not_read() -> None:
+    """What it looks at in the items of a list: their other fields change often, such as the times of conditions."""
+    condition = fields(type={"type": "string"}, status={"type": "string"}, message={"type": "string"})
+    rule = (
+        "has(self.conditions) && self.conditions.exists(c, c.type == 'A' && c.status == 'True') ? self.count > 0 : true"
+    )
+    schema = fields(conditions={"type": "array", "items": condition}, count={"type": "integer"})
+    schema["x-kubernetes-validations"] = [{"rule": rule, "message": "nothing"}]
+
+    def judged(count: int, **said: str) -> list[str]:
+        value = {"conditions": [{"type": "B"}, {"type": "A", **said}], "count": count}
+        return [cause.message for cause in check_rules(schema, value)]
+
+    assert judged(1, status="True", message="first") == []
+    before = _judge.cache_info().misses
+    assert judged(1, status="True", message="second") == []
+    assert _judge.cache_info().misses == before
+    assert judged(0, status="True", message="second") == ['Invalid value: "object": nothing']
+    assert judged(0, status="False") == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "self.items.exists(c, c == {'a': 1})",
+        "self.items.all(c, size(c) == 1)",
+        "self.items == self.items.filter(c, c.a == 1) && self.items[0].b == 2",
+    ],
+)
+def test_a_rule_that_looks_at_whole_items_gets_them(rule: str) -> None:
+    """What it reads cannot be told by their fields' names."""
+    assert _fields_used(rule, "self") == {"items": None}
 
 
 def test_a_rule_that_cannot_be_evaluated_does_not_hold() -> None:

@@ -15,8 +15,11 @@ from multikueue.sandbox.apiserver.status_errors import Cause
 from multikueue.sandbox.apiserver.validation.schema_defaulting import field_schema
 from multikueue.sandbox.apiserver.validation.schema_validation import item_identity, items_by_identity
 
-_USES: Final = re.compile(r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)")
-"""`self.a.b` with the fields it reads: `self.a.b.exists(...)` reads a and b of it, `self == oldSelf` reads all."""
+_USES: Final = re.compile(
+    r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)(?:\.(?:all|exists|exists_one|filter|map)\((\w+),)?"
+)
+"""`self.a.b` with the fields it reads: `self.a.b.exists(c, ...)` reads a and b of it, and looks at each c there;
+`self == oldSelf` reads all."""
 
 
 @functools.lru_cache(2048)
@@ -26,19 +29,36 @@ def _compile(rule: str) -> cel.Program:
 
 @functools.lru_cache(2048)
 def _fields_used(rule: str, name: str) -> Json | None:
-    """The fields of `self` or `oldSelf` a rule reads, each with those of its fields; None for all of them."""
+    """The fields of `self` or `oldSelf` a rule reads, each with those of its fields; None for all of them.
+
+    Of a list they are the fields of its items.
+    """
     used: Json = {}
-    for has, found, path in _USES.findall(rule):
+    for has, found, path, item in _USES.findall(rule):
         if found != name:
             continue
         first, *deeper = path.split(".")[1:] or [""]
         if not first or "__" in rule:  # the value as a whole, or escaped names
             return None
-        if not deeper and not has:
-            used[first] = None
+        part = {} if has else _fields_of_items(rule, item) if item else None
+        if not deeper:
+            used[first] = _both(used.get(first, {}), part)
         elif used.setdefault(first, {}) is not None:
-            used[first].update(dict.fromkeys(deeper[:1]))
+            inner = part if len(deeper) == 1 else None
+            used[first][deeper[0]] = _both(used[first].get(deeper[0], {}), inner)
     return used
+
+
+def _fields_of_items(rule: str, item: str) -> Json | None:
+    """The fields that a rule reads of what it calls by this name; None for all of them."""
+    fields = re.findall(rf"\b{item}\.([A-Za-z]\w*)\b(?!\()", rule)
+    heads = re.findall(rf"\({item},", rule)
+    named = re.findall(rf"\b{item}\b", rule)
+    return dict.fromkeys(fields) if len(fields) + len(heads) == len(named) else None
+
+
+def _both(one: Json | None, other: Json | None) -> Json | None:
+    return None if one is None or other is None else {**one, **other}
 
 
 def check_rules(schema: Json, value: Any, old: Any = None, path: str = "") -> Iterator[Cause]:
@@ -87,7 +107,11 @@ def _judge(rule: str, value: bytes, old: bytes) -> str | None:
 
 
 def _part(value: Any, used: Json | None) -> Any:
-    if used is None or not isinstance(value, dict):
+    if used is None:
+        return value
+    if isinstance(value, list):
+        return [_part(item, used) for item in value]
+    if not isinstance(value, dict):
         return value
     return {field: _part(item, used[field]) for field, item in value.items() if field in used}
 
