@@ -40,7 +40,7 @@ FAST = ClientOptions(deadline=0.3, connect_deadline=0.2)
 
 async def error_of(*script: Answer, options: ClientOptions = FAST) -> ApiError:
     """What a get raises."""
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
+    async with talking(*script, options=options) as (_, client):
         with pytest.raises(ApiError) as caught:
             await client.get(JOB, KEY)
     return caught.value
@@ -133,7 +133,7 @@ async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> No
 async def test_429_is_retried_after_the_time_the_server_names() -> None:
     """So is 503 with Retry-After."""
     script = refuses(429, Retry_After="0"), refuses(503, Retry_After="0"), says(200, job("1"))
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(*script) as (server, client):
         assert await client.get(JOB, KEY) == job("1")
     assert len(server.asked) == 3
 
@@ -182,7 +182,7 @@ async def test_a_retry_after_of_400_digits_is_taken_for_a_mistake() -> None:
 
 async def test_500_without_retry_after_is_the_callers_to_retry() -> None:
     """A write may have happened."""
-    async with serving(refuses(500)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(refuses(500)) as (server, client):
         with pytest.raises(ServerFault):
             await client.create(JOB, job("1"))
     assert len(server.asked) == 1

@@ -14,14 +14,14 @@ from aiohttp import web
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unreachable, Unreadable
-from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
+from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.informer import LOOK_AGAIN
 from multikueue.kube.list_pages import PageSizes
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
 from tests.kube.deep_objects import DEEP, DEFINITION, GADGET, gadget, key, mend, spoil
 from tests.kube.fake_server import Broken, FakeServer, listed, obj, wait
-from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
+from tests.kube.scripted import event, eventually, job, limited, says, streams
 
 BROKEN = [
     pytest.param(DEEP, id="nested"),
@@ -162,14 +162,6 @@ def bare(*names: str, token: str = "") -> Json:
         "metadata": {"resourceVersion": "5"} | ({"continue": token} if token else {}),
         "items": [job("1", name) for name in names],
     }
-
-
-@asynccontextmanager
-async def limited(*script: Answer, **limits: int) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
-    """A server, and a client with limits."""
-    options = ClientOptions(limits=AnswerLimits(**limits))
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
-        yield server, client
 
 
 async def test_metadata_that_cannot_be_decoded_either_tells_the_name() -> None:
