@@ -478,7 +478,7 @@ async def test_a_taken_name_may_be_that_of_the_very_job(there: Json | None, expe
 
 async def test_nothing_was_sent_to_a_cluster_that_is_gone() -> None:
     fleet = Fleet(gone={W1})
-    with pytest.raises(NotSent):
+    with pytest.raises(NotSent, match='cluster "w1" is not connected'):
         await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, a_job()),))
     assert isinstance(fleet.memory.creation(W1, KEY, attempt(a_workload(uid="u"))), Untracked)
 
@@ -533,13 +533,6 @@ async def test_a_lost_reply_is_an_error_and_no_news() -> None:
 
     assert fleet.clusters[W1].workloads.get(KEY) is None
     assert await fleet.clusters[W1].client.get(WORKLOAD, KEY)
-
-
-async def test_a_cluster_that_is_gone_is_unreachable() -> None:
-    """It was there when the plan was made."""
-    fleet = Fleet(gone={W1})
-    with pytest.raises(Unreachable, match='cluster "w1" is not connected'):
-        await fleet.executor.execute(a_workload(), (CreateWorkload(W1, a_workload()),))
 
 
 @pytest.mark.looptime
