@@ -57,8 +57,8 @@ async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
 
 async def test_an_insecure_kubeconfig_is_refused_in_kueues_words() -> None:
     fleet = await Fleet.connected("worker1")
-    await fleet.write_secret("worker1", kubeconfig("worker1", **{"insecure-skip-tls-verify": True}))
-    message = "load client config failed: insecure TLS verification is not allowed for cluster worker1"
+    await fleet.write_secret("worker1", kubeconfig("worker1", server="http://worker1:6443"))
+    message = "load client config failed: server URL must start with https://"
     async with fleet.running():
         assert await told(fleet) == ("False", "InsecureKubeConfig", message)
         await anyio.sleep(600)
