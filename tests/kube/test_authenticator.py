@@ -19,7 +19,7 @@ from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential
 from multikueue.kube.single_flight import SingleFlight
-from tests.kube.exec_plugins import FakePlugin, Planned, prints
+from tests.kube.exec_plugins import Planned, prints
 from tests.kube.scripted import event, job, only_for, refuses, says, streams, talking
 
 CREDENTIAL = Credential("t")
@@ -174,15 +174,6 @@ async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(t
             with pytest.raises(Unauthorized):
                 await client.get(JOB, ObjectKey("n", "a"))
     assert plugin.runs == 2
-
-
-async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
-    plugin = FakePlugin(tmp_path, "sys.exit(3)")
-    async with plugin.source() as source:
-        for _ in range(3):
-            with pytest.raises(Unauthorized, match="failed with exit code 3"):
-                await source.credential()
-    assert plugin.runs == 1
 
 
 @pytest.mark.looptime

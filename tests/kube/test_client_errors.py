@@ -200,18 +200,25 @@ async def test_a_proxys_password_is_in_no_error() -> None:
     assert "canary" not in shown
 
 
-async def test_a_server_that_is_no_url_is_an_error_and_no_crash() -> None:
-    for server in ("ftp://worker.example", "worker.example:6443"):
-        async with KubeClient(ClusterConfig(server), name="w1") as client:
-            with pytest.raises(Unreachable):
-                await client.get(JOB, KEY)
-
-
 @pytest.mark.parametrize(
-    ("server", "name"), [("https://127.0.0.1:1", "a..b"), ("https://a..b", ""), (f"https://{'a' * 64}.b", "")]
+    ("server", "name"),
+    [
+        ("ftp://worker.example", ""),
+        ("worker.example:6443", ""),
+        ("https://[[::1]]:443", ""),
+        ("https://[::1:443", ""),
+        ("https://a:0", ""),
+        ("https://a..b", ""),
+        (f"https://{'a' * 64}.b", ""),
+        ("https://127.0.0.1:1", "a..b"),
+    ],
+    ids=[
+        *("another scheme", "no scheme", "brackets twice", "half a bracket", "port 0"),
+        *("an empty label", "a long label", "an empty label in the certificate's name"),
+    ],
 )
-async def test_a_host_that_cannot_be_looked_for_is_an_error_and_no_crash(server: str, name: str) -> None:
-    """Python raises a UnicodeError there, which is no OSError."""
+async def test_an_address_that_is_none_is_an_error_of_the_call_and_no_crash(server: str, name: str) -> None:
+    """Python raises a UnicodeError for some hosts, which is no OSError."""
     async with KubeClient(ClusterConfig(server, tls_server_name=name), name="w1", options=FAST) as client:
         with pytest.raises(Unreachable, match=r"^w1: get jobs"):
             await client.get(JOB, KEY)

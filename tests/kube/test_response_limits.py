@@ -138,13 +138,6 @@ async def test_one_object_that_is_too_large_is_told() -> None:
     assert [request.query["limit"] for request in server.asked] == ["500", "50", "5", "1"]
 
 
-async def test_what_is_no_json_is_no_answer() -> None:
-    """A proxy's page says nothing about the server behind it: that is as good as none."""
-    async with limited(says(200, "<html>")) as (_, client):
-        with pytest.raises(Unreachable):
-            await client.list(JOB)
-
-
 def test_the_manager_may_have_any_number_of_objects() -> None:
     """It is trusted; but a page is kept small there, too."""
     assert LISTS_UNLIMITED.answer_bytes == AnswerLimits().answer_bytes

@@ -192,12 +192,6 @@ async def test_a_server_where_nothing_can_be_decoded_is_asked_for_so_many_pages_
     assert len(server.asked) <= 5 * 20 + 2
 
 
-async def test_json_that_nobody_can_read_is_no_answer() -> None:
-    async with limited(says(200, '{"metadata":')) as (_, client):
-        with pytest.raises(Unreachable, match="not JSON"):
-            await client.list(JOB)
-
-
 async def test_an_event_whose_metadata_comes_last_or_nests_too_deep_has_a_name() -> None:
     told: list[WatchEvent] = []
     line = orjson.dumps(event("ADDED", "6"))

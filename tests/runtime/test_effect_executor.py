@@ -546,16 +546,6 @@ async def test_a_back_off_that_is_all_but_over_is_looked_at_after_a_moment_and_n
     assert conflicts.refusal(JOB, KEY, own=()) is None
 
 
-@pytest.mark.looptime
-async def test_refusals_of_workloads_nobody_asks_about_are_forgotten() -> None:
-    """A worker that refuses what others run would cost memory for every job there ever was."""
-    conflicts = CreateConflicts()
-    for number in range(200):
-        conflicts.met(JOB, ObjectKey("default", f"job-{number}"), KEY, Invalid("no", status=422), "no")
-        await anyio.sleep(60)
-    assert len(conflicts) <= 66
-
-
 async def test_that_a_kind_has_no_status_to_write_is_told() -> None:
     """Its CustomResourceDefinition came after the manager was asked about it. That a job is gone is no news."""
     fleet = Fleet()

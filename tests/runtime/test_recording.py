@@ -90,17 +90,12 @@ async def stopped_after_recording() -> AsyncIterator[Fleet]:
         yield fleet
 
 
-async def ready(fleet: Fleet) -> bool:
-    """Whether the check says Ready."""
-    return check_state(await fleet.workload(), CHECK) == "Ready"
-
-
 async def test_the_next_manager_goes_on_with_the_recorded_worker() -> None:
     """Without waiting for anybody else."""
     async with stopped_after_recording() as fleet:
         lose(fleet, "worker2")
         async with fleet.running():
-            assert await until(lambda: ready(fleet), within=10) < 5
+            assert await until(fleet.ready, within=10) < 5
             await runs_on_worker1_for(fleet, 30)
 
 

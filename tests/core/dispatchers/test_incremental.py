@@ -307,8 +307,3 @@ class TestWriting:
         local = told(workload(nominated=("w1",)), "The workload is offered to [w1], round 1 since 2026-11-21T11:55:00Z")
         seen = snapshot(local, worker("w1", copy_of(local)), worker("w2"))
         assert in_words(seen, decide(seen, Incremental(step=1))) == ["nominate w1 w2", "create workload on w2"]
-
-    def test_the_first_to_admit_wins_whatever_round_it_is(self) -> None:
-        local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), worker("w2"), worker("w3"))
-        assert in_words(seen, decide(seen, Incremental(step=1))) == ["record w1"]
