@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
@@ -27,12 +28,18 @@ from multikueue.core.workload.effects import (
     Plan,
     describe,
 )
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from tests.core.building import SETTINGS, decide
 
 
 def in_words(seen: Snapshot, decided: Plan) -> list[str]:
     """The effects of a plan, in order: `create workload on w1`, `admit on w1`, `retry: Admitting remote lost`."""
     return [_word(seen, effect) for effect in decided.effects]
+
+
+def words(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanSettings = SETTINGS) -> list[str]:
+    """The effects that are decided on where this is seen."""
+    return in_words(seen, decide(seen, dispatcher, settings))
 
 
 def verdict_written(decided: Plan) -> str | None:

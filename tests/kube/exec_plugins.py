@@ -48,6 +48,12 @@ class FakePlugin:
         script.write_text(SCRIPT + self.body)
         return ExecPlugin(sys.executable, [str(script), str(self.folder)], env, cluster=cluster)
 
+    @asynccontextmanager
+    async def source(self) -> AsyncIterator[PluginCredential]:
+        """The credentials that it gives one client."""
+        async with SingleFlight() as flights:
+            yield PluginCredential(Authenticators().get(self.config()), flights)
+
     @property
     def runs(self) -> int:
         file = self.folder / "runs"

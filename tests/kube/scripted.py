@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeAlias
 
 import anyio
@@ -13,9 +13,10 @@ import orjson
 from aiohttp import web
 
 from multikueue.core.model.names import Json
-from multikueue.kube import ClusterConfig, KubeClient
+from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.sessions import Sessions
 from multikueue.kube.single_flight import SingleFlight
+from multikueue.protocols import RequestHook
 
 Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -68,14 +69,24 @@ async def serving(*script: Answer, tls: ssl.SSLContext | None = None) -> AsyncIt
 
 @asynccontextmanager
 async def talking(
-    *script: Answer, tls: ssl.SSLContext | None = None, **config: Any
+    *script: Answer,
+    tls: ssl.SSLContext | None = None,
+    options: ClientOptions | None = None,
+    hook: RequestHook | None = None,
+    **config: Any,
 ) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
     """A server and a client of it; `config` is more of the client's `ClusterConfig`."""
+    options = options or ClientOptions()
     async with (
         serving(*script, tls=tls) as server,
-        KubeClient(ClusterConfig(server.url, **config), name="w1") as client,
+        KubeClient(ClusterConfig(server.url, **config), name="w1", options=options, hook=hook) as client,
     ):
         yield server, client
+
+
+def limited(*script: Answer, **limits: int) -> AbstractAsyncContextManager[tuple[ScriptedServer, KubeClient]]:
+    """A server, and a client with limits."""
+    return talking(*script, options=ClientOptions(limits=AnswerLimits(**limits)))
 
 
 def says(status: int, body: Json | str, **headers: str) -> Answer:
@@ -93,6 +104,16 @@ def says(status: int, body: Json | str, **headers: str) -> Answer:
 def refuses(status: int, reason: str = "", message: str = "no", **headers: str) -> Answer:
     """A Kubernetes Status."""
     return says(status, {"kind": "Status", "code": status, "reason": reason, "message": message}, **headers)
+
+
+def only_for(token: str, answer: Answer) -> Answer:
+    """This answer, for whoever bears the token."""
+
+    async def looks(request: web.Request) -> web.StreamResponse:
+        good = request.headers["Authorization"] == f"Bearer {token}"
+        return await (answer if good else refuses(401))(request)
+
+    return looks
 
 
 def streams(*lines: Json | bytes, then: Answer | None = None) -> Answer:

@@ -11,12 +11,12 @@ import pytest
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Expired, NotFound, Unreadable
-from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.kube import ClientOptions
 from multikueue.kube.activity import Activity
 from multikueue.kube.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, WatchEvent
 from multikueue.sandbox.apiserver import DirectClient, Faults, Hang, Refuse, Registry, Reset
-from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, streams
+from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, streams, talking
 from tests.sandbox.apiserver.objects import job as new_job
 
 KEY = ObjectKey("default", "a")
@@ -88,7 +88,7 @@ async def test_a_refusal_in_memory_is_heard_and_a_proxy_that_answers_for_the_ser
     ids=["answer", "too much to read", "403", "500", "503", "504", "reset", "hang"],
 )
 async def test_what_is_heard_over_http(answer: Answer, heard: bool) -> None:
-    async with serving(answer) as server, KubeClient(ClusterConfig(server.url), name="w1", options=OPTIONS) as client:
+    async with talking(answer, options=OPTIONS) as (_, client):
         with contextlib.suppress(ApiError):
             await client.get(JOB, KEY)
         assert (client.last_activity > 0) is heard
@@ -105,7 +105,7 @@ GONE = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Ex
 async def test_events_are_heard_and_bookmarks_are_not(event: Json, heard: bool) -> None:
     """An API server sends bookmarks from memory, and accepts watches so: its storage may hang."""
     seen: list[WatchEvent] = []
-    async with serving(streams(event)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(streams(event)) as (_, client):
         try:
             await client.watch(JOB, seen.append, resource_version="0")
         except Expired:

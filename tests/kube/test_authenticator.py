@@ -10,7 +10,6 @@ from pathlib import Path
 
 import anyio
 import pytest
-from aiohttp import web
 
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
@@ -20,8 +19,8 @@ from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential
 from multikueue.kube.single_flight import SingleFlight
-from tests.kube.exec_plugins import FakePlugin, Planned, prints
-from tests.kube.scripted import event, job, refuses, says, streams, talking
+from tests.kube.exec_plugins import Planned, prints
+from tests.kube.scripted import event, job, only_for, refuses, says, streams, talking
 
 CREDENTIAL = Credential("t")
 
@@ -34,8 +33,7 @@ async def test_a_plugin_runs_once_for_many_requests(tmp_path: Path) -> None:
     async def ask() -> None:
         got.append((await source.credential()).token)
 
-    async with SingleFlight() as flights:
-        source = PluginCredential(Authenticators().get(plugin.config()), flights)
+    async with plugin.source() as source:
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(ask)
@@ -51,8 +49,7 @@ async def test_a_token_is_used_until_its_end(tmp_path: Path, life: int) -> None:
     too late is not asked for with each request."""
     end = datetime.now(UTC) + timedelta(seconds=life)
     plugin = prints(tmp_path, expirationTimestamp=end.isoformat())
-    async with SingleFlight() as flights:
-        source = PluginCredential(Authenticators().get(plugin.config()), flights)
+    async with plugin.source() as source:
         for _ in range(3):
             await source.credential()
     assert plugin.runs == 1
@@ -159,10 +156,7 @@ async def test_a_token_that_was_refused_and_is_printed_again_is_given_another_ch
 async def test_64_refused_requests_run_the_plugin_once(tmp_path: Path) -> None:
     """All of them then succeed with the new token."""
     plugin = prints(tmp_path)
-
-    async def only_the_second(request: web.Request) -> web.StreamResponse:
-        good = request.headers["Authorization"] == "Bearer t2"
-        return await (says(200, job("1")) if good else refuses(401))(request)
+    only_the_second = only_for("t2", says(200, job("1")))
 
     async with talking(only_the_second, exec_plugin=plugin.config()) as (server, client):
         async with anyio.create_task_group() as tasks:
@@ -180,16 +174,6 @@ async def test_a_plugin_whose_tokens_are_all_refused_is_left_alone_for_a_while(t
             with pytest.raises(Unauthorized):
                 await client.get(JOB, ObjectKey("n", "a"))
     assert plugin.runs == 2
-
-
-async def test_a_plugin_that_fails_is_not_run_for_each_waiting_request(tmp_path: Path) -> None:
-    plugin = FakePlugin(tmp_path, "sys.exit(3)")
-    async with SingleFlight() as flights:
-        source = PluginCredential(Authenticators().get(plugin.config()), flights)
-        for _ in range(3):
-            with pytest.raises(Unauthorized, match="failed with exit code 3"):
-                await source.credential()
-    assert plugin.runs == 1
 
 
 @pytest.mark.looptime
@@ -375,11 +359,7 @@ async def test_a_token_that_expires_during_a_watch_leads_to_a_new_one_at_its_nex
     """The watch keeps its own until it ends. The next is refused with it, and repeated once with the new one."""
     plugin = prints(tmp_path)
     gone = streams(event("ADDED", "2"))
-
-    async def only_the_second(request: web.Request) -> web.StreamResponse:
-        good = request.headers["Authorization"] == "Bearer t2"
-        return await (streams(event("ADDED", "3")) if good else refuses(401))(request)
-
+    only_the_second = only_for("t2", streams(event("ADDED", "3")))
     seen: list[str] = []
     async with talking(gone, only_the_second, exec_plugin=plugin.config()) as (server, client):
         for version in ("1", "2", "3"):

@@ -38,10 +38,7 @@ class Hook:
 
 
 async def test_lists_are_read_page_by_page() -> None:
-    async with (
-        serving(says(200, page("a", "b", token="next")), says(200, page("c"))) as server,
-        KubeClient(ClusterConfig(server.url), name="w1") as client,
-    ):
+    async with talking(says(200, page("a", "b", token="next")), says(200, page("c"))) as (server, client):
         listed = await client.list(JOB, namespace="n", label_selector="a=b")
     assert [item["metadata"]["name"] for item in listed.items] == ["a", "b", "c"]
     assert listed.resource_version == "7"
@@ -54,23 +51,23 @@ async def test_lists_are_read_page_by_page() -> None:
 
 async def test_items_of_a_list_know_what_they_are() -> None:
     """API servers send kind and apiVersion of builtin kinds only once per list."""
-    async with serving(says(200, page("a"))) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(says(200, page("a"))) as (_, client):
         (item,) = (await client.list(JOB)).items
     assert (item["apiVersion"], item["kind"]) == ("batch/v1", "Job")
 
 
 async def test_a_list_whose_pages_expire_is_read_at_once() -> None:
     """Reading took longer than the server keeps a snapshot."""
-    async with (
-        serving(says(200, page("a", token="next")), refuses(410, "Expired"), says(200, page("a", "b"))) as server,
-        KubeClient(ClusterConfig(server.url), name="w1") as client,
+    async with talking(says(200, page("a", token="next")), refuses(410, "Expired"), says(200, page("a", "b"))) as (
+        server,
+        client,
     ):
         assert len((await client.list(JOB)).items) == 2
     assert dict(server.asked[2].query) == {}
 
 
 async def test_a_list_that_expires_even_then_says_so() -> None:
-    async with serving(refuses(410)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(refuses(410)) as (server, client):
         with pytest.raises(Expired):
             await client.list(JOB)
     assert len(server.asked) == 2
@@ -78,7 +75,7 @@ async def test_a_list_that_expires_even_then_says_so() -> None:
 
 async def test_an_answer_that_is_no_list_is_no_empty_list() -> None:
     """An empty list would delete everything we know."""
-    async with serving(says(200, {})) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(says(200, {})) as (_, client):
         with pytest.raises(Unreachable, match="not a list"):
             await client.list(JOB)
 
@@ -87,7 +84,7 @@ async def test_an_answer_that_is_no_list_is_no_empty_list() -> None:
 async def test_a_list_of_what_is_no_object_is_an_error_and_no_crash(items: str) -> None:
     text = '{"metadata": {"resourceVersion": "1"}, "items": [' + items + "}"
     text = text.replace("[7", "7")
-    async with serving(says(200, text)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(says(200, text)) as (_, client):
         with pytest.raises((Unreachable, Unreadable), match=r"has no name|not a list"):
             await client.list(JOB)
 
@@ -96,12 +93,13 @@ async def test_a_listed_object_may_be_nested_deeper_than_python_counts() -> None
     """Free-form fields allow that to anybody who may create a job."""
     deep = '{"a":' * 1_000 + "1" + "}" * 1_000
     text = '{"metadata": {"resourceVersion": "1"}, "items": [{"metadata": {"name": "x"}, "spec": ' + deep + "}]}"
-    async with serving(says(200, text)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(says(200, text)) as (_, client):
         (found,) = (await client.list(JOB)).items
     assert found["metadata"]["name"] == "x"
 
 
-async def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["get", "watch"])
+async def test_a_refused_token_is_read_again_once(tmp_path: Path, how: str) -> None:
     """Kubelet has rotated the file meanwhile."""
     file = tmp_path / "token"
     file.write_text("old\n")
@@ -110,21 +108,12 @@ async def test_a_refused_token_is_read_again_once(tmp_path: Path) -> None:
         file.write_text("new\n")
         return await refuses(401)(request)
 
-    async with talking(rotates, says(200, job("1")), token_file=str(file)) as (server, client):
-        await client.get(JOB, KEY)
-    assert server.authorizations == ["Bearer old", "Bearer new"]
-
-
-async def test_a_watch_gets_a_new_token_too(tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    file.write_text("old")
-
-    async def rotates(request: web.Request) -> web.StreamResponse:
-        file.write_text("new")
-        return await refuses(401)(request)
-
-    async with talking(rotates, streams(), token_file=str(file)) as (server, client):
-        await client.watch(JOB, lambda _: None, resource_version="1")
+    then = streams() if how == "watch" else says(200, job("1"))
+    async with talking(rotates, then, token_file=str(file)) as (server, client):
+        if how == "watch":
+            await client.watch(JOB, lambda _: None, resource_version="1")
+        else:
+            await client.get(JOB, KEY)
     assert server.authorizations == ["Bearer old", "Bearer new"]
 
 
@@ -207,10 +196,7 @@ async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
     hook = Hook()
     # Two resets: aiohttp sends what can be repeated once more when a connection it had kept turns out to be dead.
     script = says(200, job("1")), refuses(404), resets, resets, streams(), refuses(403)
-    async with (
-        serving(*script) as server,
-        KubeClient(ClusterConfig(server.url), name="w1", hook=hook) as client,
-    ):
+    async with talking(*script, hook=hook) as (_, client):
         await client.get(JOB, KEY)
         for _ in range(2):
             with pytest.raises(ApiError):
@@ -230,10 +216,7 @@ async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
 async def test_cancelled_calls_leave_no_connection_behind() -> None:
     """A pool of two works on after four calls were cancelled."""
     options = ClientOptions(connections=2)
-    async with (
-        serving(hangs, hangs, hangs, hangs, says(200, job("1"))) as server,
-        KubeClient(ClusterConfig(server.url), name="w1", options=options) as client,
-    ):
+    async with talking(hangs, hangs, hangs, hangs, says(200, job("1")), options=options) as (server, client):
         for _ in range(4):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(client.get, JOB, KEY)
@@ -269,10 +252,7 @@ async def test_a_client_may_act_as_another_user_in_each_request() -> None:
     """The API server asks whether the identity of the credentials may."""
     user = "system:serviceaccount:kueue-system:granting"
     options = ClientOptions(impersonate=user)
-    async with (
-        serving(says(200, page("a"))) as server,
-        KubeClient(ClusterConfig(server.url, token="own"), name="w1", options=options) as client,
-    ):
+    async with talking(says(200, page("a")), token="own", options=options) as (server, client):
         await client.list(JOB)
     headers = server.asked[0].headers
     assert (headers["Authorization"], headers["Impersonate-User"]) == ("Bearer own", user)

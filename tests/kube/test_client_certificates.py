@@ -101,6 +101,23 @@ async def talking(plugin: Plugin, *script: Answer) -> AsyncIterator[tuple[Script
             yield server, client
 
 
+@attrs.define(eq=False)
+class Creation:
+    """A call that is under way until the test lets it end."""
+
+    begun: anyio.Event = attrs.field(factory=anyio.Event)
+    go_on: anyio.Event = attrs.field(factory=anyio.Event)
+    made: list[object] = attrs.field(factory=list)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.begun.set()
+        await self.go_on.wait()
+        return await says(200, job("1"))(request)
+
+    async def call(self, client: KubeClient) -> None:
+        self.made.append(await client.create(JOB, job("1")))
+
+
 def gone(request: web.Request) -> bool:
     """Whether the connection that a request came by is closed."""
     return request.transport is None or request.transport.is_closing()
@@ -168,24 +185,15 @@ async def test_a_watch_with_the_old_certificate_ends_and_begins_again_with_the_n
 async def test_a_call_that_is_under_way_ends_with_the_old_certificate() -> None:
     """Nobody knows what a write came to that is cut off."""
     plugin = Plugin([Credential("", ONE), Credential("", TWO)])
-    begun, go_on, answers = anyio.Event(), anyio.Event(), list[object]()
-
-    async def slow(request: web.Request) -> web.StreamResponse:
-        begun.set()
-        await go_on.wait()
-        return await says(200, job("1"))(request)
-
-    async def create(client: KubeClient) -> None:
-        answers.append(await client.create(JOB, job("1")))
-
-    async with talking(plugin, slow, refuses(401), says(200, job("2"))) as (server, client):
+    creation = Creation()
+    async with talking(plugin, creation.answer, refuses(401), says(200, job("2"))) as (server, client):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(create, client)
-            await begun.wait()
+            tasks.start_soon(creation.call, client)
+            await creation.begun.wait()
             assert await client.get(JOB, KEY) == job("2")
             assert not gone(server.asked[0])
-            go_on.set()
-        assert answers == [job("1")]
+            creation.go_on.set()
+        assert creation.made == [job("1")]
         await eventually(lambda: gone(server.asked[0]))
 
 
@@ -239,27 +247,18 @@ async def test_a_client_that_is_closed_while_a_certificate_is_loaded_opens_nothi
 async def test_two_new_certificates_in_a_row_close_both_earlier_ones() -> None:
     """Also while calls with the first are still under way."""
     plugin = Plugin([Credential("", ONE), Credential("", TWO), Credential("", THREE)])
-    begun, go_on, answers = anyio.Event(), anyio.Event(), list[object]()
-
-    async def slow(request: web.Request) -> web.StreamResponse:
-        begun.set()
-        await go_on.wait()
-        return await says(200, job("1"))(request)
-
-    async def create(client: KubeClient) -> None:
-        answers.append(await client.create(JOB, job("1")))
-
-    script = slow, refuses(401), says(200, job("2")), refuses(401), says(200, job("3"))
+    creation = Creation()
+    script = creation.answer, refuses(401), says(200, job("2")), refuses(401), says(200, job("3"))
     async with talking(plugin, *script) as (server, client):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(create, client)
-            await begun.wait()
+            tasks.start_soon(creation.call, client)
+            await creation.begun.wait()
             assert await client.get(JOB, KEY) == job("2")
             plugins = client.plugins.get(ExecPlugin("/plugin"))
             plugins._pause_until = 0.0
             assert await client.get(JOB, KEY) == job("3")
-            go_on.set()
-        assert answers == [job("1")]
+            creation.go_on.set()
+        assert creation.made == [job("1")]
         await eventually(lambda: all(map(gone, server.asked[:4])))
         assert plugin.shown == ["one", "one", "two", "two", "three"]
 

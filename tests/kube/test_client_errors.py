@@ -40,7 +40,7 @@ FAST = ClientOptions(deadline=0.3, connect_deadline=0.2)
 
 async def error_of(*script: Answer, options: ClientOptions = FAST) -> ApiError:
     """What a get raises."""
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
+    async with talking(*script, options=options) as (_, client):
         with pytest.raises(ApiError) as caught:
             await client.get(JOB, KEY)
     return caught.value
@@ -133,7 +133,7 @@ async def test_a_server_that_says_nothing_is_given_up_after_the_deadline() -> No
 async def test_429_is_retried_after_the_time_the_server_names() -> None:
     """So is 503 with Retry-After."""
     script = refuses(429, Retry_After="0"), refuses(503, Retry_After="0"), says(200, job("1"))
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(*script) as (server, client):
         assert await client.get(JOB, KEY) == job("1")
     assert len(server.asked) == 3
 
@@ -182,7 +182,7 @@ async def test_a_retry_after_of_400_digits_is_taken_for_a_mistake() -> None:
 
 async def test_500_without_retry_after_is_the_callers_to_retry() -> None:
     """A write may have happened."""
-    async with serving(refuses(500)) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(refuses(500)) as (server, client):
         with pytest.raises(ServerFault):
             await client.create(JOB, job("1"))
     assert len(server.asked) == 1
@@ -200,18 +200,25 @@ async def test_a_proxys_password_is_in_no_error() -> None:
     assert "canary" not in shown
 
 
-async def test_a_server_that_is_no_url_is_an_error_and_no_crash() -> None:
-    for server in ("ftp://worker.example", "worker.example:6443"):
-        async with KubeClient(ClusterConfig(server), name="w1") as client:
-            with pytest.raises(Unreachable):
-                await client.get(JOB, KEY)
-
-
 @pytest.mark.parametrize(
-    ("server", "name"), [("https://127.0.0.1:1", "a..b"), ("https://a..b", ""), (f"https://{'a' * 64}.b", "")]
+    ("server", "name"),
+    [
+        ("ftp://worker.example", ""),
+        ("worker.example:6443", ""),
+        ("https://[[::1]]:443", ""),
+        ("https://[::1:443", ""),
+        ("https://a:0", ""),
+        ("https://a..b", ""),
+        (f"https://{'a' * 64}.b", ""),
+        ("https://127.0.0.1:1", "a..b"),
+    ],
+    ids=[
+        *("another scheme", "no scheme", "brackets twice", "half a bracket", "port 0"),
+        *("an empty label", "a long label", "an empty label in the certificate's name"),
+    ],
 )
-async def test_a_host_that_cannot_be_looked_for_is_an_error_and_no_crash(server: str, name: str) -> None:
-    """Python raises a UnicodeError there, which is no OSError."""
+async def test_an_address_that_is_none_is_an_error_of_the_call_and_no_crash(server: str, name: str) -> None:
+    """Python raises a UnicodeError for some hosts, which is no OSError."""
     async with KubeClient(ClusterConfig(server, tls_server_name=name), name="w1", options=FAST) as client:
         with pytest.raises(Unreachable, match=r"^w1: get jobs"):
             await client.get(JOB, KEY)

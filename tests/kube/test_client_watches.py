@@ -157,7 +157,7 @@ async def test_what_a_handler_raises_is_a_bug_and_no_network_failure(bug: type[E
 async def test_a_cancelled_watch_leaves_no_connection_behind() -> None:
     """Not while it waits for headers, and not while it waits for events."""
     for answer in (hangs, streams(event("ADDED", "6"), then=hangs)):
-        async with serving(answer) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+        async with talking(answer) as (server, client):
             for _ in range(5):
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_watch, client)

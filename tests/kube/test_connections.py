@@ -168,13 +168,6 @@ async def test_an_answer_that_breaks_off_has_no_status_for_the_hook() -> None:
     assert seen == [200, 0]
 
 
-@pytest.mark.parametrize("address", ["https://[[::1]]:443", "https://[::1:443", "https://a:0"])
-async def test_an_address_that_is_none_is_told_by_the_call(address: str) -> None:
-    async with KubeClient(ClusterConfig(address), name="w1") as client:
-        with pytest.raises(Unreachable, match="w1: get jobs"):
-            await client.get(JOB, KEY)
-
-
 async def test_a_server_that_closes_every_connection_is_asked_twice() -> None:
     async def closes(_: int, __: asyncio.StreamWriter) -> bool:
         return False

@@ -18,7 +18,7 @@ from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.deadlines import CallTime
 from multikueue.kube.requester import Requester
 from multikueue.kube.requests import create
-from tests.kube.scripted import eventually, hangs, job, refuses, says, serving, sessions_of
+from tests.kube.scripted import eventually, hangs, job, refuses, says, sessions_of, talking
 
 
 @attrs.define(eq=False)
@@ -125,7 +125,7 @@ async def test_a_call_that_finds_no_connection_says_that_it_was_not_sent() -> No
 
     options = ClientOptions(connections=1, connection_wait=0.2)
     found: list[Json] = []
-    async with serving(answers) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
+    async with talking(answers, options=options) as (server, client):
 
         async def first() -> None:
             found.append(await client.create(JOB, job("1")))
@@ -142,7 +142,7 @@ async def test_a_call_that_finds_no_connection_says_that_it_was_not_sent() -> No
 async def test_after_a_503_the_next_try_is_in_doubt_however_it_fails() -> None:
     """The write may have happened at the 503."""
     options, script = ClientOptions(deadline=0.3), (refuses(503, Retry_After="0"), hangs)
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
+    async with talking(*script, options=options) as (_, client):
         with pytest.raises(DeadlineExceeded):
             await client.create(JOB, job("1"))
 

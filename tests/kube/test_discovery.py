@@ -9,11 +9,11 @@ import pytest
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json
 from multikueue.errors import Unauthorized
-from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
+from multikueue.kube import KubeClient, parse_worker_kubeconfig
 from multikueue.kube.served_kinds import ServedKind, published_schema, served
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.crds import load_crds
-from tests.kube.scripted import serving
+from tests.kube.scripted import talking
 
 WIDGET = GVK("example.com", "v1", "Widget")
 LISTED: Json = {
@@ -45,7 +45,7 @@ def test_a_name_that_no_server_gives_is_not_served(name: str) -> None:
 
 async def test_a_kind_that_nobody_can_serve_is_not_asked_about() -> None:
     """Whoever may create pods on a worker can name such an owner: the other pods must still be found."""
-    async with serving() as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking() as (_, client):
         assert await client.discover(GVK("..", "v1", "Widget")) is None
         assert await client.discover(GVK("example.com", "", "Widget")) is None
 

@@ -13,9 +13,7 @@ from multikueue.kube import Informer, InformerStatus
 from multikueue.sandbox.apiserver import (
     CutWatch,
     DirectClient,
-    ExpireWatch,
     Faults,
-    Hang,
     Match,
     Registry,
     SilenceWatch,
@@ -49,18 +47,6 @@ class World:
         return lambda: set(self.informer.keys()) == {ObjectKey("default", name) for name in names}
 
 
-async def test_a_cut_watch_resumes_from_the_last_version() -> None:
-    """It misses nothing, lists nothing again, and reports no failure."""
-    world = World()
-    async with running(world.informer.run):
-        await world.informer.wait_synced()
-        await anyio.sleep(5)
-        world.faults.connections.drop()
-        await world.client.create(JOB, job("a"))
-        await world.until(world.has("a"), within=1)
-        assert world.states == [InformerStatus(synced=True, lists=1)]
-
-
 async def test_watches_that_are_cut_after_each_event_lose_none() -> None:
     world = World()
     world.faults.add(CutWatch(after=1), on=WATCHES)
@@ -71,32 +57,6 @@ async def test_watches_that_are_cut_after_each_event_lose_none() -> None:
         await world.client.delete(JOB, ObjectKey("default", "a0"), propagation="Background")
         await world.until(world.has("a1", "a2", "a3", "a4"), within=120)
         assert world.informer.status.lists == 1
-
-
-async def test_after_410_what_vanished_meanwhile_is_gone() -> None:
-    world = World()
-    for name in ("a", "b"):
-        await world.client.create(JOB, job(name))
-    async with running(world.informer.run):
-        await world.until(world.has("a", "b"), within=1)
-        world.faults.add(ExpireWatch(after=0), on=WATCHES, times=1)
-        await anyio.sleep(5)
-        world.faults.connections.drop()
-        await world.client.delete(JOB, ObjectKey("default", "a"), propagation="Background")
-        await world.until(world.has("b"), within=1)
-        assert world.informer.status == InformerStatus(synced=True, lists=2)
-
-
-async def test_a_silent_watch_is_closed_after_its_idle_time() -> None:
-    """Bookmarks stop as well: that is the difference from a quiet watch."""
-    world = World()
-    world.faults.add(SilenceWatch(after=0), on=WATCHES, times=1)
-    async with running(world.informer.run):
-        await world.informer.wait_synced()
-        begin = anyio.current_time()
-        await world.client.create(JOB, job("a"))
-        await world.until(world.has("a"), within=95)
-        assert 90 <= anyio.current_time() - begin < 91
 
 
 async def test_a_proxy_that_holds_back_every_watch_delays_the_informer_and_does_not_stop_it() -> None:
@@ -120,20 +80,3 @@ async def test_a_quiet_watch_is_kept_by_its_bookmarks() -> None:
         await anyio.sleep(600)
         assert world.states == [InformerStatus(synced=True, lists=1)]
         assert int(world.informer.resource_version) > int(version)
-
-
-async def test_a_hanging_server_is_lost_until_a_watch_is_accepted_again() -> None:
-    """A request that hangs is no success, however long it hangs."""
-    world = World()
-    async with running(world.informer.run):
-        await world.informer.wait_synced()
-        fault = world.faults.add(Hang())
-        await anyio.sleep(5)
-        world.faults.connections.drop()
-        await world.until(lambda: world.informer.status.failures > 0, within=91)
-        await anyio.sleep(300)
-        assert world.informer.status.failures > 1
-        assert all(state.failures for state in world.states[1:])
-        world.faults.remove(fault)
-        world.faults.connections.drop()
-        await world.until(lambda: not world.informer.status.failures, within=40)

@@ -13,11 +13,11 @@ from anyio.lowlevel import checkpoint
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Unreadable
-from multikueue.kube import ClusterConfig, KubeClient, requests
+from multikueue.kube import requests
 from multikueue.kube.error_mapping import ErrorMapping
 from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
 from multikueue.testing import running
-from tests.kube.scripted import serving
+from tests.kube.scripted import talking
 from tests.kube.test_response_limits import packed
 
 MAPPED = ErrorMapping("worker1", requests.get(POD, ObjectKey("default", "a")))
@@ -78,7 +78,7 @@ async def test_a_log_that_is_compressed_is_not_read() -> None:
         assert request.headers["Accept-Encoding"] == "identity"
         return await packed(gzip.compress(b"\n" * 1_000_000))(request)
 
-    async with serving(log) as server, KubeClient(ClusterConfig(server.url), name="w1") as client:
+    async with talking(log) as (_, client):
         with pytest.raises(Unreadable, match="w1: get pods: the log is compressed"):
             await client.pod_log(ObjectKey("n", "a"), requests.LogQuery(), shown.append, on_open=at_once)
     assert shown == []

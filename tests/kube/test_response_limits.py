@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -16,23 +15,15 @@ from aiohttp import web
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
-from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
+from multikueue.kube import AnswerLimits, Informer
 from multikueue.kube.response_limits import LISTS_UNLIMITED, MAX_SCHEMAS
 from multikueue.protocols import WatchEvent
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait
-from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
+from tests.kube.scripted import Answer, event, eventually, job, limited, says, streams
 
 KEY = ObjectKey("default", "a")
 MIB = 1 << 20
-
-
-@asynccontextmanager
-async def limited(*script: Answer, **limits: int) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
-    """A server, and a client with limits."""
-    options = ClientOptions(limits=AnswerLimits(**limits))
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
-        yield server, client
 
 
 def bomb(size: int) -> bytes:
@@ -145,13 +136,6 @@ async def test_one_object_that_is_too_large_is_told() -> None:
         with pytest.raises(Unreadable, match="the answer has more than 2000 bytes"):
             await client.list(JOB)
     assert [request.query["limit"] for request in server.asked] == ["500", "50", "5", "1"]
-
-
-async def test_what_is_no_json_is_no_answer() -> None:
-    """A proxy's page says nothing about the server behind it: that is as good as none."""
-    async with limited(says(200, "<html>")) as (_, client):
-        with pytest.raises(Unreachable):
-            await client.list(JOB)
 
 
 def test_the_manager_may_have_any_number_of_objects() -> None:

@@ -14,14 +14,14 @@ from aiohttp import web
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unreachable, Unreadable
-from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, Informer, KubeClient
+from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.informer import LOOK_AGAIN
 from multikueue.kube.list_pages import PageSizes
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
 from tests.kube.deep_objects import DEEP, DEFINITION, GADGET, gadget, key, mend, spoil
 from tests.kube.fake_server import Broken, FakeServer, listed, obj, wait
-from tests.kube.scripted import Answer, ScriptedServer, event, eventually, job, says, serving, streams
+from tests.kube.scripted import event, eventually, job, limited, says, streams
 
 BROKEN = [
     pytest.param(DEEP, id="nested"),
@@ -164,14 +164,6 @@ def bare(*names: str, token: str = "") -> Json:
     }
 
 
-@asynccontextmanager
-async def limited(*script: Answer, **limits: int) -> AsyncIterator[tuple[ScriptedServer, KubeClient]]:
-    """A server, and a client with limits."""
-    options = ClientOptions(limits=AnswerLimits(**limits))
-    async with serving(*script) as server, KubeClient(ClusterConfig(server.url), name="w1", options=options) as client:
-        yield server, client
-
-
 async def test_metadata_that_cannot_be_decoded_either_tells_the_name() -> None:
     """`managedFields` nest as deep as what they are about."""
 
@@ -198,12 +190,6 @@ async def test_a_server_where_nothing_can_be_decoded_is_asked_for_so_many_pages_
         with pytest.raises(Unreadable, match="more than 5 pages"):
             await client.list(JOB)
     assert len(server.asked) <= 5 * 20 + 2
-
-
-async def test_json_that_nobody_can_read_is_no_answer() -> None:
-    async with limited(says(200, '{"metadata":')) as (_, client):
-        with pytest.raises(Unreachable, match="not JSON"):
-            await client.list(JOB)
 
 
 async def test_an_event_whose_metadata_comes_last_or_nests_too_deep_has_a_name() -> None:

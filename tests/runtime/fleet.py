@@ -22,6 +22,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.workloads import check_state, is_finished
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
@@ -266,6 +267,18 @@ class Fleet:
         """The manager's only Workload."""
         (found,) = (await self.admin.list(WORKLOAD)).items
         return found
+
+    async def ready(self) -> bool:
+        """Whether our check of that is Ready."""
+        return check_state(await self.workload(), CHECK) == "Ready"
+
+    async def finished(self) -> bool:
+        """Whether that is finished."""
+        return is_finished(await self.workload())
+
+    async def idle(self) -> bool:
+        """Whether no job runs on any worker."""
+        return not await self.running_on()
 
     def requests(self, worker: str, verb: str, resource: Resource) -> int:
         """How often we asked a worker for something."""

@@ -15,8 +15,9 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unreachable
-from multikueue.protocols import ObjectList, Propagation, Subresource
+from multikueue.protocols import Subresource
 from multikueue.runtime.election import Elector
+from tests.runtime.unasked import Unasked
 
 KEY = ObjectKey("kueue-system", "multikueue")
 
@@ -37,7 +38,7 @@ class Store:
 
 
 @attrs.define(eq=False)
-class LeaseServer:
+class LeaseServer(Unasked):
     """One process's way to the store: slow, cut off, or with answers that get lost."""
 
     store: Store
@@ -89,32 +90,6 @@ class LeaseServer:
         if self.loses_answers:
             await anyio.sleep_forever()
         return lease
-
-    async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
-    ) -> ObjectList:
-        raise AssertionError("election reads one object")
-
-    async def merge_patch(
-        self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
-    ) -> Json:
-        raise AssertionError("election replaces the whole lease")
-
-    async def apply(
-        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
-    ) -> Json:
-        raise AssertionError("election replaces the whole lease")
-
-    async def delete(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        raise AssertionError("election deletes nothing")
 
 
 def wall_clock() -> datetime:

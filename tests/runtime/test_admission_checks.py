@@ -7,7 +7,7 @@ import pytest
 
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import resource_version
 from multikueue.sandbox.setting_up import admission_check, cluster, config
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
@@ -52,22 +52,6 @@ async def test_a_check_follows_its_config() -> None:
         await fleet.admin.create(MULTIKUEUE_CONFIG, {**config(["c"]), "metadata": {"name": "other"}})
         await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": {"name": "other"}}})
         assert await settled(fleet) == ("False", "NoUsableClusters", "Missing clusters: [c]")
-
-
-@pytest.mark.parametrize(
-    ("parameters", "problem"),
-    [
-        (None, "missing parameters reference"),
-        ({"apiGroup": "a.b"}, 'wrong group "a.b", expecting "kueue.x-k8s.io": bad parameters reference'),
-        ({"kind": "Secret"}, 'wrong kind "Secret", expecting "MultiKueueConfig": bad parameters reference'),
-    ],
-    ids=["none", "group", "kind"],
-)
-async def test_a_bad_reference_is_told(parameters: Json | None, problem: str) -> None:
-    fleet = await Fleet.connected("worker1")
-    await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": parameters}})
-    async with fleet.running():
-        assert await settled(fleet) == ("False", "BadConfig", BAD + problem)
 
 
 async def test_a_check_of_another_controller_is_left_alone() -> None:

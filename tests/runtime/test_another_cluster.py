@@ -10,7 +10,7 @@ import pytest
 
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.workloads import cluster_name, is_finished
+from multikueue.core.model.workloads import cluster_name
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.jobs import RunnerOptions
@@ -45,52 +45,46 @@ async def moved(*refused: int, of: str = "") -> AsyncIterator[Fleet]:
         yield fleet
 
 
-async def test_what_runs_there_does_not_run_twice_before_it_is_given_up() -> None:
+@pytest.mark.parametrize(
+    ("refused", "of"),
+    [((), ""), ((403,), "other"), ((503,), "other"), ((403,), "worker1")],
+    ids=["both say who they are", "the new one may not be asked", "the new one fails once", "the old one kept silent"],
+)
+async def test_what_runs_there_does_not_run_twice_before_it_is_given_up(refused: tuple[int, ...], of: str) -> None:
     """It was looked for on the new cluster, was not found, and was run there at once."""
-    async with moved() as fleet:
+    async with moved(*refused, of=of) as fleet:
         await anyio.sleep(280)
         assert [*await fleet.running_on()] == ["worker1"]
-        await until(lambda: _runs_on(fleet, "other"))
+        await until(lambda: _runs_on(fleet, "other"), 120)
         await anyio.sleep(60)
         assert fleet.requests("other", "create", JOB) == 1
         assert cluster_name(await fleet.workload()) == "worker1"
 
 
-@pytest.mark.parametrize(("refused", "of"), [(403, "other"), (503, "other"), (403, "worker1")])
-async def test_nor_if_nobody_can_tell_which_cluster_it_is(refused: int, of: str) -> None:
-    async with moved(refused, of=of) as fleet:
-        await anyio.sleep(280)
-        assert [*await fleet.running_on()] == ["worker1"]
-        await until(lambda: _runs_on(fleet, "other"), 120)
-
-
-async def test_another_address_of_a_cluster_that_may_not_be_asked_for_its_uid_leaves_the_job() -> None:
+@asynccontextmanager
+async def readdressed() -> AsyncIterator[Fleet]:
+    """A worker that may not be asked who it is, and has a job of 600 s, gets a kubeconfig with another address."""
     fleet = await Fleet.connected("worker1")
     fleet.workers["address2"] = fleet.workers["worker1"]
     fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces"))
-    async with fleet.kueues(RunnerOptions(minimum=600.0, maximum=600.0)), fleet.running():
+    async with fleet.kueues(RunnerOptions(minimum=600.0, maximum=600.0)), fleet.running(fleet.build(300.0)):
         await fleet.submit()
         await until(fleet.running_on)
         await fleet.write_secret("worker1", kubeconfig("address2", "worker1-token"))
-        await until(lambda: _has_ended(fleet), 700)
+        yield fleet
+
+
+async def test_another_address_of_a_cluster_that_may_not_be_asked_for_its_uid_leaves_the_job() -> None:
+    async with readdressed() as fleet:
+        await until(fleet.finished, 700)
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
 async def test_nor_does_it_wait_for_what_it_had_there_once_it_is_evicted() -> None:
-    fleet = await Fleet.connected("worker1")
-    fleet.workers["address2"] = fleet.workers["worker1"]
-    fleet.workers["worker1"].faults.add(Refuse(403), on=Match(("get",), "namespaces"))
-    async with fleet.kueues(RunnerOptions(minimum=6000.0, maximum=6000.0)), fleet.running(fleet.build(300.0)):
-        await fleet.submit()
-        await until(fleet.running_on)
-        await fleet.write_secret("worker1", kubeconfig("address2", "worker1-token"))
+    async with readdressed() as fleet:
         await anyio.sleep(30)
         await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
         await until(lambda: fleet.requests("worker1", "create", JOB) == 2, 120)
-
-
-async def _has_ended(fleet: Fleet) -> bool:
-    return is_finished(await fleet.workload())
 
 
 async def _runs_on(fleet: Fleet, worker: str) -> bool:

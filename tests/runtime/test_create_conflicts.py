@@ -70,23 +70,6 @@ async def test_who_is_tried_again_has_no_refusal_any_more(how: str) -> None:
     assert not found.refusal(JOB, WL, own=())
 
 
-async def test_the_next_back_off_is_longer() -> None:
-    found, waits = refused(WL), list[float]()
-    for _ in range(3):
-        waits.append(await _over(found))
-        found.met(JOB, WL, WL, FORBIDDEN, "why")
-    assert waits == [REFUSAL_BACKOFF.delay(times) for times in (1, 2, 3)]
-
-
-async def _over(found: CreateConflicts) -> float:
-    """How long a refusal counts."""
-    waited = 0.0
-    while found.refusal(JOB, WL, own=()):
-        await anyio.sleep(1)
-        waited += 1
-    return waited
-
-
 async def test_a_refusal_is_news_once_for_each_reason() -> None:
     found = refused(WL)
     assert [found.is_news(JOB, WL, WL) for _ in range(2)] == [True, False]

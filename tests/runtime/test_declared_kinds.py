@@ -68,20 +68,6 @@ async def test_labels_and_a_patch_reach_a_running_copy() -> None:
         assert labels_of(on(ground, worker, "big"))[PREBUILT_WORKLOAD]
 
 
-async def test_only_the_declared_fields_of_the_status_come_home() -> None:
-    async with sandbox_ground(case(status_paths=(".status.conditions",))) as ground:
-        await ground.submit(WIDGET, "part", duration="1h")
-        worker = await ground.running(WIDGET, "part")
-        key = ObjectKey("default", "part")
-        status = {"status": {"secret": "stays", "pods": {"ready": 1}}}
-        await ground.workers[worker].client.merge_patch(WIDGET.resource, key, status, subresource="status")
-        await change(ground, "part", {"metadata": {"annotations": {"look": "again"}}})
-        await ground.until(lambda: "secret" in on(ground, worker, "part")["status"], lambda: "no status there")
-
-        shown = ground.manager.get(WIDGET.resource, "part") or {}
-        assert list(shown["status"]) == ["conditions"]
-
-
 async def test_a_rule_that_fails_for_one_job_is_told_on_it_and_the_others_go_on() -> None:
     """The worker's Kueue knows the end all the same, so even this one ends."""
     async with sandbox_ground(case(finished="object.spec.size + 1 > 1")) as ground:

@@ -10,15 +10,15 @@ import anyio
 import pytest
 
 from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE
-from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, EVENT, JOB, SECRET, WORKLOAD
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
-from multikueue.core.model.labels import FROM_ANNOTATION, NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, cluster_name
 from multikueue.errors import NotFound
 from multikueue.sandbox.apiserver import DirectClient, Refuse
 from multikueue.sandbox.apiserver.faults import Match
-from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
+from multikueue.sandbox.setting_up import CHECK
 from tests.runtime.fleet import Fleet, until
 
 pytestmark = pytest.mark.looptime
@@ -206,19 +206,6 @@ async def test_what_is_never_copied_is_missed_before_anything_is_offered(spec: J
         await here.submit(template=spec)
         await says(here, f"{name} is not there, and is never copied")
         assert here.requests("worker1", "create", WORKLOAD) == 0
-
-
-async def test_under_another_name_of_the_namespace_it_goes_there_and_nowhere_else() -> None:
-    async with fleet() as here:
-        await worker(here).create(NAMESPACES, namespace("mk-default"))
-        await worker(here).create(LOCAL_QUEUE, local_queue("mk-default"))
-        said = {"metadata": {"annotations": {NAMESPACES_ANNOTATION: '{"default": "mk-default"}'}}}
-        await here.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), said)
-        await here.admin.create(CONFIG_MAP, config_map("hello"))
-        await here.submit(template=MOUNTS)
-        await runs(here)
-        assert await text(worker(here), ObjectKey("mk-default", "settings")) == "hello"
-        assert await text(worker(here)) is None
 
 
 async def test_a_manager_that_starts_has_it_owned_by_a_job_that_another_has_made() -> None:

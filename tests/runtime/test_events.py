@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import anyio
 import attrs
@@ -14,9 +15,10 @@ import pytest
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, NotFound, ServerFault, TooManyRequests
-from multikueue.protocols import Propagation, Subresource
-from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder
+from multikueue.protocols import Subresource
+from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder, EventStatistics
 from multikueue.testing import running
+from tests.runtime.unasked import Unasked
 
 pytestmark = pytest.mark.looptime
 
@@ -33,7 +35,7 @@ CLUSTER: Json = {
 
 
 @attrs.define(eq=False)
-class EventServer:
+class EventServer(Unasked):
     """Keeps events, after `latency` seconds; answers with `errors` first."""
 
     latency: float = 0.01
@@ -58,9 +60,6 @@ class EventServer:
         self.events.append(obj)
         return obj
 
-    async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
-        raise AssertionError("events are created and patched")
-
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
     ) -> Json:
@@ -80,21 +79,12 @@ class EventServer:
         self.patches += 1
         return found
 
-    async def apply(
-        self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
-    ) -> Json:
-        raise AssertionError("events are created and patched")
 
-    async def delete(
-        self,
-        resource: Resource,
-        key: ObjectKey,
-        *,
-        uid: str | None = None,
-        resource_version: str | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        raise AssertionError("events are created and patched")
+class Sent(NamedTuple):
+    """A server that was told of events, and what the recorder counted."""
+
+    server: EventServer
+    counted: EventStatistics
 
 
 def recorder(server: EventServer, *, capacity: int = CAPACITY) -> EventRecorder:
@@ -120,6 +110,16 @@ async def run_for(events: EventRecorder, seconds: float) -> None:
         await events.run()
 
 
+async def sent(*notes: str, regarding: Json = WORKLOAD, seconds: float = 60, **answers: Any) -> Sent:
+    """What comes of these notes within so many seconds, at a server that answers so."""
+    server = EventServer(**answers)
+    events = recorder(server)
+    for note in notes:
+        say(events, note, regarding)
+    await run_for(events, seconds)
+    return Sent(server, events.statistics())
+
+
 async def test_what_programs_read_of_a_series_is_that_of_the_last_time() -> None:
     async with recorded() as (server, events):
         for due in ("first", "second"):
@@ -133,12 +133,7 @@ async def test_what_programs_read_of_a_series_is_that_of_the_last_time() -> None
 
 
 async def test_an_event_is_what_kubectl_describe_shows() -> None:
-    server = EventServer()
-    events = recorder(server)
-    say(events, 'The workload got reservation on "worker-1"')
-    await run_for(events, 1)
-
-    (event,) = server.events
+    (event,) = (await sent('The workload got reservation on "worker-1"')).server.events
     assert event == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
@@ -164,23 +159,14 @@ async def test_an_event_is_what_kubectl_describe_shows() -> None:
 
 async def test_events_about_cluster_scoped_objects_go_to_the_default_namespace() -> None:
     """The API server refuses them anywhere else."""
-    server = EventServer()
-    events = recorder(server)
-    say(events, "lost", CLUSTER)
-    await run_for(events, 1)
-
-    assert server.events[0]["metadata"]["namespace"] == "default"
-    assert "namespace" not in server.events[0]["regarding"]
+    (event,) = (await sent("lost", regarding=CLUSTER)).server.events
+    assert event["metadata"]["namespace"] == "default"
+    assert "namespace" not in event["regarding"]
 
 
 async def test_long_notes_and_names_are_cut_to_what_the_api_takes() -> None:
-    server = EventServer()
-    events = recorder(server)
     long = {**WORKLOAD, "metadata": {**WORKLOAD["metadata"], "name": "n" * 253}}
-    say(events, "ü" * 1000, long)
-    await run_for(events, 1)
-
-    (event,) = server.events
+    (event,) = (await sent("ü" * 1000, regarding=long)).server.events
     assert len(event["note"].encode()) <= 1024
     assert event["note"].endswith(" ...")
     assert len(event["metadata"]["name"]) == 253
@@ -303,40 +289,21 @@ async def test_emit_does_not_wait_and_the_oldest_are_dropped_when_too_many_wait(
 
 
 async def test_a_server_in_trouble_is_asked_again_after_a_while_and_then_left_alone() -> None:
-    server = EventServer(errors=[ServerFault("etcd is gone", status=503) for _ in range(ATTEMPTS)])
-    events = recorder(server)
-    say(events, "first")
-    await run_for(events, 60)
-
-    assert len(server.tried_at) == ATTEMPTS
-    assert [
-        round(later - earlier, 1) for earlier, later in zip(server.tried_at, server.tried_at[1:], strict=False)
-    ] == [
-        2.0,
-        4.0,
-    ]
-    assert (events.statistics().sent, events.statistics().dropped) == (0, 1)
+    found = await sent("first", errors=[ServerFault("etcd is gone", status=503) for _ in range(ATTEMPTS)])
+    assert len(found.server.tried_at) == ATTEMPTS
+    assert [round(later - earlier, 1) for earlier, later in pairwise(found.server.tried_at)] == [2.0, 4.0]
+    assert (found.counted.sent, found.counted.dropped) == (0, 1)
 
 
 async def test_retry_after_is_respected() -> None:
-    server = EventServer(errors=[TooManyRequests("slow down", status=429, retry_after=20.0)])
-    events = recorder(server)
-    say(events, "first")
-    await run_for(events, 60)
-
-    assert server.tried_at[1] - server.tried_at[0] >= 20.0
-    assert events.statistics().sent == 1
+    found = await sent("first", errors=[TooManyRequests("slow down", status=429, retry_after=20.0)])
+    first, second = found.server.tried_at
+    assert (second - first >= 20.0, found.counted.sent) == (True, 1)
 
 
 async def test_an_event_that_may_not_be_written_is_dropped_and_the_next_is_sent() -> None:
-    server = EventServer(errors=[Forbidden("namespace is being terminated", status=403)])
-    events = recorder(server)
-    say(events, "first")
-    say(events, "second")
-    await run_for(events, 1)
-
-    assert [event["note"] for event in server.events] == ["second"]
-    assert events.statistics().dropped == 1
+    found = await sent("first", "second", errors=[Forbidden("namespace is being terminated", status=403)])
+    assert (found.server.told, found.counted.dropped) == ([("second", 1)], 1)
 
 
 async def test_a_dropped_message_may_be_said_again() -> None:
@@ -350,12 +317,7 @@ async def test_a_dropped_message_may_be_said_again() -> None:
 
 
 async def test_an_event_that_is_there_already_counts_as_sent() -> None:
-    server = EventServer(errors=[AlreadyExists("event exists", status=409)])
-    events = recorder(server)
-    say(events, "first")
-    await run_for(events, 1)
-
-    assert events.statistics().sent == 1
+    assert (await sent("first", errors=[AlreadyExists("event exists", status=409)])).counted.sent == 1
 
 
 async def test_a_shutdown_sends_what_waits_and_what_was_under_way() -> None:

@@ -175,44 +175,25 @@ async def test_nothing_is_remembered_for_ever() -> None:
         assert (len(state["_written"]), len(state["_deleted"])) == (1, 0)
 
 
-async def test_what_was_written_to_a_server_that_is_not_there_any_more_is_forgotten() -> None:
-    """Restored from a backup: the object would look alive until the new history has come as far."""
-    server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
-    cache = MutationCache(Informer(server, JOB))
-    async with running(cache.informer.run):
-        await cache.informer.wait_synced()
-        cache.wrote(obj("a", "501"))
-        assert cache.get(KEY) is not None
-        await anyio.sleep(4)
-        assert cache.get(KEY) is None
+async def test_nothing_is_known_of_writes_to_a_server_that_was_restored_from_a_backup() -> None:
+    """What was written would look alive until the new history has come as far; what was deleted is in the backup.
 
-
-async def test_and_is_none_of_a_workloads_objects() -> None:
-    """They are looked for by Workload first."""
-    server = FakeServer([listed("500"), listed("77")], [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]], "77")
-    cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
-    async with running(cache.informer.run):
-        await cache.informer.wait_synced()
-        cache.wrote(obj("a", "501", owner="n/w"))
-        assert cache.of(OWNER) != []
-        await anyio.sleep(4)
-        assert cache.of(OWNER) == []
-
-
-async def test_what_was_deleted_there_is_not_hidden() -> None:
-    """The backup has it."""
+    A Workload's objects are looked for in a way of their own.
+    """
     server = FakeServer(
-        [listed("500", obj("a", "400", uid="u")), listed("77", obj("a", "40", uid="u"))],
+        [listed("500", obj("b", "400", uid="u")), listed("77", obj("b", "40", uid="u"))],
         [[wait(3), Broken(Unreachable("down"))], [wait(1e6)]],
         "77",
     )
-    cache = MutationCache(Informer(server, JOB))
+    cache = MutationCache(Informer(server, JOB, indexes={"workload": owners}), owners)
+    written, deleted = KEY, ObjectKey("n", "b")
     async with running(cache.informer.run):
         await cache.informer.wait_synced()
-        cache.removed(KEY, "u")
-        assert cache.get(KEY) is None
+        cache.wrote(obj("a", "501", owner="n/w"))
+        cache.removed(deleted, "u")
+        assert (cache.get(written) is not None, bool(cache.of(OWNER)), cache.get(deleted)) == (True, True, None)
         await anyio.sleep(4)
-        assert cache.get(KEY) is not None
+        assert (cache.get(written), cache.of(OWNER), cache.get(deleted) is not None) == (None, [], True)
 
 
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:

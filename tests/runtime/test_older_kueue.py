@@ -67,18 +67,6 @@ def copies_made(fleet: Fleet, name: str) -> int:
     return fleet.requests(name, "create", WORKLOAD)
 
 
-async def test_no_job_preempts_on_an_older_worker_while_another_has_room() -> None:
-    """Without a gate the copy would evict somebody there at once."""
-    fleet = await Fleet.connected("worker1", "worker2")
-    await serve(fleet, "worker1", (0, 15))
-    async with fleet.kueues(), fleet.dispatching(orchestrating(fleet)):
-        await anyio.sleep(5.0)
-        await fleet.submit()
-        await anyio.sleep(20.0)
-        assert list(await fleet.running_on()) == ["worker2"]
-        assert copies_made(fleet, "worker1") == 0
-
-
 async def test_an_older_worker_is_asked_when_no_other_has_room() -> None:
     """The first two jobs fill worker2."""
     fleet = await Fleet.connected("worker1", "worker2", cpu=1, on_manager=4)

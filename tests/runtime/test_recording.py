@@ -9,12 +9,9 @@ import anyio
 import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import check, check_state, cluster_name, evictions, nominated
 from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match, Refuse, SilenceWatch
-from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 
@@ -93,17 +90,12 @@ async def stopped_after_recording() -> AsyncIterator[Fleet]:
         yield fleet
 
 
-async def ready(fleet: Fleet) -> bool:
-    """Whether the check says Ready."""
-    return check_state(await fleet.workload(), CHECK) == "Ready"
-
-
 async def test_the_next_manager_goes_on_with_the_recorded_worker() -> None:
     """Without waiting for anybody else."""
     async with stopped_after_recording() as fleet:
         lose(fleet, "worker2")
         async with fleet.running():
-            assert await until(lambda: ready(fleet), within=10) < 5
+            assert await until(fleet.ready, within=10) < 5
             await runs_on_worker1_for(fleet, 30)
 
 
@@ -140,41 +132,6 @@ async def test_a_worker_that_drops_while_the_job_is_being_created_may_have_it() 
         await hold(fleet, "worker2", on=False)
         await runs_on_worker1_for(fleet, 280)
         await until(is_recorded(fleet, "worker2"), within=60)
-
-
-async def test_a_worker_that_drops_before_anything_was_sent_is_given_up_at_once() -> None:
-    """This process knows that no job can be there."""
-    fleet = Fleet.of("worker1", "worker2")
-    async with fleet.kueues(), fleet.running(fleet.build(lost_timeout=300)):
-        await offer_to_both(fleet)
-        creations = Match(verbs=("create",), resource="jobs", user="multikueue")
-        fleet.workers["worker1"].faults.add(Refuse(429), on=creations)
-        await hold(fleet, "worker1", on=False)
-        await until(is_recorded(fleet, "worker1"))
-        await hold(fleet, "worker2", on=False)
-        lose(fleet, "worker1")
-        assert await until(is_recorded(fleet, "worker2"), within=120) < 100
-
-
-async def test_an_earlier_attempt_on_a_worker_out_of_sight_is_waited_for() -> None:
-    """Recorded, created, link lost, evicted, reserved again: `clusterName` is gone, the job runs on."""
-    fleet = Fleet.of("worker1", "worker2")
-    create_unseen(fleet, "worker1")
-    async with fleet.kueues():
-        async with fleet.running(fleet.build(lost_timeout=300)):
-            await offer_to_both(fleet)
-            await hold(fleet, "worker1", on=False)
-            await until(fleet.running_on)
-            lose(fleet, "worker1")
-            await hold(fleet, "worker2", on=False)
-            await anyio.sleep(100)  # until the silence is noticed
-            await evict(fleet.admin, ObjectKey.of(await fleet.workload()))
-            await runs_on_worker1_for(fleet, 60)
-            assert annotations_of(await fleet.workload())[LAST_WORKER_ANNOTATION] == "worker1"
-        async with fleet.running(fleet.build(lost_timeout=300)):  # and a restart does not forget it
-            await runs_on_worker1_for(fleet, 60)
-            await until(is_recorded(fleet, "worker2"), within=300)
-            assert LAST_WORKER_ANNOTATION not in annotations_of(await fleet.workload())
 
 
 async def test_while_all_refuse_there_is_no_loop_of_evictions() -> None:

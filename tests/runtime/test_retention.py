@@ -73,11 +73,7 @@ async def test_what_ended_once_more_goes_though_the_manager_takes_no_other_end()
         met = [{"type": kind, "status": "True"} for kind in ("SuccessCriteriaMet", "Complete")]
         ended = {"conditions": met, "succeeded": 1, "active": 0, "ready": 0, "completionTime": timestamp(now())}
         await fleet.admin.merge_patch(JOB, ObjectKey("default", "train"), {"status": ended}, subresource="status")
-        await until(lambda: _is_over(fleet), within=30)
+        await until(fleet.finished, within=30)
         async with fleet.running():
             await anyio.sleep(60)
             assert await left(fleet) == (0, 0)
-
-
-async def _is_over(fleet: Fleet) -> bool:
-    return is_finished(await fleet.workload())

@@ -17,7 +17,7 @@ from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse, SilenceWatch
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, set_up_queues
+from multikueue.sandbox.setting_up import set_up_queues
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, server, until
 
 pytestmark = pytest.mark.looptime
@@ -129,20 +129,6 @@ async def test_a_token_that_is_refused_shows_and_the_job_waits_for_a_better_one(
         assert dig(await fleet.workload(), "status", "clusterName") == "worker1"
 
 
-async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connection() -> None:
-    async with a_running_job() as (fleet, manager):
-        jobs = await fleet.running_on()
-        await fleet.write_secret("worker1", {})
-        await until(is_active(fleet, status="False"))
-        assert (await fleet.active())["reason"] == "InsecureKubeConfig"
-        assert not worker(manager).connection.connected
-        assert knows_jobs(manager)
-        await anyio.sleep(300)
-        await fleet.write_secret("worker1", kubeconfig("worker1"))
-        assert await until(is_active(fleet)) < 1
-        assert await fleet.running_on() == jobs
-
-
 async def test_a_token_that_was_revoked_first_is_replaced_at_once() -> None:
     async with a_running_job() as (fleet, _):
         fleet.revoke("worker1", "worker1-token")
@@ -150,52 +136,6 @@ async def test_a_token_that_was_revoked_first_is_replaced_at_once() -> None:
         await anyio.sleep(100)
         await fleet.rotate("worker1", "new")
         assert await until(is_active(fleet)) < 1
-
-
-async def test_going_back_to_the_old_secret_keeps_the_old_connection() -> None:
-    async with a_running_job() as (fleet, manager):
-        watches = fleet.requests("worker1", "watch", WORKLOAD)
-        hold = fleet.workers["worker1"].faults.add(Delay(20), on=Match(user="multikueue:new"))
-        await fleet.rotate("worker1", "new")
-        await stays_usable(manager, 5)
-        await fleet.write_secret("worker1", kubeconfig("worker1"))
-        await stays_usable(manager, 60)
-        assert hold.hits
-        assert fleet.requests("worker1", "watch", WORKLOAD) == watches
-
-
-async def test_a_call_under_way_ends_with_the_old_token() -> None:
-    """The old client watches nothing any more, but is closed only once nothing can be under way."""
-    async with a_running_job() as (fleet, manager):
-        old = worker(manager).known
-        await fleet.rotate("worker1", "new")
-        await anyio.sleep(1)
-        await fleet.submit("second")
-        await anyio.sleep(LINGER - 2)
-        new = worker(manager).known
-        assert old is not None
-        assert new is not None
-        assert (len(old.workloads.informer), len(new.workloads.informer)) == (1, 2)
-        assert fleet.closed == []
-        await anyio.sleep(2)
-        assert fleet.closed == ["worker1-token"]
-        await stays_usable(manager, 1)
-
-
-async def test_another_server_is_another_cluster() -> None:
-    """What the old one had says nothing about it: nothing is known until it has answered."""
-    fleet = await Fleet.connected("worker1", "worker2")
-    async with fleet.running() as manager:
-        await until(is_active(fleet))
-        assert knows_jobs(manager)
-        fleet.workers["worker2"].faults.partition("reset")
-        moved = kubeconfig("worker1", "worker2-token", server="https://worker2:6443")
-        await fleet.write_secret("worker1", moved)
-        await anyio.sleep(1)
-        assert not worker(manager).connection.connected
-        assert not knows_jobs(manager)
-        fleet.workers["worker2"].faults.heal()
-        await until(lambda: worker(manager).connection.connected)
 
 
 def known(manager: Manager, key: ObjectKey) -> Json | None:
@@ -225,21 +165,6 @@ async def test_a_worker_that_was_built_anew_behind_its_address_gets_the_job_agai
         await until(offered, within=10)
 
 
-async def test_a_secret_that_nobody_names_changes_nothing() -> None:
-    fleet = await Fleet.connected("worker1")
-    async with fleet.dispatching() as manager:
-        links = cluster(manager).state.links
-        other = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "other", "namespace": KUEUE_NAMESPACE},
-            "data": {"kubeconfig": "e30="},
-        }
-        fleet.manager.registry.create_object(other)
-        await anyio.sleep(5)
-        assert cluster(manager).state.links == links
-
-
 async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
     """Tokens that are renewed every ten minutes would let its jobs wait for ever."""
     async with a_running_job() as (fleet, manager):
@@ -254,3 +179,35 @@ async def test_a_kind_that_is_lost_stays_so_while_credentials_rotate() -> None:
         kind = informers.kind(JOB.gvk)
         assert isinstance(kind, Unserved)
         assert kind.failing_for.total_seconds() > 850
+
+
+async def test_a_secret_that_is_broken_for_a_while_costs_nothing_but_the_connection() -> None:
+    async with a_running_job() as (fleet, manager):
+        jobs = await fleet.running_on()
+        await fleet.write_secret("worker1", {})
+        await until(is_active(fleet, status="False"))
+        assert (await fleet.active())["reason"] == "InsecureKubeConfig"
+        assert not worker(manager).connection.connected
+        assert knows_jobs(manager)
+        await anyio.sleep(300)
+        await fleet.write_secret("worker1", kubeconfig("worker1"))
+        assert await until(is_active(fleet)) < 1
+        assert await fleet.running_on() == jobs
+
+
+async def test_a_call_under_way_ends_with_the_old_token() -> None:
+    """The old client watches nothing any more, but is closed only once nothing can be under way."""
+    async with a_running_job() as (fleet, manager):
+        old = worker(manager).known
+        await fleet.rotate("worker1", "new")
+        await anyio.sleep(1)
+        await fleet.submit("second")
+        await anyio.sleep(LINGER - 2)
+        new = worker(manager).known
+        assert old is not None
+        assert new is not None
+        assert (len(old.workloads.informer), len(new.workloads.informer)) == (1, 2)
+        assert fleet.closed == []
+        await anyio.sleep(2)
+        assert fleet.closed == ["worker1-token"]
+        await stays_usable(manager, 1)

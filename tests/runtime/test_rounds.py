@@ -18,7 +18,7 @@ from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.kueue import SmallKueue, evict
+from multikueue.sandbox.kueue import SmallKueue
 from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet, now, until
 
@@ -103,54 +103,6 @@ async def test_a_restart_neither_shortens_nor_prolongs_a_round() -> None:
     assert [names for _, names in waiting.nominations[2:]] == ["w1 w2 w3 w4 w5"]
 
 
-async def test_an_eviction_begins_with_the_first_round_at_once() -> None:
-    waiting = Waiting()
-    async with waiting.set_up(), waiting.fleet.running(waiting.manager(STEPS)):
-        await anyio.sleep(400)
-        key = ObjectKey.of(await waiting.fleet.workload())
-        await evict(waiting.fleet.admin, key, clock=now)
-        await anyio.sleep(250)
-        (first, begin), (second, both), (third, nobody), (fourth, again) = waiting.nominations
-        assert (begin, both, nobody, again) == ("w1 w2", "w1 w2 w3 w4", "", "w1 w2")
-        assert (first, second) == (0.0, 300.0)
-        assert fourth - third < 30, "it waits for Kueue to give it quota again, not for a round"
-        await anyio.sleep(100)
-        assert [seconds - fourth for seconds, _ in waiting.nominations[4:]] == [pytest.approx(300.0, abs=0.2)]
-
-
-async def test_a_worker_that_is_lost_in_its_round_is_made_up_for_and_nothing_is_parked() -> None:
-    """The next is asked once it has been lost for a minute; one that comes back after all others were asked is, too."""
-    waiting = Waiting(Fleet.of("w1", "w2", "w3"))
-    waiting.fleet.workers["w3"].faults.add(Refuse(503), on=Match(user="multikueue"))
-    async with waiting.set_up(), waiting.fleet.running(waiting.manager(attrs.evolve(STEPS, step=1))):
-        await until(lambda: waiting.nominations)
-        await anyio.sleep(100)
-        assert waiting.copies() == {"w1"}
-        waiting.fleet.workers["w1"].faults.add(Refuse(503), on=Match(user="multikueue"))
-        waiting.fleet.workers["w1"].faults.connections.drop()
-        assert 50 < await until(lambda: waiting.copies() == {"w1", "w2"}, within=70) < 61
-        await anyio.sleep(1000)
-        assert waiting.nominations[-1][1] == "w1 w2"
-        waiting.fleet.workers["w3"].faults.clear()
-        await until(lambda: waiting.copies() == {"w1", "w2", "w3"}, within=400)
-        assert waiting.nominations[-1][1] == "w1 w2 w3"
-
-
-async def test_names_written_by_somebody_else_are_followed_and_never_changed() -> None:
-    """No name: no copy. An unknown one is no error. What is taken away is removed."""
-    waiting = Waiting(Fleet.of("w1", "w2"))
-    async with waiting.set_up(), waiting.fleet.running(waiting.manager(External())) as manager:
-        await anyio.sleep(600)
-        assert waiting.copies() == set()
-        await waiting.name("nonsense", "w2")
-        await until(lambda: waiting.copies() == {"w2"})
-        await waiting.name("w1")
-        await until(lambda: waiting.copies() == {"w1"})
-        await anyio.sleep(600)
-        assert [names for _, names in waiting.nominations] == ["nonsense w2", "w1"]
-        assert manager.idle
-
-
 async def test_a_job_runs_though_its_names_are_another_field_managers() -> None:
     """Kueue cannot clear such names and fails for ever: `clusterName` and they exclude each other."""
     waiting = Waiting(Fleet.of("w1", "w2"))
@@ -181,3 +133,21 @@ async def test_one_that_does_not_get_to_answer_holds_the_round_up_for_a_minute_a
             await until(lambda: waiting.nominations, within=61)
         assert waiting.nominations[0][1] == "w2"
         assert anyio.current_time() - began > 20
+
+
+async def test_a_worker_that_is_lost_in_its_round_is_made_up_for_and_nothing_is_parked() -> None:
+    """The next is asked once it has been lost for a minute; one that comes back after all others were asked is, too."""
+    waiting = Waiting(Fleet.of("w1", "w2", "w3"))
+    waiting.fleet.workers["w3"].faults.add(Refuse(503), on=Match(user="multikueue"))
+    async with waiting.set_up(), waiting.fleet.running(waiting.manager(attrs.evolve(STEPS, step=1))):
+        await until(lambda: waiting.nominations)
+        await anyio.sleep(100)
+        assert waiting.copies() == {"w1"}
+        waiting.fleet.workers["w1"].faults.add(Refuse(503), on=Match(user="multikueue"))
+        waiting.fleet.workers["w1"].faults.connections.drop()
+        assert 50 < await until(lambda: waiting.copies() == {"w1", "w2"}, within=70) < 61
+        await anyio.sleep(1000)
+        assert waiting.nominations[-1][1] == "w1 w2"
+        waiting.fleet.workers["w3"].faults.clear()
+        await until(lambda: waiting.copies() == {"w1", "w2", "w3"}, within=400)
+        assert waiting.nominations[-1][1] == "w1 w2 w3"

@@ -9,7 +9,6 @@ import anyio
 import pytest
 
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
-from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import check, cluster_name, is_finished
 from multikueue.sandbox.apiserver.faults import Match, Refuse
@@ -143,16 +142,6 @@ async def test_credentials_that_may_not_ask_which_cluster_it_is_take_no_job_eith
         assert "again-token" in fleet.closed
         assert (await fleet.running_on(), written(fleet)) == (before, made)
         assert "the same cluster as worker1" in (await fleet.active("again"))["message"]
-
-
-async def test_a_cordon_of_one_name_leaves_the_other() -> None:
-    async with running() as fleet:
-        await add(fleet, "again", "worker1", "again")
-        cordon = {"metadata": {"annotations": {CORDON_ANNOTATION: "renamed"}}}
-        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), cordon)
-        await fleet.submit("next")
-        await until(lambda: placed(fleet, "next"))
-        assert (await placed(fleet, "job"), await placed(fleet, "next")) == ("worker1", "again")
 
 
 @pytest.mark.parametrize("status", [403, 503])

@@ -76,18 +76,6 @@ async def quota(fleet: Fleet, worker: str, cpu: str) -> None:
     await client.merge_patch(CLUSTER_QUEUE, key, {"spec": {"resourceGroups": groups}})
 
 
-async def test_only_the_worker_with_room_is_asked() -> None:
-    fleet = Fleet.of("w1", "w2", "w3")
-    async with scored(fleet):
-        await quota(fleet, "w1", "0")
-        await quota(fleet, "w3", "0")
-        await anyio.sleep(5)
-        await fleet.submit()
-        await until(lambda: _is_placed(fleet, "job", "w2"))
-        asked = {name: fleet.requests(name, "create", WORKLOAD) for name in fleet.workers}
-        assert asked == {"w1": 0, "w2": 1, "w3": 0}
-
-
 async def test_a_burst_fills_all_workers_and_the_rest_is_held_here_until_one_ends() -> None:
     fleet = Fleet.of("w1", "w2", "w3")
     async with scored(fleet, SHORT):
@@ -105,19 +93,6 @@ async def test_a_burst_fills_all_workers_and_the_rest_is_held_here_until_one_end
         assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 8
 
 
-async def test_who_waits_longest_gets_what_becomes_free_and_nobody_else_is_asked() -> None:
-    fleet = Fleet.of("w1")
-    async with scored(fleet):
-        for name in ("a", "b", "c", "d"):
-            await fleet.submit(name)
-            await anyio.sleep(3)
-        assert await placed(fleet) == {"a": "w1", "b": "w1", "c": "-", "d": "-"}
-        await quota(fleet, "w1", "1500m")
-        await until(lambda: _is_placed(fleet, "c", "w1"))
-        await anyio.sleep(30)
-        assert (await placed(fleet))["d"] == "-"
-
-
 async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
     """What waits there is not taken for somebody else's, and who runs there may be preempted for another."""
     fleet = Fleet.of("w1")
@@ -131,17 +106,6 @@ async def test_what_is_ours_on_a_worker_is_no_room_of_others() -> None:
         facts = found[CLUSTER_QUEUE_NAME]
         assert facts.running
         assert facts.others_pending == 0
-
-
-async def test_a_jobs_annotation_narrows() -> None:
-    fleet = Fleet.of("w1", "w2", "w3")
-    async with scored(fleet):
-        for worker in fleet.workers:
-            name = f"to-{worker}"
-            await fleet.submit(name)
-            await annotate(fleet, JOB, ObjectKey("default", name), NAMES, worker)
-        await anyio.sleep(30)
-        assert await placed(fleet) == {f"to-{worker}": worker for worker in fleet.workers}
 
 
 async def test_while_a_config_names_a_profile_that_does_not_exist_its_check_is_not_active() -> None:
@@ -257,16 +221,6 @@ async def test_nobody_is_asked_before_the_figures_are_read() -> None:
         await anyio.sleep(30)
         assert sum(fleet.requests(name, "create", WORKLOAD) for name in fleet.workers) == 2
         assert "-" not in (await placed(fleet)).values()
-
-
-async def test_what_is_told_of_a_hold_is_what_the_figures_say() -> None:
-    fleet = Fleet.of("w1")
-    fleet.workers["w1"].faults.add(Delay(5.0), on=Match(verbs=("list",), resource="clusterqueues", user="multikueue"))
-    async with scored(fleet, start_with=("a", "b", "c")):
-        await anyio.sleep(30)
-        (held,) = (one for one in (await fleet.admin.list(WORKLOAD)).items if cluster_name(one) is None)
-        message = held["status"]["admissionChecks"][0]["message"]
-        assert message.endswith(": w1: its room goes to jobs that are ahead")
 
 
 async def test_an_offer_that_could_not_be_written_stays_where_its_copy_is() -> None:

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from multikueue.core.machinery.message_rate import BETWEEN
 from multikueue.core.model.conditions import condition, timestamp
-from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
@@ -68,28 +68,6 @@ async def test_a_job_too_big_for_every_worker_says_so() -> None:
         assert (check(fleet.workload or {}, CHECK) or {})["lastTransitionTime"] == began
 
 
-async def test_a_missing_local_queue_is_named() -> None:
-    async with in_memory(2, kueues=True) as fleet:
-        await fleet.worker(1).api.delete(LOCAL_QUEUE, LOCAL)
-        await shrink(fleet, 2)
-        await fleet.submit()
-        await fleet.until(lambda: f"worker1: LocalQueue {LOCAL_QUEUE_NAME} doesn't exist" in fleet.check[1])
-        assert "worker2: insufficient quota for cpu" in fleet.check[1]
-
-
-async def test_a_worker_that_is_down_is_named_with_the_time() -> None:
-    async with in_memory(2, kueues=True) as fleet:
-        await shrink(fleet, 1)
-        plane(fleet, 2).link.change(down=True)
-        await fleet.until(lambda: fleet.active(2)[0] == "False")
-        lost = condition(fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", "worker2")) or {}, "Active") or {}
-        await fleet.submit()
-        await fleet.until(
-            lambda: f"worker2: unreachable since {lost['lastTransitionTime']}" in fleet.check[1], seconds=120
-        )
-        assert "worker1: insufficient quota for cpu" in fleet.check[1]
-
-
 async def test_words_that_change_all_the_time_are_written_every_ten_seconds_at_most() -> None:
     """A queue that moves changes the numbers in the worker's words a hundred times a minute."""
     async with in_memory(1) as fleet:
@@ -105,23 +83,6 @@ async def test_words_that_change_all_the_time_are_written_every_ten_seconds_at_m
         before = len(told)
         await fleet.rest(600)
         assert len(told) == before
-
-
-async def test_many_workloads_share_five_writes_a_second() -> None:
-    """A worker that is lost changes the words of all that wait for it."""
-    async with in_memory(2) as fleet:
-        for number in range(40):
-            await fleet.submit(f"job{number}", small)
-        await fleet.rest(60)
-        told = writes(fleet)
-        plane(fleet, 1).link.change(down=True)
-        await fleet.until(lambda: fleet.active(1)[0] == "False")
-        await fleet.rest(60)
-        before = len(told)
-        await fleet.rest(4)
-        assert len(told) - before <= 4 * 5 + 1
-        await fleet.rest(20)
-        assert sum("worker1: unreachable since" in one for one in told) == 40
 
 
 async def test_a_job_on_a_lost_worker_says_when_it_moves_and_where_it_has_been() -> None:
@@ -147,15 +108,6 @@ async def test_a_job_on_a_lost_worker_says_when_it_moves_and_where_it_has_been()
         assert "Admitting remote lost" in before["why"]
         copy = fleet.copy(2) or {}
         assert PLACEMENTS_ANNOTATION not in annotations_of(copy)
-
-
-async def test_a_cluster_that_is_deleted_by_hand_is_told_to_its_jobs() -> None:
-    async with in_memory(2) as fleet:
-        await fleet.submit()
-        await fleet.assign(1)
-        await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await fleet.until(lambda: "worker1: has no MultiKueueCluster any more" in fleet.check[1])
-        await fleet.until(lambda: any("has no MultiKueueCluster any more" in note for _, note in fleet.events()))
 
 
 async def test_what_refused_is_asked_again_once_another_job_was_taken_there() -> None:

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.workloads import check, check_state, cluster_name, is_finished
+from multikueue.core.model.workloads import check, check_state, cluster_name
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.unregistered_kinds import with_running_kinds
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
@@ -86,11 +86,7 @@ async def test_a_job_of_a_kind_that_left_the_settings_runs_on_and_ends(draining:
             told = check(await fleet.workload(), CHECK) or {}
             assert 'add "batch/job" to integrations.frameworks' in told["message"]
             await end_job(fleet)
-
-            async def finished() -> bool:
-                return is_finished(await fleet.workload())
-
-            await until(finished)
+            await until(fleet.finished)
 
 
 @BOTH
@@ -102,11 +98,7 @@ async def test_a_job_of_a_kind_that_left_the_settings_is_stopped_from_the_manage
             await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
         else:
             await fleet.admin.delete(JOB, JOB_KEY, propagation="Background")
-
-        async def stopped() -> bool:
-            return not await fleet.running_on()
-
-        await until(stopped, within=120)
+        await until(fleet.idle, within=120)
 
 
 async def test_the_settings_that_are_missing_are_counted_by_kind() -> None:
@@ -130,15 +122,11 @@ async def test_what_no_worker_may_run_keeps_no_kind() -> None:
     async with one_job_runs() as fleet:
         async with fleet.running():
             await end_job(fleet)
-            await until(lambda: _is_finished(fleet))
+            await until(fleet.finished)
         await fleet.submit("waits")
         await until(lambda: _has_workloads(fleet, 2))
         found = await with_running_kinds(AdapterRegistry([]), fleet.admin)
         assert (found.waiting, list(found.adapters)) == ({}, [])
-
-
-async def _is_finished(fleet: Fleet) -> bool:
-    return is_finished(await fleet.workload())
 
 
 async def _has_workloads(fleet: Fleet, count: int) -> bool:
@@ -195,11 +183,7 @@ async def test_a_removed_worker_is_kept_until_what_an_eviction_stops_is_gone() -
         await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
         await anyio.sleep(10)
         await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
-
-        async def stopped() -> bool:
-            return not await fleet.running_on()
-
-        await until(stopped, within=120)
+        await until(fleet.idle, within=120)
         await until(lambda: manager.workers.get("worker1") is None, within=120)
         assert (await DirectClient(fleet.workers["worker1"]).list(WORKLOAD)).items == []
 

@@ -10,18 +10,16 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.liveness import PROBE_EVERY, PROBES
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.workloads import nominated
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import RENEWAL
 from multikueue.sandbox.apiserver import CutWatch, Delay, DirectClient, Hang, Match, Refuse, Reset, SilenceWatch
-from multikueue.sandbox.kueue import SmallKueue, evict
+from multikueue.sandbox.kueue import evict
 from tests.runtime.fleet import Fleet, is_active, now, until
 
 pytestmark = pytest.mark.looptime
@@ -46,20 +44,6 @@ def lists(manager: Manager) -> int:
     assert worker is not None
     assert worker.known is not None
     return worker.known.workloads.informer.status.lists
-
-
-async def test_the_end_of_a_watch_does_not_show_in_the_status() -> None:
-    """Servers end one every half hour: the next one is opened at once."""
-    fleet = await Fleet.connected("worker1")
-    async with fleet.dispatching() as manager:
-        await anyio.sleep(10)
-        before = await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        opened = fleet.requests("worker1", "watch", WORKLOAD)
-        fleet.workers["worker1"].faults.connections.drop()
-        await anyio.sleep(60)
-        assert fleet.requests("worker1", "watch", WORKLOAD) == opened + 1
-        assert lists(manager) == 1
-        assert await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) == before
 
 
 async def test_a_worker_whose_connections_die_young_is_shown_as_lost_and_left_alone() -> None:
@@ -146,20 +130,6 @@ async def test_a_worker_behind_a_proxy_that_answers_in_its_place_is_lost() -> No
         assert await until(is_active(fleet, status="False"), within=200) <= 20.1
         await anyio.sleep(200)
         assert (await fleet.active("worker2"))["status"] == "True"
-
-
-async def test_a_stale_stream_of_a_server_that_answers_keeps_its_rule() -> None:
-    """It is silent for 90 s, then the kind is relisted; the worker is not lost for it."""
-    fleet = await Fleet.connected("worker1")
-    async with fleet.dispatching() as manager:
-        await anyio.sleep(10)
-        fleet.workers["worker1"].faults.add(SilenceWatch(), on=WATCH_WORKLOADS)
-        fleet.workers["worker1"].faults.connections.drop()
-        await anyio.sleep(85)
-        assert lists(manager) == 1
-        await anyio.sleep(15)
-        assert lists(manager) == 2
-        assert [reason for _, reason, _ in await fleet.events()] == ["ClusterConnected"]
 
 
 @pytest.mark.parametrize("code", [403, 404])
@@ -385,41 +355,6 @@ async def test_no_job_is_sent_elsewhere_before_an_attempt_of_this_process_has_fa
             await until(is_active(after.fleet, after.lost))
             await anyio.sleep(1_000)
             assert await after.fleet.running_on() == {after.lost: before}
-
-
-async def test_a_short_loss_rewrites_no_nominations() -> None:
-    """A worker that hangs for half a minute: the loss shows, and no Workload that waits is written for it."""
-    fleet = await Fleet.connected("worker1", "worker2")
-    manager = attrs.evolve(fleet.build(), dispatcher=Incremental(step=1))
-    kueue = SmallKueue(DirectClient(fleet.manager, user="kueue"), clock=now, events=False)
-    async with anyio.create_task_group() as tasks, fleet.running(manager):
-        await tasks.start(kueue.run)
-        await until(is_active(fleet))
-        await until(is_active(fleet, "worker2"))
-        await fleet.submit()
-        await anyio.sleep(60)
-        before = await fleet.workload()
-        assert nominated(before) == ("worker1",)
-        hang = fleet.workers["worker1"].faults.add(Hang(), on=CALLS)
-        await until(is_active(fleet, status="False"))
-        fleet.workers["worker1"].faults.remove(hang)
-        await anyio.sleep(35)
-        assert (await fleet.workload())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-        await until(is_active(fleet))
-        await anyio.sleep(100)
-        assert (await fleet.workload())["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
-        tasks.cancel_scope.cancel()
-
-
-async def test_a_worker_whose_object_is_deleted_is_missing_in_the_check() -> None:
-    fleet = await Fleet.connected("worker1", "worker2")
-    async with fleet.dispatching():
-        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
-        await anyio.sleep(1)
-        assert await fleet.check() == ("True", "SomeActiveClusters", "Missing clusters: [worker1]")
-        asked = fleet.requests("worker1", "watch", JOB)
-        await anyio.sleep(7_200)
-        assert fleet.requests("worker1", "watch", JOB) == asked
 
 
 @pytest.mark.parametrize("readable", [True, False], ids=["get", "no get"])

@@ -99,15 +99,11 @@ async def test_a_first_offer_into_an_image_costs_one_write_more_and_none_in_vain
             before = requests(fleet.manager)
             await fleet.submit()
             await until(lambda: _runs(fleet))
-            await until(lambda: _is_ready(fleet))
+            await until(fleet.ready)
             written = requests(fleet.manager) - before
     refused = client.refused[f"patch {WORKLOAD}"]
     assert refused == 1, "as of each job: the small Kueue has just written it"
     assert written[f"patch {WORKLOAD}"] - refused == 4, "the place; offered, recorded, Ready"
-
-
-async def _is_ready(fleet: Fleet) -> bool:
-    return (check(await fleet.workload(), CHECK) or {}).get("state") == "Ready"
 
 
 async def _is_clean(fleet: Fleet) -> bool:

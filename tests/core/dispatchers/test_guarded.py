@@ -16,7 +16,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from tests.core.building import NOW, candidates, condition, copy_of, decide, snapshot, worker, workload
-from tests.core.wording import in_words, verdict_written
+from tests.core.wording import in_words, verdict_written, words
 
 FLEET = tuple(f"w{number}" for number in range(30))
 SEEN = candidates(FLEET, FLEET[1:], ["w0", "gone"])
@@ -119,7 +119,7 @@ def test_what_gives_up_tells_kueue_how_long_to_wait(wait: timedelta | None, stat
 def test_a_workload_that_a_worker_has_admitted_goes_to_it_all_the_same(answer: object) -> None:
     offered = workload(nominated=("w1",))
     seen = snapshot(offered, worker("w1", copy_of(offered, admitted=True)), worker("w2"))
-    assert in_words(seen, decide(seen, Policy(answer))) == ["record w1"]
+    assert words(seen, Policy(answer)) == ["record w1"]
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_a_message_that_its_dispatcher_does_not_know_is_not_written(dispatcher: 
 def test_what_no_dispatcher_remembers_gives_way_to_what_is_waited_for(said: str) -> None:
     """Its words decide nothing."""
     seen = snapshot(workload(said=said), worker("w1"), job={})
-    assert in_words(seen, decide(seen)) == ["say Waiting for its job to be seen"]
+    assert words(seen) == ["say Waiting for its job to be seen"]
     assert decide(seen, Rememberer(Nomination(()))).effects == decide(seen).effects
     kept = snapshot(workload(said="round 2"), worker("w1"), job={})
     assert decide(kept, Rememberer(Nomination(()))).effects == ()

@@ -15,7 +15,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 OFFERED = workload(nominated=("w1", "w2"))
 
@@ -31,7 +31,7 @@ class TestMending:
         """The copy that was made from the old spec goes; the new one is made when it is gone."""
         before = workload(nominated=("w1",), spec={"podSets": [{"name": "main", "count": 2}]})
         seen = snapshot(workload(nominated=("w1",)), worker("w1", copy_of(before)))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+        assert words(seen) == ["delete workload on w1"]
 
     def test_a_new_priority_is_patched(self) -> None:
         """The copy keeps its place in the worker's queue."""
@@ -45,26 +45,25 @@ class TestMending:
         """A copy its worker gave up does not hold the Workload for ever (item 19)."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_copy_deactivated_on_its_worker_is_replaced(self) -> None:
         """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True, spec={"active": False})))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+        assert words(seen) == ["delete workload on w1"]
 
     def test_a_job_whose_workload_was_deleted_on_the_worker_is_removed(self) -> None:
         """It can never run without its Workload, and it is in the way of a new offer."""
         local = workload(nominated=("w1",))
-        seen = snapshot(local, worker("w1", None, job_copy_of(local)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+        assert words(snapshot(local, worker("w1", None, job_copy_of(local)))) == ["delete job on w1"]
 
     def test_nothing_is_deleted_twice_when_a_drifted_copy_has_a_stale_job(self) -> None:
         """Two reasons to delete one object are one delete."""
         local = workload(nominated=("w1",))
         drifted = copy_of(local, spec={"queueName": "other"})
         seen = snapshot(local, worker("w1", drifted, job_copy_of(local, attempt=EARLIER)))
-        assert sorted(in_words(seen, decide(seen))) == ["delete job on w1", "delete workload on w1"]
+        assert sorted(words(seen)) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_copy_that_is_being_deleted_is_waited_for(self) -> None:
         """Neither deleted twice nor created over."""
@@ -104,4 +103,4 @@ class TestRecorded:
 
 def _sent_back(local: Json, remote: Json) -> list[str]:
     seen = snapshot(local, worker("w1", remote, job_copy_of(local)))
-    return [word for word in in_words(seen, decide(seen)) if word.startswith("retry")]
+    return [word for word in words(seen) if word.startswith("retry")]

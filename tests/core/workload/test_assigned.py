@@ -29,7 +29,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")
 RUNNING_JOB = job(suspended=False, status={"active": 1})
@@ -64,7 +64,7 @@ class TestStickiness:
         other = worker("w2", copy_of(LOCAL, **said), job_copy_of(LOCAL, status=COMPLETE))
         for workers in ((running(), other), (other, running())):
             seen = snapshot(LOCAL, *workers, job=RUNNING_JOB)
-            assert in_words(seen, decide(seen)) == ["delete job on w2", "delete workload on w2"]
+            assert words(seen) == ["delete job on w2", "delete workload on w2"]
 
     def test_a_copy_on_a_lost_worker_stays_until_that_reconnects(self) -> None:
         """Nothing can be done there now, and nothing here waits for it."""
@@ -99,8 +99,7 @@ class TestLostWorkers:
         """Short for a fleet of spot clusters, long for one whose API servers are upgraded by hand."""
         lost = worker("w1", reach=Lost(NOW - timedelta(seconds=61)))
         settings = attrs.evolve(SETTINGS, worker_lost_timeout=timedelta(minutes=1))
-        seen = snapshot(LOCAL, lost)
-        assert in_words(seen, decide(seen, settings=settings)) == ["retry: Admitting remote lost"]
+        assert words(snapshot(LOCAL, lost), settings=settings) == ["retry: Admitting remote lost"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "no word yet"])
     def test_the_assignment_to_an_unknown_worker_is_kept(self, workers: tuple[Worker, ...]) -> None:
@@ -111,7 +110,7 @@ class TestLostWorkers:
     def test_copies_on_other_workers_are_removed_meanwhile(self) -> None:
         """Waiting for one worker is no reason to hold another's quota."""
         seen = snapshot(LOCAL, worker("w1", reach=Lost(NOW)), worker("w2", copy_of(LOCAL)))
-        assert in_words(seen, decide(seen)) == ["delete workload on w2"]
+        assert words(seen) == ["delete workload on w2"]
 
     def test_a_worker_that_stopped_serving_the_kind_is_waited_for(self) -> None:
         """While the jobs cannot be seen, a missing job proves nothing."""
@@ -153,7 +152,7 @@ class TestLostWorkers:
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         w1 = worker("w1", made, kind=Unserved(timedelta(minutes=1)))
         seen = snapshot(local, w1, adapter=pods)
-        assert in_words(seen, decide(seen)) == ['retry: Workload evicted on worker cluster: "w1"', "tell"]
+        assert words(seen) == ['retry: Workload evicted on worker cluster: "w1"', "tell"]
 
     def test_the_check_says_why_under_our_own_name(self) -> None:
         """One entry and nothing else, so that Kueue's part of the status stays Kueue's."""
@@ -177,7 +176,7 @@ class TestEnds:
     def test_a_finished_job_that_is_gone_is_not_made_again(self) -> None:
         """Its TTL has removed it; it has run, and runs once (item 14)."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="Succeeded")), job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+        assert words(seen) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
         ("ended", "reason"), [("Complete", "Succeeded"), ("Failed", "Failed")], ids=["succeeded", "failed"]
@@ -195,7 +194,7 @@ class TestEnds:
     def test_a_running_job_whose_workload_vanished_is_retried(self) -> None:
         """The worker's Kueue stops such a job: the manager must find it a place again."""
         seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL)), job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+        assert words(seen) == ["retry: Admitting remote no longer exists"]
 
     def test_an_eviction_on_the_worker_is_told(self) -> None:
         """The user sees on which cluster it was evicted, in Kueue's words."""
@@ -231,8 +230,7 @@ class TestEnds:
     )
     def test_a_copy_that_is_no_longer_what_was_admitted_is_retried(self, w1: Worker) -> None:
         """Nothing runs there any more: the manager finds it a place again."""
-        seen = snapshot(LOCAL, w1, job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+        assert words(snapshot(LOCAL, w1, job=RUNNING_JOB)) == ["retry: Admitting remote no longer exists"]
 
     def test_a_job_that_is_gone_is_retried_after_a_moment(self) -> None:
         """One that ended may be removed (its TTL) a moment before its Workload says Finished: it has run."""
@@ -240,7 +238,7 @@ class TestEnds:
         decided = decide(seen)
         assert (decided.effects, decided.look_again) == ((), 5.0)
         seen = attrs.evolve(seen, quiet_for=timedelta(seconds=5))
-        assert in_words(seen, decide(seen)) == ["retry: Admitting remote no longer exists"]
+        assert words(seen) == ["retry: Admitting remote no longer exists"]
 
 
 class TestFollowing:
@@ -270,7 +268,7 @@ class TestFollowing:
         local = workload(cluster="w1", check="Pending")
         where = worker("w1") if look == "missing" else worker("w1", copy_of(local, evicted=True), job_copy_of(local))
         seen = snapshot(local, where, adapter=pods)
-        assert in_words(seen, decide(seen))[0].startswith("retry: ")
+        assert words(seen)[0].startswith("retry: ")
 
 
 class TestUnchecked:
@@ -280,7 +278,7 @@ class TestUnchecked:
 
     def words(self, *workers: Worker, local: Json = TAKEN_OFF) -> list[str]:
         seen = snapshot(local, *workers, check=None)
-        return in_words(seen, decide(seen))
+        return words(seen)
 
     def test_the_job_runs_on_and_its_status_is_synced(self) -> None:
         assert self.words(running(self.TAKEN_OFF)) == ["copy job status"]
@@ -288,8 +286,7 @@ class TestUnchecked:
     def test_its_end_is_synced(self) -> None:
         made = copy_of(self.TAKEN_OFF, admitted=True, finished="Succeeded")
         assert self.words(worker("w1", made, job_copy_of(self.TAKEN_OFF, status=COMPLETE))) == ["copy job status"]
-        seen = snapshot(self.TAKEN_OFF, worker("w1", made), check=None)
-        assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+        assert words(snapshot(self.TAKEN_OFF, worker("w1", made), check=None)) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
         "w1",
@@ -314,7 +311,7 @@ class TestUnchecked:
         """Pods: the manager's lose their gates with it."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         seen = snapshot(self.TAKEN_OFF, running(self.TAKEN_OFF), check=None, adapter=pods)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_evicted_it_is_stopped_as_any(self) -> None:
         """Removed at once, the manager's job would say for ever that it runs, and hold its quota."""

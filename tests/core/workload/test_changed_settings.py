@@ -17,7 +17,7 @@ from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 SETTING = 'add "jobset.x-k8s.io/jobset" to integrations.frameworks'
 ADMITTED = 'The workload was admitted on "w1"'
@@ -85,11 +85,10 @@ def test_it_ends(change: str) -> None:
     ended = worker(
         "w1", copy_of(local, admitted=True, owned=True, finished="Succeeded"), job_copy_of(local, status=COMPLETE)
     )
-    words = in_words(shown := seen(change, local, ended), decide(shown))
-    assert words == (["finish Succeeded"] if change == "no adapter" else ["copy job status"])
+    found = words(seen(change, local, ended))
+    assert found == (["finish Succeeded"] if change == "no adapter" else ["copy job status"])
     over = workload(check="Ready", cluster="w1", finished="Succeeded")
-    shown = seen(change, over, attrs.evolve(ended, jobs=()))
-    assert in_words(shown, decide(shown)) == ["delete workload on w1"]
+    assert words(seen(change, over, attrs.evolve(ended, jobs=()))) == ["delete workload on w1"]
 
 
 @CHANGED
@@ -99,7 +98,7 @@ def test_the_manager_evicts_it(change: str) -> None:
     local = workload(check="Pending", evicted="Preempted", evictions=1)
     there = worker("w1", copy_of(before, admitted=True, owned=True), job_copy_of(before))
     shown = seen(change, local, there)
-    assert in_words(shown, decide(shown)) == ["stop on w1"]
+    assert words(shown) == ["stop on w1"]
 
 
 @CHANGED
@@ -107,7 +106,7 @@ def test_the_worker_evicts_it(change: str) -> None:
     local = told(workload(check="Ready", cluster="w1"), change)
     there = worker("w1", copy_of(local, admitted=True, owned=True, evicted=True), job_copy_of(local))
     shown = seen(change, local, there)
-    assert in_words(shown, decide(shown))[0].startswith("retry: Workload evicted on worker cluster")
+    assert words(shown)[0].startswith("retry: Workload evicted on worker cluster")
 
 
 @CHANGED
@@ -115,7 +114,7 @@ def test_it_is_deleted(change: str) -> None:
     local = workload(check="Ready", cluster="w1", deleting=True)
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local))
     shown = seen(change, local, there)
-    assert in_words(shown, decide(shown))[-1] == "delete workload on w1"
+    assert words(shown)[-1] == "delete workload on w1"
 
 
 @pytest.mark.parametrize("change", ["draining", "not delegated"])
@@ -127,10 +126,10 @@ def test_an_eviction_is_brought_to_its_end_before_it_is_rejected(change: str, ch
     mine = job(suspended=True, status=shows)
     theirs = job(suspended=True, status=shows, managed_by="example.com/other")
     shown = seen(change, local, worker("w1"), job=theirs if change == "not delegated" else mine)
-    words = in_words(shown, decide(shown))
-    assert words
-    assert not [word for word in words if word.startswith("rejected")], words
-    assert any("status" in word for word in words), words
+    found = words(shown)
+    assert found
+    assert not [word for word in found if word.startswith("rejected")], found
+    assert any("status" in word for word in found), found
 
 
 @CHANGED
@@ -145,7 +144,7 @@ def test_its_check_is_taken_off_its_queue(change: str) -> None:
     local = workload(check=None, cluster="w1")
     there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
     shown = seen(change, local, there, check=None)
-    assert not [word for word in in_words(shown, decide(shown)) if word.startswith("delete")]
+    assert not [word for word in words(shown) if word.startswith("delete")]
 
 
 @CHANGED
@@ -168,7 +167,7 @@ def test_a_job_that_was_never_created_is_retried_not_waited_for() -> None:
     shown = seen("no adapter", local, there)
     assert (decide(shown).effects, decide(shown).look_again) == ((), LEFTOVER_GRACE.total_seconds())
     shown = seen("no adapter", local, there, quiet_for=LEFTOVER_GRACE)
-    assert in_words(shown, decide(shown)) == [f"retry: Its job cannot be created: {SETTING}"]
+    assert words(shown) == [f"retry: Its job cannot be created: {SETTING}"]
 
 
 def test_the_check_of_a_kind_without_adapter_never_becomes_ready_by_us() -> None:
@@ -191,4 +190,4 @@ def test_an_evicted_one_is_rejected_once_it_has_quota_again(change: str) -> None
     shown = seen(change, workload(quota=False, evicted="AdmissionCheck"), worker("w1"))
     assert decide(shown).effects == ()
     shown = seen(change, workload(), worker("w1"))
-    assert in_words(shown, decide(shown))[0].startswith("rejected: ")
+    assert words(shown)[0].startswith("rejected: ")

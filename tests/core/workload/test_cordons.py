@@ -27,7 +27,7 @@ from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost, Refusal, Unanswered, Unserved
 from tests.core.building import CHECK, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, workload
 from tests.core.building import worker as plain_worker
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 
 def worker(name: str, *there: Any, cordon: str = "", **facts: Any) -> Worker:
@@ -139,7 +139,7 @@ class TestWhatRunsThereStays:
         local["metadata"]["annotations"] = {MOVE_FROM_ANNOTATION: "w1"}
         has_it = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local))
         seen = snapshot(local, has_it, worker("w2", copy_of(local, admitted=True)))
-        assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+        assert words(seen)[0] == "admit on w1 as Ready"
 
     def test_a_job_of_somebody_else_under_its_name_does_not_lift_a_cordon(self) -> None:
         local = workload(nominated=("w1",))

@@ -41,7 +41,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 
 class TestCreatingOnce:
@@ -51,7 +51,7 @@ class TestCreatingOnce:
 
     def words(self, where: Worker, **facts: Any) -> list[str]:
         seen = snapshot(self.RECORDED, where, **facts)
-        return in_words(seen, decide(seen))
+        return words(seen)
 
     def admitted(self, *jobs: Json, **facts: Any) -> Worker:
         copied = {name: facts.pop(name) for name in ("owned", "attempt") if name in facts}
@@ -78,7 +78,7 @@ class TestCreatingOnce:
         seen = snapshot(self.RECORDED, self.admitted(owned=True))
         assert (decide(seen).effects, decide(seen).look_again) == ((), 5)
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=5))
-        assert in_words(late, decide(late)) == ["retry: Admitting remote no longer exists"]
+        assert words(late) == ["retry: Admitting remote no longer exists"]
 
     def test_nor_one_that_was_created_and_is_not_adopted_yet(self) -> None:
         """The watch of Workloads may be behind that of jobs, which saw it come and go."""
@@ -102,9 +102,7 @@ class TestCreatingOnce:
         seen = snapshot(self.RECORDED, self.admitted(left))
         assert (decide(seen).effects, decide(seen).look_again) == ((), 60)
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
-        assert in_words(late, decide(late)) == [
-            'retry: Worker cluster "w1" has a job of an earlier attempt that is not deleted'
-        ]
+        assert words(late) == ['retry: Worker cluster "w1" has a job of an earlier attempt that is not deleted']
 
     def test_nothing_is_created_while_it_is_unclear_who_runs_the_job(self) -> None:
         """A rule that fails cannot tell whether the manager's controllers would run it as well."""
@@ -152,7 +150,7 @@ class TestCreatingOnce:
         part = workload(name="part-1", index="1", cluster="w1")
         shares = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda _: 2), keeps_check_pending=True)
         seen = snapshot(part, worker("w1", copy_of(part, admitted=True), **nothing), adapter=shares)
-        assert in_words(seen, decide(seen)) == []
+        assert words(seen) == []
 
     def test_a_loss_noted_before_the_attempt_began_is_over(self) -> None:
         """The worker has admitted this attempt; a process ended before it could write that the worker was back."""
@@ -167,12 +165,12 @@ class TestCreatingOnce:
         local = workload(cluster="w1", elastic=True)
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=job(elastic=True))
         assert decide(seen).row == "assigned"
-        assert in_words(seen, decide(seen)) == ["create job on w1"]
+        assert words(seen) == ["create job on w1"]
 
     def test_of_a_group_the_first_on_the_worker_creates_the_job(self) -> None:
         """The others share it."""
         first, second = (workload(name=f"part-{index}", index=str(index), cluster="w1") for index in (0, 1))
         two = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda _: 2), keeps_check_pending=True)
-        for local, other, words in ((first, second, ["create job on w1"]), (second, first, [])):
+        for local, other, expected in ((first, second, ["create job on w1"]), (second, first, [])):
             seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), adapter=two, siblings=(other,))
-            assert in_words(seen, decide(seen)) == words
+            assert words(seen) == expected

@@ -16,7 +16,7 @@ from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Lost, Unserved
 from tests.core.building import ADAPTER, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")
 COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
@@ -70,14 +70,14 @@ def test_a_job_whose_end_is_not_seen_yet_is_waited_for() -> None:
 def test_a_job_whose_end_never_comes_does_not_hold_its_workload_for_ever() -> None:
     """If the worker's Kueue finished the Workload for another reason, that counts after a while."""
     seen = attrs.evolve(snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB), quiet_for=timedelta(seconds=5))
-    assert "finish Succeeded" in in_words(seen, decide(seen))
+    assert "finish Succeeded" in words(seen)
 
 
 def test_a_kind_that_does_not_end_is_finished_with_its_workload() -> None:
     """A service that its worker finished does not wait for an end that never comes."""
     serving = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, finished=never_finished))
     seen = snapshot(LOCAL, done(status={"active": 1}), job=RUNNING_JOB, adapter=serving)
-    assert in_words(seen, decide(seen)) == ["finish Succeeded"]
+    assert words(seen) == ["finish Succeeded"]
 
 
 class TestCleaning:
@@ -86,12 +86,12 @@ class TestCleaning:
     def test_the_copies_are_removed_once_the_end_is_synced(self) -> None:
         """The worker's quota and the job's objects are free."""
         seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=ENDED_JOB)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1", "delete workload on w2"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1", "delete workload on w2"]
 
     def test_they_stay_until_the_last_status_is_synced(self) -> None:
         """Deleted before, the job's result would be gone for good."""
         seen = snapshot(self.FINISHED, done(), worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["copy job status", "delete workload on w2"]
+        assert words(seen) == ["copy job status", "delete workload on w2"]
 
     def test_they_go_if_the_managers_server_takes_no_more_of_it(self) -> None:
         """Its definition of the kind is another one: it drops a field or fills one in, and answers that all is well."""
@@ -101,16 +101,16 @@ class TestCleaning:
         assert isinstance(effect, PatchJobStatus)
         assert decided.look_again == 5.0
         after = attrs.evolve(seen, in_vain={effect.key.name: effect.patch})
-        assert in_words(after, decide(after)) == ["delete job on w1", "delete workload on w1"]
+        assert words(after) == ["delete job on w1", "delete workload on w1"]
         changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
-        assert in_words(changed, decide(changed)) == ["copy job status"]
+        assert words(changed) == ["copy job status"]
 
     def test_they_go_after_a_while_if_the_managers_server_refuses_it(self) -> None:
         """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
-        for quiet, words in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
+        for quiet, expected in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
             later = attrs.evolve(seen, quiet_for=timedelta(seconds=quiet))
-            assert in_words(later, decide(later)) == words
+            assert words(later) == expected
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result is synced when it is up again."""
@@ -121,18 +121,18 @@ class TestCleaning:
         """The Workload is finished though the copy has not ended: there is no result to wait for."""
         running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
         seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
     def test_a_worker_out_of_reach_does_not_delay_the_others_cleaning(self, workers: tuple[Worker, ...]) -> None:
         """The others' copies go now."""
         seen = snapshot(self.FINISHED, *workers, worker("w2", copy_of(LOCAL)), job=RUNNING_JOB)
-        assert in_words(seen, decide(seen)) == ["delete workload on w2"]
+        assert words(seen) == ["delete workload on w2"]
 
     def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
         """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
 
 def ended_at(finished: Json, time: str) -> Json:
@@ -193,7 +193,7 @@ class TestRetention:
 
     def test_an_end_without_a_time_keeps_nothing(self) -> None:
         seen = snapshot(ended_at(TestCleaning.FINISHED, "yesterday"), done(), job=ENDED_JOB)
-        assert in_words(seen, decide(seen, settings=self.HOUR)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen, settings=self.HOUR) == ["delete job on w1", "delete workload on w1"]
 
     def test_the_last_status_is_synced_meanwhile(self) -> None:
         seen = snapshot(ended_at(TestCleaning.FINISHED, timestamp(NOW)), done(), job=RUNNING_JOB)

@@ -25,7 +25,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 GROUP = attrs.evolve(ADAPTER, membership=Membership(workloads=lambda job: 3))
 
@@ -39,10 +39,6 @@ def part(place: int | str, **facts: Any) -> Json:
 
 def group(local: Json, *workers: Worker, siblings: tuple[Json, ...]) -> Snapshot:
     return snapshot(local, *workers, siblings=siblings, adapter=GROUP)
-
-
-def words(seen: Snapshot) -> list[str]:
-    return in_words(seen, decide(seen))
 
 
 class TestWaiting:
@@ -235,4 +231,4 @@ class TestSharing:
 def test_the_group_decides_before_the_operators_dispatcher() -> None:
     """Whatever the operator's dispatcher would nominate."""
     seen = group(part(1), worker("w1"), worker("w2"), siblings=TestFollowing.PLACED)
-    assert in_words(seen, decide(seen, AllAtOnce())) == ["nominate w2", "create workload on w2"]
+    assert words(seen, AllAtOnce()) == ["nominate w2", "create workload on w2"]

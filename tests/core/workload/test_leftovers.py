@@ -29,7 +29,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
@@ -47,7 +47,7 @@ def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
 
 
 def recorded(seen: Snapshot) -> bool:
-    return any(word.startswith("record") for word in in_words(seen, decide(seen)))
+    return any(word.startswith("record") for word in words(seen))
 
 
 def notes(seen: Snapshot) -> list[str]:
@@ -139,7 +139,7 @@ class TestStopping:
     def test_its_workload_copy_is_deactivated_before_the_job_is_deleted(self) -> None:
         running = attrs.evolve(left(), workload=copy_of(AGAIN, attempt=EARLIER, admitted=True))
         seen = beside(running)
-        assert in_words(seen, decide(seen))[-2:] == ["stop on w1", "delete job on w1"]
+        assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
 
     def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:
         going = attrs.evolve(left(deleting=True), workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))

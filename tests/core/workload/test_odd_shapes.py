@@ -19,7 +19,7 @@ from multikueue.core.workload.worker_states import Lost, NothingSent, Opaque, Un
 from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
 from tests.core.strategies import snapshots
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 slow = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
@@ -82,7 +82,7 @@ def test_out_of_sight_it_may_still_run_though_the_worker_was_seen_before(facts: 
     local = workload(nominated=("w2",), evictions=1)
     there = with_hidden_jobs(worker("w1", None, job_copy_of(local, attempt=EARLIER), **facts), "Job cannot be read")
     seen = snapshot(local, there, worker("w2", copy_of(local, admitted=True)), last_worker="w1")
-    assert "record w2" not in in_words(seen, decide(seen))
+    assert "record w2" not in words(seen)
 
 
 @pytest.mark.parametrize("hide", UNREADABLE)
@@ -90,24 +90,23 @@ def test_the_recorded_worker_keeps_it_for_as_long_as_that_lasts(hide: Any) -> No
     """Also where this process has sent no job: it may be there."""
     local = workload(cluster="w1", nominated=("w1",))
     there = hide(worker("w1", copy_of(local, admitted=True), creation=NothingSent()))
-    seen = snapshot(local, there, worker("w2"))
-    assert in_words(seen, decide(seen)) == ["warn"]
+    assert words(snapshot(local, there, worker("w2"))) == ["warn"]
 
 
 @pytest.mark.parametrize("hide", UNREADABLE)
 def test_others_are_offered_it_and_win(hide: Any) -> None:
     local = workload(nominated=("w1", "w2"))
     seen = snapshot(local, hide(worker("w1", copy_of(local))), worker("w2", copy_of(local, admitted=True)))
-    words = in_words(seen, decide(seen))
-    assert "record w2" in words
-    assert not any(word.endswith(" job on w1") for word in words)
+    found = words(seen)
+    assert "record w2" in found
+    assert not any(word.endswith(" job on w1") for word in found)
 
 
 def test_while_its_last_job_may_run_unread_nobody_else_is_recorded() -> None:
     again = workload(nominated=("w1", "w2"), evictions=1)
     there = hidden(worker("w1", copy_of(again, admitted=True, attempt=EARLIER)), "Workload cannot be read")
     seen = snapshot(again, there, worker("w2", copy_of(again, admitted=True)), last_worker=there.name)
-    assert "record w2" not in in_words(seen, decide(seen))
+    assert "record w2" not in words(seen)
 
 
 def test_while_nobody_else_takes_it_the_check_says_what_cannot_be_read() -> None:
@@ -121,12 +120,12 @@ def test_while_nobody_else_takes_it_the_check_says_what_cannot_be_read() -> None
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_workload_of_the_manager_that_cannot_be_read_is_not_gone(deleted: bool) -> None:
     seen = attrs.evolve(snapshot(None if deleted else TAKEN, RUNNING), unreadable="Workload cannot be read")
-    assert in_words(seen, decide(seen)) == ["warn"]
+    assert words(seen) == ["warn"]
 
 
 def test_a_job_of_the_manager_that_cannot_be_read_is_told_and_waited_for() -> None:
     seen = snapshot(TAKEN, RUNNING, job={}, unreadable_job='Job "train" cannot be read: deep')
-    assert in_words(seen, decide(seen)) == ["warn"]
+    assert words(seen) == ["warn"]
 
 
 class Raising(dict[str, Any]):

@@ -38,7 +38,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 OFFERED = workload(nominated=("w1", "w2"))
 ADMIT_W1 = ["admit on w1 as Ready", "tell", "count cq w1"]
@@ -48,7 +48,7 @@ class TestOffering:
     def test_every_reachable_worker_gets_a_copy(self) -> None:
         """All at once: the job starts wherever there is room first."""
         seen = snapshot(workload(), worker("w2"), worker("w1"))
-        assert in_words(seen, decide(seen)) == ["nominate w1 w2", "create workload on w2", "create workload on w1"]
+        assert words(seen) == ["nominate w1 w2", "create workload on w2", "create workload on w1"]
 
     def test_the_copy_says_whose_it_is_and_for_which_attempt(self) -> None:
         """Without the job-uid label, or a worker's Kueue would finish a copy whose owner it cannot find."""
@@ -71,7 +71,7 @@ class TestOffering:
     def test_a_worker_that_cannot_run_it_is_not_asked(self, facts: Json) -> None:
         """One broken worker, or one without the job's CRD, keeps nobody from running elsewhere (items 30, 34)."""
         seen = snapshot(workload(), worker("w1", **facts), worker("w2"))
-        assert in_words(seen, decide(seen)) == ["nominate w2", "create workload on w2"]
+        assert words(seen) == ["nominate w2", "create workload on w2"]
 
     def test_a_nominated_worker_out_of_reach_stays_nominated(self) -> None:
         """A flapping link rewrites no pending Workload, and raises no error (items 11, 43)."""
@@ -92,27 +92,27 @@ class TestOffering:
         shortly = decide(snapshot(asked, lost(20), worker("w2")), dispatcher=one)
         assert (shortly.effects, shortly.look_again) == ((), 40)
         seen = snapshot(asked, lost(60), worker("w2"))
-        assert in_words(seen, decide(seen, dispatcher=one))[0] == "nominate w1 w2"
+        assert words(seen, dispatcher=one)[0] == "nominate w1 w2"
         new = snapshot(workload(), lost(20), worker("w2"))
-        assert in_words(new, decide(new, dispatcher=one))[0] == "nominate w2"
+        assert words(new, dispatcher=one)[0] == "nominate w2"
 
     def test_a_worker_taken_from_the_config_loses_its_copy(self) -> None:
         """Its quota is free again at once."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), worker("w2", copy_of(OFFERED), configured=False))
-        assert in_words(seen, decide(seen)) == ["nominate w1", "delete workload on w2"]
+        assert words(seen) == ["nominate w1", "delete workload on w2"]
 
     def test_other_checks_come_first(self) -> None:
         """A Workload that waits for somebody else's check holds no quota on any worker."""
         seen = snapshot(workload(other_checks={"budget": "Pending"}), worker("w1"))
-        assert in_words(seen, decide(seen)) == ["say Waiting for the other admission checks"]
+        assert words(seen) == ["say Waiting for the other admission checks"]
         seen = snapshot(workload(other_checks={"budget": "Ready"}), worker("w1"))
-        assert in_words(seen, decide(seen)) == ["nominate w1", "create workload on w1"]
+        assert words(seen) == ["nominate w1", "create workload on w1"]
 
     def test_while_other_checks_are_pending_stale_copies_still_go(self) -> None:
         """A copy of an earlier attempt holds quota for nothing."""
         local = workload(other_checks={"budget": "Pending"})
         seen = snapshot(local, worker("w1", copy_of(local, attempt=EARLIER)))
-        assert "delete workload on w1" in in_words(seen, decide(seen))
+        assert "delete workload on w1" in words(seen)
 
     def test_the_dispatcher_may_ask_to_be_asked_again(self) -> None:
         """A dispatcher that works in rounds is woken for the next one."""
@@ -135,7 +135,7 @@ class TestOffering:
     def test_a_job_that_cannot_be_seen_yet_is_waited_for(self) -> None:
         """Copies are made once we know that the job is delegated to us."""
         seen = snapshot(workload(said=""), worker("w1"), job={})
-        assert in_words(seen, decide(seen)) == ["say Waiting for its job to be seen"]
+        assert words(seen) == ["say Waiting for its job to be seen"]
 
     @pytest.mark.parametrize("facts", [{}, {"job": {}}], ids=["offered", "job unknown"])
     def test_what_a_dispatcher_remembers_in_the_message_stays_while_it_says_nothing_new(self, facts: Json) -> None:
@@ -158,13 +158,13 @@ class TestWinning:
     def test_the_winner_is_recorded_and_the_losers_go_at_once(self) -> None:
         """The losers' quota is free before the winner's pods start; nothing is created anywhere before the record."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED, uid="b")))
-        assert in_words(seen, decide(seen)) == ["record w1", "delete workload on w2"]
+        assert words(seen) == ["record w1", "delete workload on w2"]
 
     def test_a_copy_of_an_earlier_attempt_does_not_win(self) -> None:
         """It was admitted before the eviction: it goes, whatever it says, and nobody is recorded for it."""
         before = copy_of(OFFERED, attempt=EARLIER, admitted=True)
         seen = snapshot(OFFERED, worker("w1", before), worker("w2", copy_of(OFFERED)))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+        assert words(seen) == ["delete workload on w1"]
 
     def test_the_record_leaves_the_check_pending(self) -> None:
         """Ready makes the manager's Kueue start its own job, which cannot be copied any more."""
@@ -194,7 +194,7 @@ class TestWinning:
         """Kueue's webhook refuses a clusterName that was not nominated by an earlier write (item 22)."""
         local = workload(nominated=("w2",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), worker("w2"))
-        assert in_words(seen, decide(seen)) == ["nominate w1"]
+        assert words(seen) == ["nominate w1"]
 
     def test_the_worker_that_has_the_job_wins_over_the_configs_order(self) -> None:
         """Of two that admitted, the one whose pods may run already keeps it: it is never started twice."""
@@ -203,7 +203,7 @@ class TestWinning:
             worker("w1", copy_of(OFFERED, admitted=True, uid="a")),
             worker("w2", copy_of(OFFERED, admitted=True), job_copy_of(OFFERED)),
         )
-        assert in_words(seen, decide(seen)) == ["admit on w2 as Ready", "tell", "count cq w2", "delete workload on w1"]
+        assert words(seen) == ["admit on w2 as Ready", "tell", "count cq w2", "delete workload on w1"]
 
     def test_the_worker_that_has_the_job_keeps_it_while_its_record_waits(self) -> None:
         """Somebody has erased the record, and another worker out of sight may run an earlier attempt."""
@@ -222,20 +222,19 @@ class TestWinning:
             worker("w2", copy_of(local, admitted=True, uid="a")),
             worker("w1", copy_of(local, admitted=True, uid="b")),
         )
-        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
+        assert words(seen) == ["record w2", "delete workload on w1"]
 
     def test_one_that_is_being_removed_cannot_win_any_more(self) -> None:
         """It lost to one whose part was taken; if it won now, that one would be removed as well (seed 6454)."""
         first = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), in_flight=Removing())
         seen = snapshot(OFFERED, first, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
-        assert in_words(seen, decide(seen))[0] == "record w2"
+        assert words(seen)[0] == "record w2"
 
     def test_one_that_was_chosen_stays_chosen_when_others_admit_it_too(self) -> None:
         """Else each would be removed as the other's loser, and all made again (simulation, seed 6598)."""
         local = workload(nominated=("w2",))
         first, second = (worker(name, copy_of(local, admitted=True)) for name in ("w1", "w2"))
-        seen = snapshot(local, first, second)
-        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
+        assert words(snapshot(local, first, second)) == ["record w2", "delete workload on w1"]
 
     def test_a_job_that_a_kueue_has_started_is_copied_as_if_it_had_not(self) -> None:
         """Somebody pasted what was shown of one that ran, or the manager's Kueue has not put it back yet.
@@ -256,44 +255,42 @@ class TestWinning:
         """Its Workload goes with it."""
         local, leaving = workload(nominated=("w1",)), job()
         leaving["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
-        seen = snapshot(local, worker("w1", copy_of(local, admitted=True)), job=leaving)
-        assert in_words(seen, decide(seen)) == []
+        assert words(snapshot(local, worker("w1", copy_of(local, admitted=True)), job=leaving)) == []
 
     def test_a_loser_out_of_reach_does_not_delay_the_winner(self) -> None:
         """Its copy goes when it is back (item 31)."""
         seen = snapshot(
             OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), worker("w2", copy_of(OFFERED), reach=Lost())
         )
-        assert in_words(seen, decide(seen)) == ["record w1"]
+        assert words(seen) == ["record w1"]
 
     def test_a_copy_of_an_earlier_attempt_never_wins(self) -> None:
         """Kueue evicts and reserves again within 300 ms: the copy still says Admitted, for the attempt before."""
         local = workload(nominated=("w1",), evictions=1)
         stale = worker("w1", copy_of(local, admitted=True, attempt=EARLIER), job_copy_of(local, attempt=EARLIER))
-        seen = snapshot(local, stale)
-        assert in_words(seen, decide(seen)) == ["stop on w1", "delete job on w1"]
+        assert words(snapshot(local, stale)) == ["stop on w1", "delete job on w1"]
 
     def test_a_stale_job_is_removed_before_its_worker_is_recorded(self) -> None:
         """The stale job may have run with another spec."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, attempt=EARLIER)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+        assert words(seen) == ["delete job on w1"]
 
     def test_a_stale_job_that_stays_is_told_of_on_its_worker(self) -> None:
         """Nobody waits for ever, and the other offers stay until one is recorded (found in review)."""
         local = workload(nominated=("w1", "w2"))
         left = job_copy_of(local, attempt=EARLIER, deleting=True)
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), left), worker("w2", copy_of(local)))
-        assert (in_words(seen, decide(seen)), decide(seen).look_again) == ([], 60)
+        assert (words(seen), decide(seen).look_again) == ([], 60)
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=60))
-        assert in_words(late, decide(late)) == ["record w1", "delete workload on w2"]
+        assert words(late) == ["record w1", "delete workload on w2"]
 
     def test_one_that_is_free_wins_over_one_with_a_leftover_that_has_stopped(self) -> None:
         """The leftover may be held by a finalizer that nobody takes off."""
         held = job_copy_of(OFFERED, attempt=EARLIER, deleting=True, status={"active": 0})
         left = worker("w1", copy_of(OFFERED, admitted=True, uid="a"), held)
         seen = snapshot(OFFERED, left, worker("w2", copy_of(OFFERED, admitted=True, uid="b")))
-        assert in_words(seen, decide(seen)) == ["record w2", "delete workload on w1"]
+        assert words(seen) == ["record w2", "delete workload on w1"]
 
     @pytest.mark.parametrize(
         "spoiled",
@@ -310,70 +307,67 @@ class TestWinning:
         """It ended, and its TTL removed it, before we could record who had it (item 14)."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True, finished="Succeeded")))
-        assert in_words(seen, decide(seen)) == ADMIT_W1
+        assert words(seen) == ADMIT_W1
 
     def test_a_job_that_ended_before_its_worker_was_recorded_counts(self) -> None:
         """The worker's retention removed the Workload already; without this the job would be deleted and run again."""
         local = workload(nominated=("w1", "w2"))
         ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]})
         seen = snapshot(local, worker("w2", copy_of(local)), worker("w1", None, ended))
-        assert in_words(seen, decide(seen)) == [*ADMIT_W1, "delete workload on w2"]
+        assert words(seen) == [*ADMIT_W1, "delete workload on w2"]
         seen = carry_out(seen, decide(seen))
-        assert in_words(seen, decide(seen)) == ["copy job status", "finish Succeeded"]
+        assert words(seen) == ["copy job status", "finish Succeeded"]
 
     @pytest.mark.parametrize("attempt", [EARLIER, UNMARKED], ids=["earlier", "not marked"])
     def test_the_end_of_another_attempt_does_not(self, attempt: str) -> None:
         """What ran before the eviction has been given up; the job is to run once more."""
         local = workload(nominated=("w1",))
         ended = job_copy_of(local, status={"conditions": [{"type": "Complete", "status": "True"}]}, attempt=attempt)
-        seen = snapshot(local, worker("w1", None, ended))
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+        assert words(snapshot(local, worker("w1", None, ended))) == ["delete job on w1"]
 
     def test_an_admitted_copy_of_another_spec_does_not_win(self) -> None:
         """The worker would run what the user has not asked for."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True, spec={"queueName": "other"})))
-        assert in_words(seen, decide(seen)) == ["delete workload on w1"]
+        assert words(seen) == ["delete workload on w1"]
 
     def test_a_copy_its_worker_found_out_of_sync_is_recorded_so_that_the_user_hears_of_it(self) -> None:
         """Once it is assigned, the check turns Retry with a warning; deleted here it would be made again in silence."""
         local = workload(nominated=("w1",))
         refused = copy_of(local, admitted=True, finished="OutOfSync")
-        seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
-        assert in_words(seen, decide(seen)) == ADMIT_W1
+        assert words(snapshot(local, worker("w1", refused, job_copy_of(local)))) == ADMIT_W1
 
     def test_a_copy_that_its_worker_gave_up_for_another_reason_does_not_win(self) -> None:
         """Its worker did not find the job that is there now: it will not run it for this copy."""
         local = workload(nominated=("w1",))
         refused = copy_of(local, admitted=True, finished="OwnerNotFound")
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
     def test_a_copy_without_a_proof_does_not_win(self) -> None:
         """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))
         there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
-        seen = snapshot(local, there)
-        assert in_words(seen, decide(seen)) == ["stop on w1", "delete job on w1"]
+        assert words(snapshot(local, there)) == ["stop on w1", "delete job on w1"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), adapter=pods)
-        assert in_words(seen, decide(seen)) == ["admit on w1 as Pending", "tell", "count cq w1"]
+        assert words(seen) == ["admit on w1 as Pending", "tell", "count cq w1"]
 
     def test_a_kind_that_ready_would_start_keeps_its_check_pending(self) -> None:
         """Ready would ungate pods on the manager as well (D14)."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local)), adapter=pods)
-        assert in_words(seen, decide(seen)) == ["admit on w1 as Pending", "tell", "count cq w1"]
+        assert words(seen) == ["admit on w1 as Pending", "tell", "count cq w1"]
 
     def test_a_job_of_another_name_is_not_the_job(self) -> None:
         """Another object that names this Workload does not stand for the owner's job."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, admitted=True), job_copy_of(local, name="other")))
-        assert in_words(seen, decide(seen)) == ["record w1"]
+        assert words(seen) == ["record w1"]
 
 
 def test_a_worker_that_refused_is_asked_again_after_its_back_off() -> None:
@@ -408,7 +402,7 @@ class TestRefusing:
 
     def test_the_others_are_offered_it(self) -> None:
         seen = snapshot(workload(), worker("w1", refusal=self.DENIED), worker("w2"))
-        assert in_words(seen, decide(seen)) == ["nominate w2", "create workload on w2"]
+        assert words(seen) == ["nominate w2", "create workload on w2"]
 
     def test_the_reasons_are_taken_back_once_one_may_be_asked_again(self) -> None:
         refused = snapshot(workload(), worker("w1", refusal=self.DENIED))

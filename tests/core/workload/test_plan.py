@@ -18,7 +18,7 @@ from multikueue.core.workload.plan import TABLE
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words, verdict_written
+from tests.core.wording import verdict_written, words
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))
 FOREIGN = job(managed_by=None)
@@ -135,15 +135,13 @@ class TestACopyOnTheManager:
 class TestRejection:
     def test_an_unknown_kind_is_rejected_in_kueues_words(self) -> None:
         """The user sees which kind nobody handles."""
-        seen = snapshot(UNKNOWN, adapter=None)
-        assert in_words(seen, decide(seen)) == [
+        assert words(snapshot(UNKNOWN, adapter=None)) == [
             'rejected: No multikueue adapter found for owner kind "example.com/v1, Kind=Widget"'
         ]
 
     def test_a_workload_without_owner_is_rejected(self) -> None:
         """There is no job to send."""
-        seen = snapshot(workload(owner=None), adapter=None)
-        assert in_words(seen, decide(seen)) == ["rejected: No multikueue adapter found"]
+        assert words(snapshot(workload(owner=None), adapter=None)) == ["rejected: No multikueue adapter found"]
 
     def test_a_job_that_the_managers_controllers_would_run_is_rejected(self) -> None:
         """It would run twice: on the manager, and on a worker."""
@@ -153,7 +151,7 @@ class TestRejection:
             "(Kubernetes before v1.32 drops the field)"
         )
         _, advice = decide(seen).effects
-        assert in_words(seen, decide(seen)) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
+        assert words(seen) == [f"rejected: The owner is not managed by Kueue: {reason}", "warn"]
         assert isinstance(advice, AnnounceWorkload)
         assert advice.note.startswith(f"{reason}: create the job again with that value")
 
@@ -180,7 +178,7 @@ class TestRejection:
         seen = snapshot(workload(), worker("w1"), job=written_by("kube-controller-manager"))
         verdict, advice = decide(seen).effects
         told = '"kube-controller-manager" has written its status although spec.managedBy is'
-        assert "rejected: A controller of the manager acts on the job" in in_words(seen, decide(seen))[0]
+        assert "rejected: A controller of the manager acts on the job" in words(seen)[0]
         assert isinstance(verdict, ApplyStatus)
         assert isinstance(advice, AnnounceWorkload)
         assert told in advice.note
@@ -196,7 +194,7 @@ class TestRejection:
         """A rejected Workload holds nobody's quota (item 27)."""
         local = workload()
         seen = snapshot(local, worker("w1", copy_of(local), job_copy_of(local)), job=FOREIGN)
-        assert in_words(seen, decide(seen))[2:] == ["delete job on w1", "delete workload on w1"]
+        assert words(seen)[2:] == ["delete job on w1", "delete workload on w1"]
 
     def test_a_deleted_workload_is_not_written_to(self) -> None:
         """Its status cannot be patched any more: trying would never end (item 29)."""
@@ -228,7 +226,7 @@ class TestDeletedByHand:
     def words(self, *workers: Worker, **facts: Any) -> list[str]:
         facts = {"quiet_for": timedelta(seconds=30), **facts}
         seen = snapshot(facts.pop("local", self.GONE), *workers, job=facts.pop("job", self.RUNNING), **facts)
-        return in_words(seen, decide(seen))
+        return words(seen)
 
     def test_its_copies_go_first(self) -> None:
         w1 = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE))

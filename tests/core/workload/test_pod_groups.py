@@ -18,16 +18,12 @@ from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 NOMINATED = group("a", "b", nominated=("w1",))
 PLACED = group("a", "b", cluster="w1")
 W1 = ClusterName("w1")
 QUIET = timedelta(minutes=1)
-
-
-def words(shown: Snapshot) -> list[str]:
-    return in_words(shown, decide(shown))
 
 
 def names(decided: Plan, kind: type[Effect]) -> list[str]:

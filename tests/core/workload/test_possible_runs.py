@@ -15,7 +15,7 @@ from multikueue.core.workload.effects import PatchWorkload, Plan
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
 from tests.core.building import ADAPTER, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
@@ -30,7 +30,7 @@ def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
 
 def decided(other: Worker, **facts: Any) -> tuple[list[str], Plan]:
     seen = beside(other, **facts)
-    return in_words(seen, decide(seen)), decide(seen)
+    return words(seen), decide(seen)
 
 
 def ago(**time: float) -> Lost:

@@ -41,7 +41,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 OLD_NAME, NEW_NAME = (workload_name(JOB.gvk, JOB_NAME, "uid-of-job", str(generation)) for generation in (1, 3))
 SMALL, BIG = job(elastic=True, parallelism=3), job(elastic=True, parallelism=5, generation=3, suspended=False)
@@ -63,10 +63,6 @@ NEW = slice_of(NEW_NAME, 5, cluster="w1", replaces=OLD_NAME)
 COMPLETE = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
 OLD_JOB = job_copy_of(old(), of=SMALL)
 NEW_JOB = job_copy_of(NEW, of=BIG)
-
-
-def words(seen: Snapshot) -> list[str]:
-    return in_words(seen, decide(seen))
 
 
 def growing(*workers: Worker, local: Json = NEW, sibling: Json = REPLACED, **facts: Any) -> Snapshot:

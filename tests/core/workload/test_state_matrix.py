@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import WorkloadFacts, copy_of, decide, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import words
 
 COLUMNS: dict[str, Callable[[Json], Worker]] = {
     "none": lambda made: worker("w1"),
@@ -99,8 +99,7 @@ def _copies(column: str, facts: WorkloadFacts) -> Worker:
 @pytest.mark.parametrize(("facts", "column", "expected"), CELLS)
 def test_each_state_has_its_effects(facts: WorkloadFacts, column: str, expected: list[str]) -> None:
     """One cell of the matrix."""
-    seen = snapshot(workload(**facts), _copies(column, facts))
-    assert in_words(seen, decide(seen)) == expected
+    assert words(snapshot(workload(**facts), _copies(column, facts))) == expected
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -108,7 +107,7 @@ def test_a_workload_without_our_check_leaves_nothing_on_workers(column: str) -> 
     """Whoever points a ClusterQueue away from us gets the workers' quota back."""
     seen = snapshot(workload(check=None), _copies(column, {}), check=None)
     expected = {"none": x, "waiting": drop, "admitted": drop, "ended, no wl": job_, "job only": job_, "unreachable": x}
-    assert in_words(seen, decide(seen)) == expected.get(column, both)
+    assert words(seen) == expected.get(column, both)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -123,4 +122,4 @@ def test_the_copies_of_a_vanished_workload_are_removed(column: str) -> None:
     """A Workload deleted while we were down leaves no job behind on any worker."""
     seen = snapshot(None, _copies(column, {}), check=None, job={})
     expected = {"none": x, "waiting": drop, "admitted": drop, "ended, no wl": job_, "job only": job_, "unreachable": x}
-    assert in_words(seen, decide(seen)) == expected.get(column, both)
+    assert words(seen) == expected.get(column, both)

@@ -31,7 +31,7 @@ from tests.core.building import (
     worker,
     workload,
 )
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 OFFERED = workload(nominated=("w1", "w2"))
 DONE: Json = {"conditions": [{"type": "Complete", "status": "True"}]}
@@ -83,25 +83,25 @@ class TestNothingIsRecorded:
     @pytest.mark.parametrize("facts", [{}, {"configured": False}], ids=["in the config", "outside of it"])
     def test_they_do_not_win(self, how: How, facts: dict[str, Any]) -> None:
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), theirs("w2", OFFERED, how, **facts))
-        assert in_words(seen, decide(seen))[-2:] == ["stop on w2", "delete job on w2"]
+        assert words(seen)[-2:] == ["stop on w2", "delete job on w2"]
 
     @FORGED
     def test_nor_does_their_end(self, how: How) -> None:
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), theirs("w2", OFFERED, how, status=DONE))
-        assert in_words(seen, decide(seen)) == ["delete job on w2", "delete workload on w2"]
+        assert words(seen) == ["delete job on w2", "delete workload on w2"]
 
     @UNPROVEN
     def test_nobody_is_recorded_until_they_are_gone_from_the_config(self, how: How) -> None:
         """Kueue's own controller creates the job before it records the worker, and may have been stopped in between."""
         admitted = worker("w1", copy_of(OFFERED, admitted=True))
         seen = snapshot(OFFERED, admitted, theirs("w2", OFFERED, how))
-        assert in_words(seen, decide(seen)) == ["warn", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["warn", "stop on w2", "delete job on w2"]
         (told,) = [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
         assert told.startswith('Waiting for worker cluster "w2"')
         without_job = snapshot(OFFERED, admitted, attrs.evolve(theirs("w2", OFFERED, how), jobs=()))
-        assert in_words(without_job, decide(without_job)) == ["warn", "delete workload on w2"]
+        assert words(without_job) == ["warn", "delete workload on w2"]
         gone = snapshot(OFFERED, admitted, worker("w2"))
-        assert in_words(gone, decide(gone))[0] == "record w1"
+        assert words(gone)[0] == "record w1"
 
     @FORGED
     def test_outside_of_the_config_they_hold_up_nobody(self, how: How) -> None:
@@ -109,12 +109,12 @@ class TestNothingIsRecorded:
         seen = snapshot(
             OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), theirs("w2", OFFERED, how, configured=False)
         )
-        assert in_words(seen, decide(seen)) == ["record w1", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["record w1", "stop on w2", "delete job on w2"]
 
     def test_a_mark_of_another_worker_holds_up_nobody(self) -> None:
         """It proves that it is not ours: we have made none for this attempt there."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), theirs("w2", OFFERED, of_worker1))
-        assert in_words(seen, decide(seen)) == ["record w1", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["record w1", "stop on w2", "delete job on w2"]
 
     @FORGED
     def test_their_job_does_not_put_their_worker_first(self, how: How) -> None:
@@ -122,19 +122,16 @@ class TestNothingIsRecorded:
         mark = how(OFFERED, "w2")
         there = worker("w2", copy_of(OFFERED, admitted=True), marked(job_copy_of(OFFERED), mark))
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), there)
-        assert "w2" not in " ".join(
-            word for word in in_words(seen, decide(seen)) if "record" in word or "admit" in word
-        )
+        assert "w2" not in " ".join(word for word in words(seen) if "record" in word or "admit" in word)
 
     def test_a_lost_worker_outside_of_the_config_is_not_waited_for_because_of_them(self) -> None:
         lost = theirs("w2", OFFERED, unmarked, configured=False, reach=Lost(NOW))
-        seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), lost)
-        assert in_words(seen, decide(seen)) == ["record w1"]
+        assert words(snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), lost)) == ["record w1"]
 
     def test_an_admitted_copy_of_ours_wins_only_where_it_is_nominated(self) -> None:
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local)), worker("w2", copy_of(local, admitted=True)))
-        assert not any("record" in word for word in in_words(seen, decide(seen)))
+        assert not any("record" in word for word in words(seen))
 
 
 class TestRecorded:
@@ -144,46 +141,42 @@ class TestRecorded:
     @UNPROVEN
     def test_there_they_are_believed(self, how: How) -> None:
         """A key that is lost, or an upgrade, takes nothing."""
-        seen = snapshot(self.RECORDED, theirs("w1", self.RECORDED, how))
-        assert in_words(seen, decide(seen)) == ["copy job status"]
+        assert words(snapshot(self.RECORDED, theirs("w1", self.RECORDED, how))) == ["copy job status"]
 
     @UNPROVEN
     def test_there_they_are_believed_before_the_check_is_ready(self, how: How) -> None:
         seen = snapshot(self.PENDING, theirs("w1", self.PENDING, how))
-        assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+        assert words(seen)[0] == "admit on w1 as Ready"
 
     @UNPROVEN
     def test_the_job_is_made_for_such_a_copy(self, how: How) -> None:
         copied = marked(copy_of(self.PENDING, admitted=True), how(self.PENDING, "w1"))
-        seen = snapshot(self.PENDING, worker("w1", copied))
-        assert in_words(seen, decide(seen)) == ["create job on w1"]
+        assert words(snapshot(self.PENDING, worker("w1", copied))) == ["create job on w1"]
 
     @UNPROVEN
     def test_a_job_that_was_there_before_our_copy_is_not_its_job(self, how: How) -> None:
         """Ours is made after its Workload copy: an earlier one has the name, and is deleted first."""
         job = marked(job_copy_of(self.PENDING), how(self.PENDING, "w1"))
         seen = snapshot(self.PENDING, worker("w1", copy_of(self.PENDING, admitted=True), job))
-        assert in_words(seen, decide(seen)) == ["delete job on w1"]
+        assert words(seen) == ["delete job on w1"]
 
     @FORGED
     @pytest.mark.parametrize("facts", [{}, {"configured": False}], ids=["in the config", "outside of it"])
     def test_elsewhere_they_are_removed(self, how: How, facts: dict[str, Any]) -> None:
         ours = worker("w1", copy_of(self.RECORDED, admitted=True, owned=True), job_copy_of(self.RECORDED))
         seen = snapshot(self.RECORDED, ours, theirs("w2", self.RECORDED, how, status=DONE, **facts))
-        assert in_words(seen, decide(seen)) == ["copy job status", "delete job on w2", "delete workload on w2"]
+        assert words(seen) == ["copy job status", "delete job on w2", "delete workload on w2"]
 
     def test_what_the_recorded_worker_got_stays_elsewhere_while_nobody_knows_which_cluster_that_is(self) -> None:
         """The other one may be the same cluster by another name."""
         there = theirs("w2", self.RECORDED, of_worker1, status=DONE)
-        seen = snapshot(self.RECORDED, worker("w1", reach=Connecting(), identified=False), there)
-        assert in_words(seen, decide(seen)) == []
+        assert words(snapshot(self.RECORDED, worker("w1", reach=Connecting(), identified=False), there)) == []
         known = snapshot(self.RECORDED, worker("w1", reach=Lost(NOW)), there)
-        assert in_words(known, decide(known)) == ["delete job on w2", "delete workload on w2"]
+        assert words(known) == ["delete job on w2", "delete workload on w2"]
 
     def test_the_recorded_worker_counts_though_it_has_left_the_config(self) -> None:
         ours = theirs("w1", self.RECORDED, unmarked, configured=False)
-        seen = snapshot(self.RECORDED, ours, worker("w2"))
-        assert in_words(seen, decide(seen)) == ["copy job status"]
+        assert words(snapshot(self.RECORDED, ours, worker("w2"))) == ["copy job status"]
 
 
 class TestEvicted:
@@ -196,18 +189,16 @@ class TestEvicted:
     @pytest.mark.parametrize("last", [None, "w1"])
     def test_their_end_is_not_its_end(self, how: How, last: str | None) -> None:
         seen = snapshot(self.EVICTED, worker("w1"), theirs("w2", self.BEFORE, how, status=DONE), last_worker=last)
-        words = in_words(seen, decide(seen))
-        assert not any(word.startswith("finish") for word in words)
-        assert {"delete job on w2", "delete workload on w2"} <= set(words)
+        found = words(seen)
+        assert not any(word.startswith("finish") for word in found)
+        assert {"delete job on w2", "delete workload on w2"} <= set(found)
 
     @FORGED
     @pytest.mark.parametrize("last", [None, "w1"])
     def test_their_job_does_not_hold_its_quota_nor_tell_its_status(self, how: How, last: str | None) -> None:
         seen = snapshot(self.EVICTED, worker("w1"), theirs("w2", self.BEFORE, how), last_worker=last)
         held = attrs.evolve(seen, jobs={name: {**job, "status": {"active": 1}} for name, job in seen.jobs.items()})
-        assert "release job" in " ".join(in_words(held, decide(held))) or "copy job status" in in_words(
-            held, decide(held)
-        )
+        assert "release job" in " ".join(words(held)) or "copy job status" in in_words(held, decide(held))
 
     def test_our_end_is(self) -> None:
         ended = worker(
@@ -215,19 +206,18 @@ class TestEvicted:
             copy_of(self.BEFORE, admitted=True, owned=True, finished="Succeeded"),
             job_copy_of(self.BEFORE, status=DONE),
         )
-        seen = snapshot(self.EVICTED, ended, quiet_for=timedelta(seconds=10))
-        assert in_words(seen, decide(seen)) == ["copy job status"]
+        assert words(snapshot(self.EVICTED, ended, quiet_for=timedelta(seconds=10))) == ["copy job status"]
 
     @UNPROVEN
     def test_where_it_was_recorded_they_are_believed(self, how: How) -> None:
         seen = snapshot(self.EVICTED, theirs("w1", self.BEFORE, how, status=DONE), last_worker="w1")
-        assert in_words(seen, decide(seen))[0] == "copy job status"
+        assert words(seen)[0] == "copy job status"
 
     def test_a_workload_that_is_not_ours_is_not_touched_because_of_them(self) -> None:
         """No check of ours is on it: they have made a copy of any Workload of the manager, to write its status."""
         local = workload(check=None, evicted="preempted", evictions=1)
         seen = snapshot(local, theirs("w1", workload(check=None), unmarked, status=DONE), check=None)
-        assert in_words(seen, decide(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1", "delete workload on w1"]
 
 
 class TestReadyWithoutARecord:
@@ -237,27 +227,27 @@ class TestReadyWithoutARecord:
     def test_they_are_not_asked_where_ours_is(self, how: How) -> None:
         ours = worker("w1", copy_of(self.READY, admitted=True, owned=True), job_copy_of(self.READY))
         seen = snapshot(self.READY, ours, theirs("w2", self.READY, how))
-        assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+        assert words(seen)[0] == "admit on w1 as Ready"
 
     @UNPROVEN
     def test_what_runs_without_a_proof_is_found(self, how: How) -> None:
         seen = snapshot(self.READY, theirs("w1", self.READY, how), worker("w2"))
-        assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+        assert words(seen)[0] == "admit on w1 as Ready"
 
     @UNPROVEN
     def test_not_on_another_worker_than_the_one_that_had_it(self, how: How) -> None:
         seen = snapshot(self.READY, worker("w1"), theirs("w2", self.READY, how), last_worker="w1")
-        assert in_words(seen, decide(seen))[0].startswith("retry")
+        assert words(seen)[0].startswith("retry")
 
     @UNPROVEN
     def test_not_outside_of_the_config(self, how: How) -> None:
         seen = snapshot(self.READY, worker("w1"), theirs("w2", self.READY, how, configured=False))
-        assert in_words(seen, decide(seen))[0].startswith("retry")
+        assert words(seen)[0].startswith("retry")
 
     @UNPROVEN
     def test_of_two_without_a_proof_neither_is_chosen(self, how: How) -> None:
         seen = snapshot(self.READY, theirs("w1", self.READY, how), theirs("w2", self.READY, how))
-        assert in_words(seen, decide(seen))[-1] == "warn"
+        assert words(seen)[-1] == "warn"
 
     def test_not_by_another_attempts_mark(self) -> None:
         there = worker(
@@ -266,7 +256,7 @@ class TestReadyWithoutARecord:
             job_copy_of(self.READY, attempt=EARLIER),
         )
         seen = snapshot(self.READY, there)
-        assert in_words(seen, decide(seen))[0].startswith("retry")
+        assert words(seen)[0].startswith("retry")
 
 
 class TestGroups:
@@ -281,7 +271,7 @@ class TestGroups:
         seen = snapshot(
             self.SECOND, worker("w1", second, shared=job), siblings=(workload(name="first", index="0", cluster="w1"),)
         )
-        return in_words(seen, decide(seen))
+        return words(seen)
 
     def test_the_mark_of_the_part_that_made_it_is_a_proof(self) -> None:
         assert "admit on w1 as Ready" in self.shared(mark_on("w1", self.FIRST))

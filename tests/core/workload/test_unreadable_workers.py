@@ -11,7 +11,7 @@ from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Lost, Opaque, Syncing, Unserved
 from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
 HIDDEN: list[dict[str, Any]] = [
@@ -34,7 +34,7 @@ def test_what_it_runs_stays_with_it_and_no_time_runs_out(facts: dict[str, Any]) 
 def test_it_is_offered_nothing(facts: dict[str, Any]) -> None:
     local = workload(nominated=("w1", "w2"))
     seen = snapshot(local, worker("w1", **facts), worker("w2"))
-    assert not any(" w1" in word for word in in_words(seen, decide(seen)) if word.startswith("create"))
+    assert not any(" w1" in word for word in words(seen) if word.startswith("create"))
     assert not seen.workers[0].can_run
 
 
@@ -45,7 +45,7 @@ def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str,
     seen = snapshot(
         again, worker("w1", copy_of(again, admitted=True)), worker("w2", *made, **facts), last_worker=ClusterName("w2")
     )
-    assert "record w1" not in in_words(seen, decide(seen))
+    assert "record w1" not in words(seen)
 
 
 @pytest.mark.parametrize(
@@ -59,5 +59,5 @@ def test_while_it_may_run_an_earlier_attempt_nobody_is_recorded(facts: dict[str,
 )
 def test_a_loss_counts_only_once_it_does_not_answer(one: Worker, gone: bool) -> None:
     seen = snapshot(TAKEN, one, worker("w2"))
-    words = in_words(seen, decide(seen))
-    assert any(word.startswith("retry") for word in words) == gone, words
+    found = words(seen)
+    assert any(word.startswith("retry") for word in found) == gone, found

@@ -14,7 +14,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, Patc
 from multikueue.core.workload.snapshot import Worker
 from multikueue.core.workload.worker_states import Connecting, Lost, Unserved
 from tests.core.building import EARLIER, NOW, UNMARKED, copy_of, decide, job_copy_of, snapshot, worker, workload
-from tests.core.wording import in_words
+from tests.core.wording import in_words, words
 
 LOCAL = workload(check="Ready")
 NOMINATED = workload(check="Ready", nominated=("w1",))
@@ -28,20 +28,19 @@ def running(name: str, local: Json = LOCAL, *, attempt: str | None = None) -> Wo
 
 @pytest.mark.parametrize("attempt", [None, UNMARKED], ids=["ours", "of the built-in controller"])
 def test_the_worker_that_runs_it_is_nominated_and_then_recorded(attempt: str | None) -> None:
-    seen = snapshot(LOCAL, worker("w2"), running("w1", attempt=attempt))
-    assert in_words(seen, decide(seen)) == ["nominate w1"]
+    assert words(snapshot(LOCAL, worker("w2"), running("w1", attempt=attempt))) == ["nominate w1"]
     seen = snapshot(NOMINATED, worker("w2"), running("w1", NOMINATED, attempt=attempt))
-    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
 
 def test_a_loser_that_still_has_its_workload_copy_is_not_taken_for_it() -> None:
     seen = snapshot(NOMINATED, worker("w2", copy_of(NOMINATED, admitted=True)), running("w1", NOMINATED))
-    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
 
 def test_without_a_job_the_one_workload_copy_counts() -> None:
     seen = snapshot(NOMINATED, worker("w1", copy_of(NOMINATED, admitted=True)), worker("w2"))
-    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
 
 @pytest.mark.parametrize("hidden", [Lost(NOW - timedelta(minutes=10)), Connecting()], ids=["lost", "connecting"])
@@ -67,25 +66,24 @@ def test_what_is_waited_for_is_in_the_checks_message_and_written_once() -> None:
     told["status"]["admissionChecks"][0]["message"] = message
     again = snapshot(told, running("w1", told), worker("w2", reach=Connecting()))
     assert message in str(first)
-    assert in_words(again, decide(again)) == ["warn"]
+    assert words(again) == ["warn"]
 
 
 def test_a_worker_that_is_lost_for_too_long_is_not_waited_for() -> None:
     seen = snapshot(NOMINATED, running("w1", NOMINATED), worker("w2", reach=Lost(NOW - timedelta(minutes=15))))
-    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
 
 
 def test_a_worker_that_is_not_configured_is_waited_for_only_while_nobody_else_has_it() -> None:
     """It may have been taken out of the config while the job ran there, by a process that is gone."""
     lost = worker("w2", reach=Lost(NOW), configured=False)
     seen = snapshot(NOMINATED, running("w1", NOMINATED), lost)
-    assert in_words(seen, decide(seen)) == ["admit on w1 as Ready", "tell", "count cq w1"]
+    assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
     seen = snapshot(NOMINATED, worker("w1"), lost)
     told = 'No admitting cluster is recorded: worker cluster "w2" cannot be seen and may have it'
-    assert in_words(seen, decide(seen)) == [f"say {told}", "warn"]
+    assert words(seen) == [f"say {told}", "warn"]
     back = attrs.evolve(running("w2", NOMINATED), configured=False)
-    seen = snapshot(NOMINATED, worker("w1"), back)
-    assert in_words(seen, decide(seen)) == ["nominate w2"]
+    assert words(snapshot(NOMINATED, worker("w1"), back)) == ["nominate w2"]
 
 
 def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
@@ -110,7 +108,7 @@ def test_of_several_that_run_it_none_is_chosen_and_a_person_is_asked() -> None:
 def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
     seen = snapshot(LOCAL, there)
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-    assert in_words(seen, decide(seen))[0] == f"retry: {base}"
+    assert words(seen)[0] == f"retry: {base}"
 
 
 def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:
@@ -124,7 +122,7 @@ def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:
     assert not [effect for effect in decide(again).effects if isinstance(effect, PatchWorkload)]
     removed = worker("w1", configured=False, reach=Lost(NOW - timedelta(seconds=1), seen=False), removed=True)
     left = snapshot(local, removed, worker("w2"))
-    assert not any("delete" in word or "retry" in word for word in in_words(left, decide(left)))
+    assert not any("delete" in word or "retry" in word for word in words(left))
 
 
 def test_what_was_out_of_sight_for_too_long_is_not_taken_before_it_is_sent_back() -> None:
@@ -132,27 +130,27 @@ def test_what_was_out_of_sight_for_too_long_is_not_taken_before_it_is_sent_back(
     copied = copy_of(LOCAL, admitted=True, owned=True)
     hidden = worker("w1", copied, job_copy_of(LOCAL), kind=Unserved(timedelta(hours=1)))
     seen = snapshot(LOCAL, hidden, worker("w2"))
-    assert [word.split(":")[0] for word in in_words(seen, decide(seen))] == ["retry"]
+    assert [word.split(":")[0] for word in words(seen)] == ["retry"]
 
 
 def test_where_it_is_only_offered_nothing_runs_and_it_is_retried() -> None:
     offered = [worker(name, copy_of(LOCAL, admitted=True)) for name in ("w1", "w2")]
     seen = snapshot(LOCAL, *offered)
-    assert in_words(seen, decide(seen))[0].startswith("retry: Admission check is Ready but")
+    assert words(seen)[0].startswith("retry: Admission check is Ready but")
 
 
 def test_a_job_that_has_gone_by_now_was_there() -> None:
     """It ended, and its TTL has passed: its Workload copy tells how."""
     ended = worker("w1", copy_of(NOMINATED, admitted=True, owned=True, finished="Succeeded"))
     seen = snapshot(NOMINATED, ended, worker("w2", copy_of(NOMINATED, admitted=True)))
-    assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+    assert words(seen)[0] == "admit on w1 as Ready"
 
 
 def test_a_removed_worker_that_was_recorded_keeps_the_job_it_has() -> None:
     """It is drained; another worker that is not configured has no claim."""
     drained = attrs.evolve(running("w1", NOMINATED), configured=False)
     seen = snapshot(NOMINATED, drained, worker("w2"), last_worker="w1")
-    assert in_words(seen, decide(seen))[0] == "admit on w1 as Ready"
+    assert words(seen)[0] == "admit on w1 as Ready"
     unmarked = attrs.evolve(running("w1", NOMINATED, attempt=UNMARKED), configured=False)
     seen = snapshot(NOMINATED, unmarked, worker("w2"), last_worker="w2")
-    assert in_words(seen, decide(seen))[0].startswith("retry")
+    assert words(seen)[0].startswith("retry")

@@ -135,22 +135,6 @@ async def test_clusters_are_chosen_by_label_and_nobody_writes_kubeconfigs(source
         assert on.tokens != []
 
 
-async def test_a_decision_that_is_empty_for_a_moment_takes_nothing_away() -> None:
-    """The config keeps what it lists, and so do its workers."""
-    async with hub("c1") as on, placed(on, settings_of("clusterProfile")):
-        await label(on, "c1", "yes")
-        await until(on.is_active)
-        before = await on.parts()
-        await label(on, "c1", None)
-        await anyio.sleep(30)
-        await label(on, "c1", "yes")
-        await anyio.sleep(LEFT)
-        after = await on.parts()
-        assert {part: dig(obj, "metadata", "uid") for part, obj in after.items()} == {
-            part: dig(obj, "metadata", "uid") for part, obj in before.items()
-        }
-
-
 @pytest.mark.parametrize("adopt", ["none", "addon"])
 async def test_beside_a_running_addon_nothing_is_written(adopt: str) -> None:
     """It makes accounts for all clusters under the same names: two writers would undo each other's work for ever."""

@@ -14,8 +14,8 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable
-from multikueue.protocols import ObjectList
 from multikueue.runtime.workers.crd_checks import INTERVAL, CRDCheck, crd_checks
+from tests.runtime.unasked import Unasked
 
 WIDGET = declared_kind(
     Declaration(
@@ -53,7 +53,7 @@ def without(*fields: str) -> Json:
 
 
 @attrs.define(eq=False)
-class Server:
+class Server(Unasked):
     """A worker's API server, as far as it is asked."""
 
     answer: Json | ApiError
@@ -65,11 +65,6 @@ class Server:
         if isinstance(self.answer, ApiError):
             raise self.answer
         return self.answer
-
-    async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
-    ) -> ObjectList:
-        raise AssertionError("nothing is listed")
 
 
 async def test_what_a_copy_needs_must_be_there() -> None:

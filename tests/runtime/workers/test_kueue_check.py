@@ -12,16 +12,16 @@ from multikueue.core.model.kinds import DEPLOYMENT, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import GATES, Version, WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, Unreachable, Unreadable
-from multikueue.protocols import ObjectList
 from multikueue.runtime.workers.kueue_check import CONTROLLER, INTERVAL, KueueCheck
 from tests.kueue_versions import deployment_of
+from tests.runtime.unasked import Unasked
 
 OPAQUE: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 OLD: Json = {"properties": {"spec": {"properties": {"podSets": {"items": OPAQUE}}}}}
 
 
 @attrs.define(eq=False)
-class Server:
+class Server(Unasked):
     """A worker's API server, as far as it is asked."""
 
     published: Any = attrs.field(factory=lambda: OPAQUE)
@@ -44,11 +44,6 @@ class Server:
         if isinstance(self.deployment, ApiError):
             raise self.deployment
         return self.deployment
-
-    async def list(
-        self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
-    ) -> ObjectList:
-        raise AssertionError("nothing is listed")
 
 
 async def known(server: Server) -> WorkerKueue:
