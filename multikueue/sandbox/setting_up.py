@@ -109,7 +109,7 @@ async def set_up_queues(
         (CLUSTER_QUEUE, cluster_queue(quota, checks)),
         (LOCAL_QUEUE, local_queue(in_namespace, name)),
     ):
-        await _ensure(client, resource, obj)
+        await ensure(client, resource, obj)
 
 
 async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> None:
@@ -117,20 +117,21 @@ async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> No
 
     A config takes `MAX_CLUSTERS`; workers beyond that are in none.
     """
-    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    await ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
     for name, kubeconfig in kubeconfigs.items():
-        await _ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
-        await _ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
-    await _ensure(client, MULTIKUEUE_CONFIG, config([*kubeconfigs][:MAX_CLUSTERS]))
-    await _ensure(client, ADMISSION_CHECK, admission_check())
+        await ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
+        await ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
+    await ensure(client, MULTIKUEUE_CONFIG, config([*kubeconfigs][:MAX_CLUSTERS]))
+    await ensure(client, ADMISSION_CHECK, admission_check())
 
 
 async def await_workers(client: Writer) -> None:
     """Create, on the manager, the check of workers that are yet to be added, and the namespace for their Secrets."""
-    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
-    await _ensure(client, ADMISSION_CHECK, admission_check())
+    await ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    await ensure(client, ADMISSION_CHECK, admission_check())
 
 
-async def _ensure(client: Writer, resource: Resource, obj: Json) -> None:
+async def ensure(client: Writer, resource: Resource, obj: Json) -> None:
+    """Create an object, unless it is there."""
     with contextlib.suppress(AlreadyExists):
         await client.create(resource, obj)
