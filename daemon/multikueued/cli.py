@@ -37,7 +37,7 @@ _WORKER: Final = {
     "add": Subcommand("multikueued.workers.command:add"),
     "cordon": Subcommand("multikueued.workers.command:cordon"),
     "drain": Subcommand("multikueued.workers.command:drain"),
-    "grant-logs": Subcommand("multikueued.workers.logs_account_command:grant_logs_command"),
+    "grant-logs": Subcommand("multikueued.workers.logs_account:grant_logs_command"),
     "remove": Subcommand("multikueued.workers.command:remove"),
     "rotate": Subcommand("multikueued.workers.command:rotate"),
     "uncordon": Subcommand("multikueued.workers.command:uncordon"),
