@@ -19,7 +19,7 @@ from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted, restore
 from multikueue.sandbox.kinds.kind import SandboxKind
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 
 _NO_PODS: Json = {"terminating": 0, "uncountedTerminatedPods": {}, "ready": 0}
 
@@ -181,8 +181,8 @@ _INDEX_LABEL: Final = "batch.kubernetes.io/job-completion-index"
 _POD_SET: Final = "main"
 
 
-class JobPods:
-    """One template; completions limit the number of pods. Implements `PodSets`."""
+class JobPods(PodSets):
+    """One template; completions limit the number of pods."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
