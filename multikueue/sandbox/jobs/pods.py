@@ -30,10 +30,10 @@ from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
-from multikueue.sandbox.kueue.building import owner_reference
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
+from multikueue.sandbox.objects import owned_by
 
 _LONG: Final = "8760h"
 """How long a pod would run by itself: until its Job ends."""
@@ -191,7 +191,7 @@ def _made_pod(kind: SandboxKind, owner: Json, template: Json, name: str, labels:
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "labels": {**(metadata.get("labels") or {}), **labels},
-            "ownerReferences": [owner_reference(kind, owner)],
+            "ownerReferences": [owned_by(kind.resource, owner)],
         },
         "spec": template["spec"],
     }

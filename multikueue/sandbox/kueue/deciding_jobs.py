@@ -30,7 +30,7 @@ from multikueue.core.model.workloads import (
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.applying import PODS_READY, condition_body
-from multikueue.sandbox.kueue.building import build_workload, owner_reference
+from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
 from multikueue.sandbox.kueue.effects import (
     NOTHING,
@@ -48,6 +48,7 @@ from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 from multikueue.sandbox.kueue.units import queue_name
+from multikueue.sandbox.objects import owned_by
 
 
 @attrs.frozen
@@ -129,7 +130,7 @@ def _to_adopt(situation: JobSituation, workload: Json) -> Decision | None:
     metadata = {
         **workload["metadata"],
         "labels": {**(dig(workload, "metadata", "labels") or {}), JOB_UID_LABEL: uid(job)},
-        "ownerReferences": [*owners, owner_reference(situation.kind, job)],
+        "ownerReferences": [*owners, owned_by(situation.kind.resource, job)],
     }
     return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
 

@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, QUEUE_LABEL
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import is_finished
@@ -41,12 +41,11 @@ class Unit:
         return [member for member in self.kind.members(self.set) if member.component == self.component]
 
     @property
-    def owners(self) -> list[tuple[str, str, Json]]:
-        """What the Workload belongs to: apiVersion, kind and object."""
+    def owners(self) -> list[tuple[Resource, Json]]:
+        """What the Workload belongs to."""
         if self.kind is not None and self.set is not None:
-            gvk = self.kind.resource.gvk
-            return [(gvk.api_version, gvk.kind, self.set)]
-        return [("v1", "Pod", pod) for pod in self.pods]
+            return [(self.kind.resource, self.set)]
+        return [(POD_RESOURCE, pod) for pod in self.pods]
 
     @property
     def group(self) -> str:
@@ -56,7 +55,7 @@ class Unit:
     @property
     def is_copy(self) -> bool:
         """Whether MultiKueue made it: then the Workload is made by it, too."""
-        return any(ORIGIN_LABEL in labels_of(obj) for _, _, obj in self.owners)
+        return any(ORIGIN_LABEL in labels_of(obj) for _, obj in self.owners)
 
 
 def pod_places(pod: Json) -> Iterator[Hashable]:

@@ -15,7 +15,8 @@ from multikueue.errors import Forbidden, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.sandbox import Sandbox, SandboxOptions
-from multikueue.sandbox.ocm.kinds import ACCOUNT, PERMISSION, PLACEMENT, PROFILE, SYNC_LABEL, built
+from multikueue.sandbox.objects import built
+from multikueue.sandbox.ocm.kinds import ACCOUNT, PERMISSION, PLACEMENT, PROFILE, SYNC_LABEL
 
 
 async def there(client: ApiClient, resource: Resource, key: ObjectKey, *path: str) -> Json:

@@ -9,7 +9,8 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QU
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.protocols import Writer
 from multikueue.sandbox import setting_up
-from multikueue.sandbox.ocm.kinds import MANAGED_CLUSTER, PLACEMENT, SCORE, built
+from multikueue.sandbox.objects import built
+from multikueue.sandbox.ocm.kinds import MANAGED_CLUSTER, PLACEMENT, SCORE
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, ensure
 from multikueued.demo.ocm.stories import GPUS, SCORES, STORIES, Story, score_of
 
