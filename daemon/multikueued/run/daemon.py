@@ -244,7 +244,7 @@ def build_manager(
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
-        placement_hook=metrics,
+        placement_hook=metrics.placements,
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,
