@@ -89,13 +89,14 @@ def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
         state = {"running": {"startedAt": now}}
     else:
         state = {"terminated": {"exitCode": int(phase == "Failed"), "reason": "Completed", "finishedAt": now}}
-    running = phase == "Running"
+    return {**status, "containerStatuses": container_statuses(pod, state)}
+
+
+def container_statuses(pod: Json, state: Json) -> list[Json]:
+    """The statuses of a pod's containers, all in one state."""
+    running = "running" in state
     told = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
-    listed = [
-        {"name": container["name"], "image": container["image"], **told}
-        for container in dig(pod, "spec", "containers") or []
-    ]
-    return {**status, "containerStatuses": listed}
+    return [{"name": one["name"], "image": one["image"], **told} for one in dig(pod, "spec", "containers") or []]
 
 
 class OnePod(PodSets):

@@ -42,6 +42,7 @@ from multikueue.sandbox.kueue.effects import (
     Replace,
     Rest,
     Step,
+    first_of,
 )
 from multikueue.sandbox.kueue.podsets import equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
@@ -82,11 +83,7 @@ def decide_job(situation: JobSituation) -> Decision:
     if not queue_name(situation.job) or is_terminating(situation.job):
         return NOTHING
     rules = _RULES if situation.workload is not None else _RULES_WITHOUT_WORKLOAD
-    for rule in rules:
-        decision = rule(situation, situation.workload or {})
-        if decision is not None:
-            return decision
-    return NOTHING
+    return first_of(rule(situation, situation.workload or {}) for rule in rules)
 
 
 def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:

@@ -22,7 +22,7 @@ from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
-from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step
+from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step, first_of
 from multikueue.sandbox.kueue.statuses import finished, released
 from multikueue.sandbox.kueue.units import Unit, queue_name
 from multikueue.sandbox.objects import owned_by
@@ -43,11 +43,7 @@ def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
     if situation.workload is None:
         return _to_create(situation.unit) or NOTHING
-    for rule in _RULES:
-        decision = rule(situation, situation.workload)
-        if decision is not None:
-            return decision
-    return NOTHING
+    return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 
 def surplus_workload(workload: Json) -> Decision:
