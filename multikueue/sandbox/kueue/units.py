@@ -11,7 +11,6 @@ from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, QU
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import is_finished
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
 from multikueue.sandbox.kinds.sets import LWS_GROUP, LWS_NAME, PARENT_ANNOTATION, Member, SetKind
 
@@ -100,8 +99,3 @@ def set_workloads(kind: SetKind, job: Json) -> Mapping[ObjectKey, str]:
 def present(pods: Iterable[Json]) -> tuple[Json, ...]:
     """The pods that are not on their way out, by name."""
     return tuple(sorted((pod for pod in pods if not is_terminating(pod)), key=lambda pod: str(pod["metadata"]["name"])))
-
-
-def is_over(workload: Json | None) -> bool:
-    """Whether there is nothing to be done for a Workload any more."""
-    return workload is not None and is_finished(workload)
