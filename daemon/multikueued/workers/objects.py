@@ -232,7 +232,9 @@ def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Jso
     if wanted is not None:
         return wanted, known.get(wanted)
     if len(known) > 1:
-        raise WorkerError(f"there are several MultiKueueConfigs: say which with --config, one of {_listed(known)}")
+        raise WorkerError(
+            f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {_listed(known)}"
+        )
     return next(iter(known.items()), ("multikueue", None))
 
 
