@@ -18,96 +18,42 @@ from multikueue.errors import Forbidden, Unauthorized, Unreachable
 from multikueued.lazy_group import LazyGroup, Subcommand
 
 _GET: Final = {
-    "jobs": Subcommand(
-        "multikueued.commands.get:get_jobs",
-        "List the jobs that MultiKueue looks after, with worker, state, age and reason.",
-    ),
-    "workers": Subcommand(
-        "multikueued.commands.get:get_workers",
-        "List the worker clusters, with their connection, jobs, quota in use and last error.",
-    ),
+    "jobs": Subcommand("multikueued.commands.get:get_jobs"),
+    "workers": Subcommand("multikueued.commands.get:get_workers"),
 }
 _QUEUES: Final = {
-    "mirror": Subcommand(
-        "multikueued.queues.command:mirror_command",
-        "Make the twin of the LocalQueue NAME on a worker, and its namespace if that is lacking.",
-    ),
+    "mirror": Subcommand("multikueued.queues.command:mirror_command"),
 }
 _RBAC: Final = {
-    "api-server": Subcommand(
-        "multikueued.rbac.command:logs_server", "Print what multikueue api-server needs on the manager cluster."
-    ),
-    "logs-server": Subcommand(
-        "multikueued.rbac.command:logs_server",
-        "Print what multikueue api-server needs on the manager cluster.",
-        former=True,
-    ),
-    "logs-worker": Subcommand(
-        "multikueued.rbac.command:logs_worker",
-        "Print what multikueue api-server needs on a worker: to read copies, their pods and logs.",
-    ),
-    "manager": Subcommand("multikueued.rbac.command:manager", "Print what the daemon needs on the manager cluster."),
-    "spoke": Subcommand(
-        "multikueued.rbac.command:spoke",
-        "Print what OCM's work agent needs on a managed cluster to apply the daemon's ClusterPermission.",
-    ),
-    "user": Subcommand(
-        "multikueued.rbac.command:user",
-        "Print the roles of who submits jobs and of who looks at them, to be bound in their namespaces.",
-    ),
-    "worker": Subcommand(
-        "multikueued.rbac.command:worker", "Print what the user of a worker's kubeconfig needs on that worker."
-    ),
+    "api-server": Subcommand("multikueued.rbac.command:logs_server"),
+    "logs-server": Subcommand("multikueued.rbac.command:logs_server", former=True),
+    "logs-worker": Subcommand("multikueued.rbac.command:logs_worker"),
+    "manager": Subcommand("multikueued.rbac.command:manager"),
+    "spoke": Subcommand("multikueued.rbac.command:spoke"),
+    "user": Subcommand("multikueued.rbac.command:user"),
+    "worker": Subcommand("multikueued.rbac.command:worker"),
 }
 _WORKER: Final = {
-    "add": Subcommand("multikueued.workers.command:add", "Connect the worker cluster NAME."),
-    "cordon": Subcommand("multikueued.workers.command:cordon", "Offer nothing new to the worker cluster NAME."),
-    "drain": Subcommand(
-        "multikueued.workers.command:drain", "Cordon the worker cluster NAME, and wait until it has no job."
-    ),
-    "grant-logs": Subcommand(
-        "multikueued.workers.logs_account_command:grant_logs_command",
-        "Let multikueue api-server read logs of the worker cluster NAME.",
-    ),
-    "remove": Subcommand("multikueued.workers.command:remove", "Disconnect the worker cluster NAME."),
-    "rotate": Subcommand(
-        "multikueued.workers.command:rotate",
-        "Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use.",
-    ),
-    "uncordon": Subcommand("multikueued.workers.command:uncordon", "Offer jobs to the worker cluster NAME again."),
+    "add": Subcommand("multikueued.workers.command:add"),
+    "cordon": Subcommand("multikueued.workers.command:cordon"),
+    "drain": Subcommand("multikueued.workers.command:drain"),
+    "grant-logs": Subcommand("multikueued.workers.logs_account:grant_logs_command"),
+    "remove": Subcommand("multikueued.workers.command:remove"),
+    "rotate": Subcommand("multikueued.workers.command:rotate"),
+    "uncordon": Subcommand("multikueued.workers.command:uncordon"),
 }
 _JOBS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "dashboard": Subcommand(
-        "multikueued.dashboard.command:dashboard",
-        "Show the fleet and the jobs as a page on a local port, with your own kubeconfig, until Ctrl-C.",
-    ),
-    "events": Subcommand(
-        "multikueued.commands.explain:events_command",
-        "List the events of JOB and its Workload on the manager, in the order of time.",
-    ),
-    "exec": Subcommand(
-        "multikueued.remote.exec_command:exec_command",
-        "Run a command in a container of JOB, on the worker that has it: multikueue exec JOB -it -- sh.",
-    ),
-    "explain": Subcommand(
-        "multikueued.commands.explain:explain_command",
-        "Say why JOB is where it is, what happens next, and what to do.",
-    ),
+    "dashboard": Subcommand("multikueued.dashboard.command:dashboard"),
+    "events": Subcommand("multikueued.commands.explain:events_command"),
+    "exec": Subcommand("multikueued.remote.exec_command:exec_command"),
+    "explain": Subcommand("multikueued.commands.explain:explain_command"),
     "get": LazyGroup("get", help="List jobs or workers.", subcommands=_GET),
-    "logs": Subcommand(
-        "multikueued.remote.command:logs_command", "Print the logs of JOB's pods on the worker that has it."
-    ),
-    "pods": Subcommand("multikueued.remote.command:pods_command", "List the pods of JOB on the worker that has it."),
-    "retry": Subcommand(
-        "multikueued.commands.retry:retry_command",
-        "Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.",
-    ),
+    "logs": Subcommand("multikueued.remote.command:logs_command"),
+    "pods": Subcommand("multikueued.remote.command:pods_command"),
+    "retry": Subcommand("multikueued.commands.retry:retry_command"),
 }
 _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
-    "doctor": Subcommand(
-        "multikueued.doctor.command:doctor",
-        "Look for what is wrong on the manager and on all workers, and say how to mend it.",
-    ),
+    "doctor": Subcommand("multikueued.doctor.command:doctor"),
     "queues": LazyGroup(
         "queues", help="Make queues of workers that stand for those of the manager.", subcommands=_QUEUES
     ),
@@ -116,34 +62,20 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
         help="Print the least privileges of the daemon, of servers and of users, as YAML for kubectl apply.",
         subcommands=_RBAC,
     ),
-    "status": Subcommand(
-        "multikueued.commands.status:status", "Show the workers, the queues, and what needs somebody."
-    ),
-    "usage": Subcommand(
-        "multikueued.commands.usage:usage",
-        "Sum up what jobs have used of workers, in resource-hours, by namespace, queue, worker and cost.",
-    ),
+    "status": Subcommand("multikueued.commands.status:status"),
+    "usage": Subcommand("multikueued.commands.usage:usage"),
     "worker": LazyGroup(
         "worker", help="Add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
     ),
 }
 _SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "api-server": Subcommand(
-        "multikueued.logserver.command:logs_server",
-        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
-    ),
-    "logs-server": Subcommand(
-        "multikueued.logserver.command:logs_server",
-        "Serve jobs, their logs, and the fleet as an API of the manager cluster, until told to stop.",
-        former=True,
-    ),
-    "run": Subcommand("multikueued.run.command:run", "Dispatch the jobs of a manager cluster until told to stop."),
+    "api-server": Subcommand("multikueued.logserver.command:logs_server"),
+    "logs-server": Subcommand("multikueued.logserver.command:logs_server", former=True),
+    "run": Subcommand("multikueued.run.command:run"),
 }
 _TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {
-    "demo": Subcommand("multikueued.demo.command:demo", "Show jobs spreading over worker clusters."),
-    "sandbox": Subcommand(
-        "multikueued.sandbox_command.command:sandbox", "Bring clusters up to practise on, until Ctrl-C."
-    ),
+    "demo": Subcommand("multikueued.demo.command:demo"),
+    "sandbox": Subcommand("multikueued.sandbox_command.command:sandbox"),
 }
 SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS, "To try it out": _TRIAL}
 """The subcommands as `--help` lists them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import pkgutil
 from collections.abc import Mapping
@@ -15,6 +16,12 @@ import click
 HELP_FLAGS: Final = ("--help", "-h")
 HELP: Final = Path(__file__).parent / "commands" / "help.json"
 """What commands say of themselves, by their place; `python -m tests.docs.cli_reference` writes it."""
+
+
+@functools.cache
+def stored_help() -> dict[str, Any]:
+    """What `HELP` has."""
+    return dict(json.loads(HELP.read_text()))
 
 
 class StoredHelp(click.Command):
@@ -41,10 +48,13 @@ class Subcommand:
 
     place: str
     """`module:attribute`."""
-    help: str
-    """The first sentence of its own help."""
     former: bool = False
     """Whether this is a former name, which still works and is not listed."""
+
+    @property
+    def help(self) -> str:
+        """Its own help, as it is stored."""
+        return str(stored_help()[self.place]["help"])
 
 
 class LazyGroup(click.Group):
@@ -80,7 +90,7 @@ class LazyGroup(click.Group):
         """The subcommand that is called; where only its help is asked for, that alone."""
         found = self.subcommands.get(args[0])
         if isinstance(found, Subcommand) and args[1:2] and args[1] in HELP_FLAGS:
-            stored = json.loads(HELP.read_text()).get(found.place)
+            stored = stored_help().get(found.place)
             if stored is not None:
                 return args[0], StoredHelp(args[0], stored), args[1:2]
         return super().resolve_command(ctx, args)

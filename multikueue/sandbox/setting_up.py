@@ -23,6 +23,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, Resource
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import Writer
+from multikueue.sandbox.objects import built
 
 FLAVOR = "default-flavor"
 CLUSTER_QUEUE_NAME = "cluster-queue"
@@ -31,20 +32,14 @@ CHECK = "multikueue"
 KUEUE_NAMESPACE = "kueue-system"
 
 
-def _object(resource: Resource, name: str, spec: Json | None = None, namespace: str = "") -> Json:
-    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
-    obj: Json = {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata}
-    return obj if spec is None else {**obj, "spec": spec}
-
-
 def namespace(name: str) -> Json:
     """A namespace."""
-    return _object(NAMESPACE, name)
+    return built(NAMESPACE, name)
 
 
 def resource_flavor() -> Json:
     """One flavor for all resources."""
-    return _object(RESOURCE_FLAVOR, FLAVOR, {})
+    return built(RESOURCE_FLAVOR, FLAVOR, spec={})
 
 
 def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = (), name: str = CLUSTER_QUEUE_NAME) -> Json:
@@ -55,12 +50,12 @@ def cluster_queue(quota: Mapping[str, str], checks: Iterable[str] = (), name: st
     named = [{"name": check} for check in checks]
     if named:
         spec["admissionChecksStrategy"] = {"admissionChecks": named}
-    return _object(CLUSTER_QUEUE, name, spec)
+    return built(CLUSTER_QUEUE, name, spec=spec)
 
 
 def local_queue(in_namespace: str = "default", name: str = LOCAL_QUEUE_NAME, of: str = CLUSTER_QUEUE_NAME) -> Json:
     """The queue users name on their jobs."""
-    return _object(LOCAL_QUEUE, name, {"clusterQueue": of}, in_namespace)
+    return built(LOCAL_QUEUE, name, in_namespace, spec={"clusterQueue": of})
 
 
 def admission_check(
@@ -75,24 +70,24 @@ def admission_check(
         named: that object.
     """
     parameters = {"apiGroup": of.gvk.group, "kind": of.gvk.kind, "name": named}
-    return _object(ADMISSION_CHECK, name, {"controllerName": controller_name, "parameters": parameters})
+    return built(ADMISSION_CHECK, name, spec={"controllerName": controller_name, "parameters": parameters})
 
 
 def config(clusters: Iterable[str]) -> Json:
     """The list of worker clusters."""
-    return _object(MULTIKUEUE_CONFIG, CHECK, {"clusters": list(clusters)})
+    return built(MULTIKUEUE_CONFIG, CHECK, spec={"clusters": list(clusters)})
 
 
 def cluster(name: str) -> Json:
     """A worker cluster whose kubeconfig is in the Secret `<name>-secret`."""
     reference = {"location": f"{name}-secret", "locationType": "Secret"}
-    return _object(MULTIKUEUE_CLUSTER, name, {"clusterSource": {"kubeConfig": reference}})
+    return built(MULTIKUEUE_CLUSTER, name, spec={"clusterSource": {"kubeConfig": reference}})
 
 
 def kubeconfig_secret(name: str, kubeconfig: Json) -> Json:
     """The Secret with a worker's kubeconfig. (JSON is YAML.)"""
-    secret = _object(SECRET, f"{name}-secret", namespace=KUEUE_NAMESPACE)
-    return {**secret, "data": {"kubeconfig": base64.b64encode(orjson.dumps(kubeconfig)).decode()}}
+    encoded = base64.b64encode(orjson.dumps(kubeconfig)).decode()
+    return built(SECRET, f"{name}-secret", KUEUE_NAMESPACE, data={"kubeconfig": encoded})
 
 
 async def set_up_queues(
@@ -109,7 +104,7 @@ async def set_up_queues(
         (CLUSTER_QUEUE, cluster_queue(quota, checks)),
         (LOCAL_QUEUE, local_queue(in_namespace, name)),
     ):
-        await _ensure(client, resource, obj)
+        await ensure(client, resource, obj)
 
 
 async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> None:
@@ -117,20 +112,21 @@ async def connect_workers(client: Writer, kubeconfigs: Mapping[str, Json]) -> No
 
     A config takes `MAX_CLUSTERS`; workers beyond that are in none.
     """
-    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    await ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
     for name, kubeconfig in kubeconfigs.items():
-        await _ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
-        await _ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
-    await _ensure(client, MULTIKUEUE_CONFIG, config([*kubeconfigs][:MAX_CLUSTERS]))
-    await _ensure(client, ADMISSION_CHECK, admission_check())
+        await ensure(client, SECRET, kubeconfig_secret(name, kubeconfig))
+        await ensure(client, MULTIKUEUE_CLUSTER, cluster(name))
+    await ensure(client, MULTIKUEUE_CONFIG, config([*kubeconfigs][:MAX_CLUSTERS]))
+    await ensure(client, ADMISSION_CHECK, admission_check())
 
 
 async def await_workers(client: Writer) -> None:
     """Create, on the manager, the check of workers that are yet to be added, and the namespace for their Secrets."""
-    await _ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
-    await _ensure(client, ADMISSION_CHECK, admission_check())
+    await ensure(client, NAMESPACE, namespace(KUEUE_NAMESPACE))
+    await ensure(client, ADMISSION_CHECK, admission_check())
 
 
-async def _ensure(client: Writer, resource: Resource, obj: Json) -> None:
+async def ensure(client: Writer, resource: Resource, obj: Json) -> None:
+    """Create an object, unless it is there."""
     with contextlib.suppress(AlreadyExists):
         await client.create(resource, obj)

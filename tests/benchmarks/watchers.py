@@ -30,7 +30,7 @@ from multikueue.sandbox.kinds import BATCH_JOB, define
 from multikueue.sandbox.setting_up import CHECK, connect_workers, set_up_queues
 from multikueue.testing import job, workload
 from multikueued.commands.manager_lists import read_findings
-from multikueued.dashboard.in_process import OwnRights
+from multikueued.dashboard.command import OwnRights
 from multikueued.logserver.access import Slots
 from multikueued.logserver.running import WHOLE
 from multikueued.remote.pod_lookup import JobLocator

@@ -15,9 +15,9 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.collect import Examination, examine
-from multikueued.doctor.facts import ClockBound
 from multikueued.doctor.findings import Diagnosis, DoctorFinding
 from multikueued.doctor.probe import ProbeResult
+from multikueued.doctor.worker_facts import ClockBound
 from multikueued.doctor.worker_reader import Connect
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW
 from tests.commands.breaking import Person, Refusals, Refusing

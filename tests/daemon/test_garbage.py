@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import anyio
 import pytest
 
-from multikueued.run.garbage import LONG, freeze, postponed
+from multikueued.run.leadership import LONG, freeze, postponed
 
 
 @pytest.fixture(autouse=True)

@@ -134,8 +134,8 @@ def served(metrics: Metrics) -> dict[str, float]:
 def test_the_metrics_of_a_config() -> None:
     """W15."""
     metrics = Metrics("leader")
-    metrics.filled("p", ConfigStatistics(3, 2, 1, SINCE))
-    metrics.put_off("p")
+    metrics.placements.filled("p", ConfigStatistics(3, 2, 1, SINCE))
+    metrics.placements.put_off("p")
     assert served(metrics) == {
         "selected_clusters": 3,
         "listed_clusters": 2,
@@ -143,9 +143,9 @@ def test_the_metrics_of_a_config() -> None:
         "decision_timestamp_seconds": SINCE.timestamp(),
         "skipped_writes_total": 1,
     }
-    metrics.filled("p", ConfigStatistics(2, 2, 0, SINCE + timedelta(seconds=5)))
+    metrics.placements.filled("p", ConfigStatistics(2, 2, 0, SINCE + timedelta(seconds=5)))
     assert served(metrics)["selected_clusters"] == 2
     metrics.ended()
     assert served(metrics) == {"skipped_writes_total": 1}
-    metrics.released("p")
+    metrics.placements.released("p")
     assert served(metrics) == {}

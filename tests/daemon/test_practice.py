@@ -32,8 +32,7 @@ from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.cli import main
 from multikueued.run.kinds import chosen_kinds
-from multikueued.sandbox_command.command import DAEMON
-from multikueued.sandbox_command.kubeconfigs import merged
+from multikueued.sandbox_command.command import DAEMON, merged
 from multikueued.settings.file import load_settings
 
 SANDBOX = [sys.executable, "-m", "multikueued", "sandbox"]

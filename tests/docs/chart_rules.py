@@ -17,13 +17,13 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.dependencies import dependency_rules
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.rules import (
     IN_NAMESPACE,
     ON_MANAGER,
     bound_rules,
     certificate_rules,
+    dependency_rules,
     findings_rules,
     framework_rules,
     lease_rules,

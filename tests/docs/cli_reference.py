@@ -24,8 +24,8 @@ from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
 from multikueued.commands.structured import camel
-from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
+from multikueued.doctor.worker_facts import NotChecked
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.remote.pods import PodList, PodReport
 from multikueued.reports.answers import ReportedPlacement

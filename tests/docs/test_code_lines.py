@@ -8,7 +8,7 @@ from tests.docs.code_lines import code_lines
 
 DAEMON = Path(__file__).parents[2] / "daemon/multikueued"
 LOGS_ALONE = 1_092
-"""Lines of `logserver` before it served jobs, without the option type that has moved to `commands/duration.py`."""
+"""Lines of `logserver` before it served jobs, without the option type that has moved to `commands/options.py`."""
 
 
 def test_the_api_of_the_manager_and_the_page_are_small() -> None:

@@ -20,7 +20,7 @@ from tests.docs.marked import replaced
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
-FINDERS: Final = ("chain", "check_remedies", "clocks", "explanation", "remedy_table", "status", "worker_reasons")
+FINDERS: Final = ("chain", "check_remedies", "explanation", "remedy_table", "status", "worker_reasons")
 
 
 def test_the_settings_are_up_to_date() -> None:

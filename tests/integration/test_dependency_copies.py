@@ -15,8 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueue.sandbox.setting_up import CHECK
-from multikueued.rbac.dependencies import dependency_rules
-from multikueued.rbac.rules import on_worker
+from multikueued.rbac.rules import dependency_rules, on_worker
 from multikueued.settings.dependencies import DependencyKind, DependencySettings
 from tests.controlplane.polling import poll_until
 from tests.integration.daemon import SETTINGS

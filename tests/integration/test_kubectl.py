@@ -18,7 +18,7 @@ import yaml
 from multikueue.sandbox.apiserver import ApiServer
 from multikueue.sandbox.crds import load_crds
 from multikueue.testing import contains
-from multikueued.sandbox_command.kubeconfigs import merged
+from multikueued.sandbox_command.command import merged
 from tests.controlplane.binaries import find_kubectl
 from tests.controlplane.errors import BinariesMissing
 

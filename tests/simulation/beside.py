@@ -35,7 +35,8 @@ from multikueue.core.model.workloads import (
 from multikueue.errors import ApiError
 from multikueue.sandbox import setting_up
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.ocm.kinds import PLACEMENT, built
+from multikueue.sandbox.objects import built
+from multikueue.sandbox.ocm.kinds import PLACEMENT
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.inventory import PLACEMENT_CONTROLLER, Inventory
 from tests.simulation.objects import find, objects

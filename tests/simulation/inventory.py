@@ -26,17 +26,9 @@ from multikueue.errors import NotFound
 from multikueue.sandbox import setting_up
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.crds import install_ocm
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm import OcmHub, Spoke, Token, join
-from multikueue.sandbox.ocm.kinds import (
-    ACCOUNT,
-    MANAGED_CLUSTER,
-    MANAGER,
-    PLACEMENT,
-    PROFILE,
-    SCORE,
-    SYNC_LABEL,
-    built,
-)
+from multikueue.sandbox.ocm.kinds import ACCOUNT, MANAGED_CLUSTER, MANAGER, PLACEMENT, PROFILE, SCORE, SYNC_LABEL
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from tests.simulation.objects import find
 from tests.simulation.virtual_time import wall_clock

@@ -15,14 +15,20 @@ from multikueue.core.model.workloads import reserved_at
 from multikueue.errors import Forbidden, Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import NOT_REACHABLE, USAGE, CommandError, permission
-from multikueued.commands.label_selector import checked_selector
 from multikueued.commands.manager_lists import (
     jobs_of_all_kinds,
     not_checked,
     read_objects,
     workloads_of_labelled_jobs,
 )
-from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.options import (
+    Format,
+    checked_selector,
+    output_option,
+    target_of,
+    target_options,
+    watch_option,
+)
 from multikueued.commands.queue_places import read_waiting
 from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run

@@ -1,8 +1,9 @@
-"""The options that commands share: which manager, which namespace, how to print."""
+"""The options that commands share: which manager and namespace, how to print, durations, selectors, former names."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -13,6 +14,7 @@ import click
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
 from multikueue.kube.response_limits import LISTS_UNLIMITED
+from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 Format: TypeAlias = Literal["table", "wide", "json", "yaml"]
@@ -130,3 +132,59 @@ def manager_config(kubeconfig: str | None, context: str | None) -> ClusterConfig
     except KubeconfigError as error:
         told = f"there is no {usual}, and this is not a pod with a service account: name a kubeconfig with --kubeconfig"
         raise KubeconfigError(error.reason, told) from error
+
+
+class Duration(click.ParamType[float]):
+    """Seconds, written as in the settings: `90s`, `15m`."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        try:
+            return parse_duration(str(value)).total_seconds()
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+_VALUE: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
+_KEY: Final = r"(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
+_SET: Final = rf"\s+(?:not)?in\s*\(\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*\)"
+_REQUIREMENT: Final = rf"\s*(?:!\s*{_KEY}|{_KEY}(?:\s*(?:==?|!=)\s*{_VALUE}|{_SET})?)\s*"
+_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(?:,{_REQUIREMENT})*")
+LONGEST_SELECTOR: Final = 1_000
+"""Characters of a selector."""
+
+
+def checked_selector(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
+    """The selector of an option.
+
+    Raises:
+        click.BadParameter: it is none.
+    """
+    if text and (len(text) > LONGEST_SELECTOR or _SELECTOR.fullmatch(text) is None):
+        known = "KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, with commas between them"
+        raise click.BadParameter(f"{text[:LONGEST_SELECTOR]!r} is no label selector: write {known}")
+    return text
+
+
+def renamed_option(former: str, means: str, new: str) -> Callable[[F], F]:
+    """Refuse a former name for one version: as an alias, the same word would silently mean something else after it.
+
+    Args:
+        former: the option.
+        means: what it means with other commands, and will mean here.
+        new: the option that is meant.
+    """
+
+    def refuse(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            raise click.UsageError(f"{former} means {means}, here too from the next version on: write {new} {value}")
+
+    hidden = former.lstrip("-").replace("-", "_") + "_before"
+    return click.option(former, hidden, hidden=True, expose_value=False, is_eager=True, callback=refuse)
+
+
+WORKER_CONTEXT = renamed_option("--context", "the manager's context", "--worker-context")

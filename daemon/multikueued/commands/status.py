@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import click
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
+from multikueue.core.model.outside_text import one_line
+from multikueue.core.model.quantities import MILLI, thousandths
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.panel import status_panel
 from multikueued.commands.report_runner import Printed, run
-from multikueued.commands.report_text import status_lines
+from multikueued.commands.report_text import daemon_line, finding_lines, status_lines, totals_line, workers_table
+from multikueued.reports.queues import QueueReport
 from multikueued.reports.refused_jobs import with_refusals
 from multikueued.reports.status import StatusReport, status_report
+
+_WIDTH = 76
+"""Columns inside of the frame on a terminal of 80."""
 
 
 @click.command("status")
@@ -47,3 +58,34 @@ async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: 
 def status_exit_code(report: StatusReport) -> int:
     """1 if somebody has to act."""
     return FINDING if any(finding.blocking for finding in report.findings) else FINE
+
+
+def status_panel(status: StatusReport, now: datetime) -> RenderableType:
+    """The live view of --watch: the demo's panel, of clusters that exist."""
+    lines = workers_table(status.workers, now, _WIDTH, wide=False)
+    parts: list[RenderableType] = [
+        Text(one_line(daemon_line(status.daemon, now))),
+        Text(),
+        Text.from_ansi("\n".join(lines), no_wrap=True, overflow="ellipsis"),
+        Text(),
+        _queues(status.queues),
+        Text(),
+        Text(totals_line(status)),
+    ]
+    for finding in status.findings:
+        parts.append(Text("\n".join(finding_lines(finding, _WIDTH)), style="red" if finding.blocking else "dim"))
+    return Panel(Group(*parts), title=f"multikueue status · {now:%H:%M:%SZ}", title_align="left")
+
+
+def _queues(queues: Iterable[QueueReport]) -> RenderableType:
+    """A bar for each resource of each queue: quota in use."""
+    grid = Table.grid(padding=(0, 2))
+    for queue in queues:
+        waiting = Text(f"{queue.queued + queue.waiting} waiting", style="dim")
+        for number, (resource, total) in enumerate(queue.total.items()):
+            used = queue.used.get(resource, "0")
+            amount, most = thousandths(used) / MILLI, thousandths(total) / MILLI
+            bar = ProgressBar(total=most or 1, completed=min(amount, most), width=20)
+            name = Text(queue.name if number == 0 else "", style="bold")
+            grid.add_row(name, bar, f"{resource} {used}/{total}", waiting if number == 0 else Text())
+    return grid

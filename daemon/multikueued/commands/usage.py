@@ -13,8 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import is_in_bytes
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
-from multikueued.commands.duration import Duration
-from multikueued.commands.options import Format, output_option, target_of, target_options
+from multikueued.commands.options import Duration, Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import table
 from multikueued.reports.usage import UsageReport, costs_of, usage_report

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import click
 import orjson
+from click.core import ParameterSource
 from rich.console import Console
 
 from multikueue.errors import SettingsError
@@ -24,13 +25,12 @@ from multikueued.demo.gantt import gantt
 from multikueued.demo.jobs import Submission, drawn_jobs, load_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
-from multikueued.demo.ocm.command import check_ocm_alone, tell_stories
-from multikueued.demo.output import giving_up, print_table, problems, summary
+from multikueued.demo.ocm.command import tell_stories
+from multikueued.demo.output import giving_up, print_problems, print_table, problems, summary
 from multikueued.demo.own_kinds import OwnKinds, config_option
-from multikueued.demo.policies import WORKERS, check_policy_alone, compare
-from multikueued.demo.run import Demo, config_of
+from multikueued.demo.policies import WORKERS, compare
+from multikueued.demo.run import Demo
 from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
-from multikueued.run.daemon import work
 from multikueued.run.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
 
@@ -40,6 +40,22 @@ _DAEMON = Settings(
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
 """The daemon with few log lines, on any free port of this machine."""
+_NOT_WITH_OCM: Final = {
+    "workers": "--workers",
+    "jobs": "--jobs",
+    "files": "--filename",
+    "kind_names": "--kind",
+    "config": "--config",
+    "broken": "--break",
+    "policy": "--policy",
+}
+_NOT_WITH_POLICY: Final = {
+    "broken": "--break",
+    "config": "--config",
+    "files": "-f",
+    "keep_up": "--keep",
+    "port": "--port",
+}
 
 
 @click.command("demo")
@@ -88,11 +104,11 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
     if options["port"] and options["port"] + options["workers"] > 65_535:
         raise SettingsError("--port: leaves no room for the workers' ports above it")
     if options["ocm"]:
-        check_ocm_alone(click.get_current_context())
+        _check_alone(_NOT_WITH_OCM, "--ocm: the stories have their own jobs and clusters")
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(anyio.run(tell_stories, _DAEMON, LiveConsole(stderr=options["as_json"]), options))
     if options["policy"]:
-        check_policy_alone(click.get_current_context())
+        _check_alone(_NOT_WITH_POLICY, "--policy: both have the same jobs and clusters of their own")
         configure_logging(_DAEMON.logging, sys.stderr)
         raise SystemExit(
             anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), LiveConsole(stderr=options["as_json"]), options)
@@ -111,6 +127,13 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
     raise SystemExit(anyio.run(_demo, daemon, kinds, jobs, LiveConsole(stderr=options["as_json"]), options))
 
 
+def _check_alone(others: Mapping[str, str], told: str) -> None:
+    """Refuse options that have no place beside another one: `others` are written so, `told` says which and why."""
+    for name, option in others.items():
+        if click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise SettingsError(f"{told}: leave {option} out")
+
+
 async def _demo(
     daemon: Settings,
     kinds: Sequence[SandboxKind],
@@ -119,17 +142,11 @@ async def _demo(
     options: Mapping[str, Any],
 ) -> int:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    async with running.sandbox, AsyncExitStack() as stack, anyio.create_task_group() as tasks:
-        dispatcher = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
-        tasks.start_soon(work, daemon, dispatcher)
-        tasks.start_soon(running.follow_workers)
-        for cluster in running.sandbox.clusters:
-            tasks.start_soon(running.follow, cluster)
-        tasks.start_soon(running.retire)
+    async with running.sandbox, AsyncExitStack() as stack, running.dispatched(daemon) as tasks:
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
         if options["page"]:
-            target = ReportTarget(dispatcher, "default", KUEUE_NAMESPACE)
+            target = ReportTarget(running.dispatcher, "default", KUEUE_NAMESPACE)
             local = await stack.enter_async_context(dashboard_of(target))
             console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
         in_time = await watch(running, jobs, options["timeout"], console)
@@ -142,7 +159,6 @@ async def _demo(
         elif options["page"]:
             console.print("The page stays up until Ctrl-C.")
             await anyio.sleep_forever()
-        tasks.cancel_scope.cancel()
     return 1 if problems(running.tally) or running.tally.leftovers else 0
 
 
@@ -158,7 +174,6 @@ def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_t
         console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")
     if not in_time:
         console.print(giving_up(tally), style="red")
-    for problem in problems(tally):
-        console.print(problem, style="red", markup=False, highlight=False, soft_wrap=True)
+    print_problems(console, problems(tally))
     if outcome["leftovers"]:
         console.print(f"{outcome['leftovers']} objects are still on workers.", style="red")

@@ -175,6 +175,12 @@ def problems(tally: Tally) -> list[str]:
     return [_problem(story) for story in tally.stories.values() if not story.went_well]
 
 
+def print_problems(console: Console, told: Iterable[str]) -> None:
+    """Print what is wrong."""
+    for line in told:
+        console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
+
+
 def giving_up(tally: Tally) -> str:
     """The message at the timeout: more time helps only jobs that wait for nothing else."""
     if any(story.waits_for for story in tally.stories.values()):

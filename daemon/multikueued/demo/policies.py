@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any, Final
 
-import anyio
 import attrs
 import click
 import orjson
@@ -22,12 +21,10 @@ from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
-from multikueued.demo.alone import check_alone
 from multikueued.demo.jobs import Submission, drawn_jobs, with_kinds
 from multikueued.demo.live_view import watch
-from multikueued.demo.output import problems
-from multikueued.demo.run import Demo, config_of
-from multikueued.run.daemon import work
+from multikueued.demo.output import print_problems, problems
+from multikueued.demo.run import Demo
 from multikueued.settings.config import DispatcherSettings, Settings
 
 PROFILE: Final = Profile(weights=Weights(quota=30, cost=60))
@@ -45,7 +42,6 @@ PACE: Final = 0.4
 WORKERS: Final = 4
 JOBS: Final = 20
 _READING: Final = frozenset({"get", "list", "watch"})
-_OWN: Final = {"broken": "--break", "config": "--config", "files": "-f", "keep_up": "--keep", "port": "--port"}
 
 
 @attrs.frozen
@@ -111,20 +107,10 @@ async def compare(daemon: Settings, kinds: Sequence[SandboxKind], console: Conso
         runs.append(PolicyRun.of(policy, running))
         failed += problems(running.tally)
     console.print(table(runs))
-    for problem in failed:
-        console.print(problem, style="red", markup=False, highlight=False, soft_wrap=True)
+    print_problems(console, failed)
     if options["as_json"]:
         click.echo(orjson.dumps({"policies": [attrs.asdict(one) for one in runs]}).decode())
     return 1 if failed else 0
-
-
-def check_policy_alone(context: click.Context) -> None:
-    """Refuse options that have no place in a comparison.
-
-    Raises:
-        SettingsError: one was given.
-    """
-    check_alone(context, _OWN, "--policy: both have the same jobs and clusters of their own")
 
 
 def table(runs: Sequence[PolicyRun]) -> Table:
@@ -151,18 +137,12 @@ def table(runs: Sequence[PolicyRun]) -> Table:
 
 async def _run(settings: Settings, kinds: Sequence[SandboxKind], console: Console, options: Mapping[str, Any]) -> Demo:
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], cpus=CPUS)
-    async with running.sandbox, anyio.create_task_group() as tasks:
+    async with running.sandbox:
         await _set_prices(running)
-        manager = config_of(running.sandbox.manager.server.kubeconfig("multikueue"))
-        tasks.start_soon(work, with_kinds(settings, running.sandbox.kinds), manager)
-        tasks.start_soon(running.follow_workers)
-        for cluster in running.sandbox.clusters:
-            tasks.start_soon(running.follow, cluster)
-        tasks.start_soon(running.retire)
-        await running.reached()
-        jobs = timed(drawn_jobs(kinds, options["jobs"] or JOBS, random.Random(options["seed"])), options["seed"])
-        await watch(running, jobs, options["timeout"], console, pace=PACE)
-        tasks.cancel_scope.cancel()
+        async with running.dispatched(with_kinds(settings, running.sandbox.kinds)):
+            await running.reached()
+            jobs = timed(drawn_jobs(kinds, options["jobs"] or JOBS, random.Random(options["seed"])), options["seed"])
+            await watch(running, jobs, options["timeout"], console, pace=PACE)
     return running
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import anyio
+import anyio.abc
 import attrs
 import orjson
 
@@ -19,6 +20,8 @@ from multikueue.kube import ClusterConfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueued.demo.jobs import Submission
 from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Tally
+from multikueued.run.daemon import work
+from multikueued.settings.config import Settings
 
 SETTLE_TIMEOUT: Final = 10.0
 """Seconds until the copies are gone after the last job has ended; it takes less than one."""
@@ -51,9 +54,26 @@ class Demo:
         """Seconds since the start."""
         return anyio.current_time() - self.started
 
+    @property
+    def dispatcher(self) -> ClusterConfig:
+        """How the daemon reaches the manager."""
+        return config_of(self.sandbox.manager.server.kubeconfig("multikueue"))
+
+    @asynccontextmanager
+    async def dispatched(self, daemon: Settings) -> AsyncIterator[anyio.abc.TaskGroup]:
+        """While the body runs, the daemon dispatches the jobs, and they are followed; what it starts ends with it."""
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(work, daemon, self.dispatcher)
+            tasks.start_soon(self.follow_workers)
+            for cluster in self.sandbox.clusters:
+                tasks.start_soon(self.follow, cluster)
+            tasks.start_soon(self.retire)
+            yield tasks
+            tasks.cancel_scope.cancel()
+
     async def submit(self, jobs: Iterable[Submission], pace: float = 0.0) -> None:
         """Create the jobs on the manager, as a user would; with a pause of so many seconds after each."""
-        async with self._user() as client:
+        async with self.user() as client:
             for job in jobs:
                 self.tally.submitted(job, self.elapsed)
                 for obj in job.objects:
@@ -62,7 +82,7 @@ class Demo:
 
     async def retire(self) -> None:
         """Delete jobs that do not end by themselves, `SERVING_TIME` after they run; until cancelled."""
-        async with self._user() as client, anyio.create_task_group() as tasks:
+        async with self.user() as client, anyio.create_task_group() as tasks:
             while True:
                 changed = self._changed
                 for story in self.tally.stories.values():
@@ -78,7 +98,8 @@ class Demo:
             with suppress(NotFound):
                 await client.delete(story.kind.resource, key, propagation="Background")
 
-    def _user(self) -> KubeClient:
+    def user(self) -> KubeClient:
+        """A client of the manager, as a user has it."""
         return KubeClient(config_of(self.sandbox.manager.kubeconfig), name="manager")
 
     async def follow(self, cluster: SandboxCluster) -> None:
@@ -93,7 +114,7 @@ class Demo:
 
     async def follow_workers(self) -> None:
         """Follow which workers the manager can reach, until cancelled."""
-        async with self._user() as client:
+        async with self.user() as client:
             await Informer(client, MULTIKUEUE_CLUSTER, on_change=self._saw_worker).run()
 
     def _saw_worker(self, key: ObjectKey, _: Json | None, new: Json | None) -> None:

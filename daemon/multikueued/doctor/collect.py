@@ -21,12 +21,13 @@ from multikueued.doctor.checks.jobs import MOST, waiting
 from multikueued.doctor.checks.kueue import gate_is_on
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.facts import Facts, KubeconfigFacts, NotChecked
+from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Diagnosis, diagnose
 from multikueued.doctor.installation import find_daemon
 from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.published import Published, published_in
+from multikueued.doctor.worker_facts import KubeconfigFacts, NotChecked
 from multikueued.doctor.worker_reader import Connect, Rounds, connected
 
 

@@ -19,9 +19,9 @@ from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.collect import Examination, gather
-from multikueued.doctor.facts import NotChecked
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured, Severity, diagnose
 from multikueued.doctor.fixes import fixes, mend
+from multikueued.doctor.worker_facts import NotChecked
 from multikueued.rbac.command import AccountParameter
 from multikueued.rbac.objects import Account
 

@@ -13,18 +13,6 @@ from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChec
 from multikueued.reports.objects import ManagerObjects
 from multikueued.settings.config import Settings
 
-__all__ = [
-    "ClockBound",
-    "Facts",
-    "KubeconfigFacts",
-    "KueueFacts",
-    "NotChecked",
-    "Permission",
-    "StatusWriter",
-    "WebhookFacts",
-    "WorkerFacts",
-]
-
 
 @attrs.frozen
 class KueueFacts:

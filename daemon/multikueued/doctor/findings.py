@@ -12,7 +12,8 @@ import attrs
 
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
-from multikueued.doctor.facts import Facts, NotChecked, WorkerFacts
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.worker_facts import NotChecked, WorkerFacts
 from multikueued.reports.remedies import filled
 
 LONGEST: Final = 1_000

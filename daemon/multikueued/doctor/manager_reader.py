@@ -34,8 +34,9 @@ from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
-from multikueued.doctor.facts import Facts, KueueFacts, Permission, StatusWriter, WebhookFacts
+from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.installation import Daemon
+from multikueued.doctor.worker_facts import Permission
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reports.objects import ManagerObjects

@@ -17,8 +17,8 @@ from multikueue.errors import ApiError, Cause, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
-from multikueued.doctor.facts import NotChecked, Permission, WorkerFacts
 from multikueued.doctor.probe import Measure, probe
+from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules

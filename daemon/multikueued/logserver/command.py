@@ -11,8 +11,7 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.quantities import exact
-from multikueued.commands.duration import Duration
-from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, manager_config
+from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Duration, manager_config
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.run.logs import configure_logging

@@ -12,6 +12,7 @@ import attrs
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
+from multikueue.kube.requests import LogQuery
 from multikueued.cli import known_error
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words
 from multikueued.logserver.access import Check, RefusedError, until_refused
@@ -38,15 +39,10 @@ PARAMETERS: Final = ("follow", "allPods", "timestamps", "container", "sinceSecon
 
 
 @attrs.frozen
-class Query:
+class Query(LogQuery):
     """What is asked for, as `kubectl logs` words it."""
 
-    follow: bool = False
-    all_pods: bool = False
     timestamps: bool = False
-    container: str = ""
-    since_seconds: int = 0
-    tail: int | None = None
     limit: int | None = None
     """Bytes."""
 
@@ -64,13 +60,13 @@ class Query:
         if container and _NAME.fullmatch(container) is None:
             raise RefusedError(400, f"container: {container!r} is no container's name")
         return cls(
-            flag(query, "follow"),
-            flag(query, "allPods"),
-            flag(query, "timestamps"),
             container,
+            flag(query, "follow"),
             number_in(query, "sinceSeconds") or 0,
-            number_in(query, "tailLines"),
-            number_in(query, "limitBytes"),
+            tail=number_in(query, "tailLines"),
+            all_pods=flag(query, "allPods"),
+            timestamps=flag(query, "timestamps"),
+            limit=number_in(query, "limitBytes"),
         )
 
 

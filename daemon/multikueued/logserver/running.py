@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,9 @@ from typing import Final
 
 import anyio
 import attrs
+import orjson
 import structlog
+from aiohttp import web
 
 from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import ObjectKey
@@ -19,13 +21,16 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import FrontProxyRights, Slots
+from multikueued.logserver.answering import Handler, fixed
+from multikueued.logserver.answers import documents
 from multikueued.logserver.certificate import OwnCertificate
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.resolving import CLIENT, LocatorOfTenant, ReadableWorkers
-from multikueued.logserver.serving import serving_logs
 from multikueued.logserver.tls import FrontTls, follow_front_proxy
 from multikueued.remoteapi.handlers import JobHandlers
 from multikueued.remoteapi.manager_view import ManagerView
+from multikueued.serving.gate import Limits
+from multikueued.serving.port import listening
 from multikueued.webhook.files import CertificateFolder
 
 WHOLE: Final = attrs.evolve(CLIENT, limits=LISTS_UNLIMITED)
@@ -119,3 +124,38 @@ async def _certificate(options: Options, client: KubeClient, tls: FrontTls) -> C
         return OwnCertificate(client, key, options.host, tls, utc_now)
     folder, otherwise = Path(options.cert_dir), "leave --cert-dir out to have a certificate made and renewed"
     return await CertificateFolder.open(folder, tls, utc_now, setting="--cert-dir", otherwise=otherwise)
+
+
+def served(tls: FrontTls, jobs: JobHandlers) -> web.Application:
+    """What is at which path."""
+    application = web.Application()
+    application.router.add_get("/healthz", _health(lambda: None))
+    application.router.add_get("/readyz", _health(lambda: tls.why_not_ready))
+    for path, document in documents().items():
+        application.router.add_get(path, jobs.answering.handler(fixed(orjson.dumps(document))))
+    jobs.add_to(application)
+    return application
+
+
+def _health(why_not: Callable[[], str | None]) -> Handler:
+    async def show(request: web.Request) -> web.StreamResponse:
+        del request
+        why = why_not()
+        return web.Response(text="ok\n") if why is None else web.Response(status=503, text=f"{why}\n")
+
+    return show
+
+
+@asynccontextmanager
+async def serving_logs(tls: FrontTls, jobs: JobHandlers, address: str, port: int) -> AsyncIterator[int]:
+    """Serve while the context lasts; it yields the port.
+
+    Raises:
+        SettingsError: the address cannot be listened on.
+    """
+    limits, context = Limits(connections=2 * jobs.logs.most + jobs.watches.most + 64), lambda: tls.context
+    application = served(tls, jobs)
+    async with listening(
+        application, address, port, settings="logs-server", tls=context, limits=limits, streams=True
+    ) as open_port:
+        yield open_port

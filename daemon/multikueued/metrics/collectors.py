@@ -43,55 +43,34 @@ class WithKueuesPrefix(Collector):
 
 
 @attrs.define(eq=False)
-class QueueCollector(Collector):
-    """Reads the controllers' queues at each scrape."""
-
-    source: QueueSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The lengths of the queues right now."""
-        waiting = GaugeMetricFamily("multikueue_queue_waiting", "Keys due or delayed.", labels=["controller"])
-        active = GaugeMetricFamily("multikueue_queue_active", "Keys being reconciled.", labels=["controller"])
-        for controller, statistics in (self.source() if self.source else {}).items():
-            waiting.add_metric([controller], statistics.ready_or_delayed)
-            active.add_metric([controller], statistics.held)
-        yield waiting
-        yield active
-
-
-@attrs.define(eq=False)
-class WorkerCollector(Collector):
-    """Reads at each scrape how the workers behind each ClusterQueue are: a metric of Kueue's (v0.20)."""
+class LeaderCollector(Collector):
+    """Reads at each scrape what only a leader has."""
 
     role: str
-    source: StatusSource | None = None
+    queues: QueueSource = dict
+    workers: StatusSource = tuple
+    counts: CountSource = tuple
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """One series for each status, of which one is 1."""
+        """The lengths of queues; how the workers are, a metric of Kueue's (v0.20); what they have and are offered."""
+        by_controller, by_cluster = ["controller"], ["cluster"]
+        due = GaugeMetricFamily("multikueue_queue_waiting", "Keys due or delayed.", labels=by_controller)
+        active = GaugeMetricFamily("multikueue_queue_active", "Keys being reconciled.", labels=by_controller)
+        for controller, statistics in self.queues().items():
+            due.add_metric([controller], statistics.ready_or_delayed)
+            active.add_metric([controller], statistics.held)
         labels = ("cluster_queue", "cluster", "active", "replica_role")
-        family = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
-        for queue, cluster, status in itertools.islice(self.source() if self.source else (), MAX_STATUSES):
+        status = GaugeMetricFamily("multikueue_cluster_status", "The Active condition of workers.", labels=labels)
+        for queue, cluster, now in itertools.islice(self.workers(), MAX_STATUSES):
             for one in ("True", "False", "Unknown"):
-                family.add_metric([queue, cluster, one, self.role], one == status)
-        yield family
-
-
-@attrs.define(eq=False)
-class Counts(Collector):
-    """Reads at each scrape what the workers have and are offered."""
-
-    source: CountSource | None = None
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Two series for each worker."""
-        running = GaugeMetricFamily("multikueue_workloads_running", "Workloads that a worker has.", labels=["cluster"])
+                status.add_metric([queue, cluster, one, self.role], one == now)
+        running = GaugeMetricFamily("multikueue_workloads_running", "Workloads that a worker has.", labels=by_cluster)
         about = "Workloads that are offered to a worker, and that no worker has."
-        waiting = GaugeMetricFamily("multikueue_workloads_waiting", about, labels=["cluster"])
-        for cluster, placed, offered in itertools.islice(self.source() if self.source else (), MAX_COUNTED):
+        waiting = GaugeMetricFamily("multikueue_workloads_waiting", about, labels=by_cluster)
+        for cluster, placed, offered in itertools.islice(self.counts(), MAX_COUNTED):
             running.add_metric([cluster], placed)
             waiting.add_metric([cluster], offered)
-        yield running
-        yield waiting
+        yield from (due, active, status, running, waiting)
 
 
 @attrs.frozen(eq=False)

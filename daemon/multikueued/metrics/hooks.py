@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import functools
 import importlib.metadata
-import itertools
 import platform
 from collections.abc import Callable
 from typing import Final, Literal
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
-from multikueue.core.effects import ConfigStatistics
 from multikueue.core.model.names import ClusterName
 from multikueued.metrics.bounded import OTHER, Children, M
 from multikueued.metrics.collectors import (
-    Counts,
     CountSource,
+    LeaderCollector,
     MetricsSnapshot,
-    QueueCollector,
     QueueSource,
     Registry,
     StatusSource,
     WithKueuesPrefix,
-    WorkerCollector,
 )
 from multikueued.metrics.inventory import PlacementMetrics
 from multikueued.reports.usage import Payer
@@ -64,8 +60,7 @@ _lag_seconds = functools.partial(Histogram, buckets=(0.1, 0.5, 1.0, 2.0, 5.0, 10
 class Metrics:
     """All metrics of one process.
 
-    Implements `RequestHook`, `ControllerHook`, `ManagerHook`, `PlacementHook` and `ReviewHook`, all of
-    `multikueue.protocols`.
+    Implements `RequestHook`, `ControllerHook`, `ManagerHook` and `ReviewHook`, all of `multikueue.protocols`.
 
     Args:
         role: `leader` with leader election, `standalone` without; a label of Kueue's own metrics.
@@ -75,7 +70,7 @@ class Metrics:
         self.registry = Registry()
         """What is counted: any thread may read it."""
         self.tokens = TokenMetrics(self.registry)
-        self._queues, self._workers, self._counts = QueueCollector(), WorkerCollector(role), Counts()
+        self._leader = LeaderCollector(role)
         self._describe_process()
         new, by_controller = self._children, ("controller",)
         pairs, asked = ("cluster_queue", "cluster", "replica_role"), ("cluster", "verb", "resource", "code")
@@ -93,7 +88,8 @@ class Metrics:
         )
         self._failures = new(Counter, "reconcile_failures", "Reconciles that failed.", by_controller, 10)
         self._reviews = new(Counter, "webhook_reviews", "Answers about new jobs.", ("outcome",), 10)
-        self._placements = PlacementMetrics(new)
+        self.placements = PlacementMetrics(new)
+        """Of configs that are filled from an inventory."""
         self._connected = new(
             Gauge, "cluster_connected", "Whether a worker's Workloads are being watched.", ("cluster",), 100
         )
@@ -121,8 +117,7 @@ class Metrics:
 
     def snapshot(self) -> MetricsSnapshot:
         """All metrics as they are now; to be called in the event loop, which changes what is read here."""
-        read = (collector.collect() for collector in (self._queues, self._workers, self._counts))
-        return MetricsSnapshot(tuple(itertools.chain.from_iterable(read)), self.registry)
+        return MetricsSnapshot(tuple(self._leader.collect()), self.registry)
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
@@ -131,18 +126,6 @@ class Metrics:
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """See `ManagerHook`."""
         self._admitted.of(cluster_queue, self._named(cluster)).inc()
-
-    def filled(self, config: str, figures: ConfigStatistics) -> None:
-        """See `PlacementHook`."""
-        self._placements.filled(config, figures)
-
-    def put_off(self, config: str) -> None:
-        """See `PlacementHook`."""
-        self._placements.put_off(config)
-
-    def released(self, config: str) -> None:
-        """See `PlacementHook`."""
-        self._placements.released(config)
 
     def round_begun(self, cluster_queue: str) -> None:
         """See `ManagerHook`."""
@@ -207,14 +190,14 @@ class Metrics:
     def began(self, queues: QueueSource, workers: StatusSource, counts: CountSource = tuple) -> None:
         """This process leads from now on; its queues and workers are read at each scrape."""
         self._leading.set(1)
-        self._queues.source, self._workers.source, self._counts.source = queues, workers, counts
+        self._leader = LeaderCollector(self._leader.role, queues, workers, counts)
 
     def ended(self) -> None:
         """It does not lead any more, and watches no cluster."""
         self._leading.set(0)
-        self._queues.source = self._workers.source = self._counts.source = None
+        self._leader = LeaderCollector(self._leader.role)
         self._connected.clear()
-        self._placements.clear()
+        self.placements.clear()
 
     def lagged(self, seconds: float) -> None:
         """How late the loop's last heartbeat was."""

@@ -18,7 +18,7 @@ MAX_CONFIGS: Final = 40
 
 
 class PlacementMetrics:
-    """What is shown of each config.
+    """What is shown of each config. Implements `multikueue.protocols.PlacementHook`.
 
     Args:
         new: makes a metric with at most so many series.

@@ -7,8 +7,7 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.commands.options import CLIENT, named_cluster
-from multikueued.commands.renamed_option import WORKER_CONTEXT
+from multikueued.commands.options import CLIENT, WORKER_CONTEXT, named_cluster
 from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import tell
 from multikueued.yaml_output import to_yaml

@@ -17,7 +17,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import read
 from multikueued.reports.objects import ManagerObjects, similar
-from multikueued.workers.objects import WorkerError, namespace_object
+from multikueued.workers.objects import WorkerError, namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace
 
 _SHOWN: Final = 10
@@ -58,13 +58,7 @@ def _is_manager(cluster: Json) -> bool:
 
 def twin_object(key: ObjectKey, cluster_queue: str) -> Json:
     """The LocalQueue itself."""
-    metadata = {"name": key.name, "namespace": key.namespace}
-    return {
-        "apiVersion": LOCAL_QUEUE.gvk.api_version,
-        "kind": LOCAL_QUEUE.gvk.kind,
-        "metadata": metadata,
-        "spec": {"clusterQueue": cluster_queue},
-    }
+    return plain_object(LOCAL_QUEUE, key.name, {"clusterQueue": cluster_queue}, key.namespace)
 
 
 async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Json]:

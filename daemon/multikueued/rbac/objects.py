@@ -11,7 +11,6 @@ from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.dependencies import copied_resources
 from multikueued.rbac.logs import (
     logs_on_worker,
     logs_server_rules,
@@ -22,6 +21,7 @@ from multikueued.rbac.logs import (
 from multikueued.rbac.policies import policy_objects, taking_objects
 from multikueued.rbac.rules import (
     RBAC_GROUP,
+    copied_resources,
     in_namespace,
     on_manager,
     on_worker,

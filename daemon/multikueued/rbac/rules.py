@@ -5,16 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
+from multikueue.core.model.dependencies import COPIED, LOOKED_FOR
 from multikueue.core.model.kinds import COHORT, KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, Resource
 from multikueue.runtime.workers.cluster_identity import KUBE_SYSTEM
 from multikueue.runtime.workers.kueue_check import CONTROLLER
-from multikueued.rbac.dependencies import dependency_kinds, dependency_rules, worker_dependency_rules
 from multikueued.rbac.logs import log_rules
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.role_rule import merged, rule
@@ -257,3 +257,28 @@ def framework_rules() -> dict[str, list[Json]]:
     for kind in AVAILABLE:
         found.setdefault(kind.framework, []).extend(kind_rules_on_manager(kind))
     return {name: merged(rules) for name, rules in found.items()}
+
+
+def dependency_kinds(settings: Settings) -> list[str]:
+    """The kinds that any config names."""
+    return list(dict.fromkeys(kind for entry in settings.dependencies for kind in entry.kinds))
+
+
+def copied_resources(settings: Settings) -> list[Resource]:
+    """What of them is copied."""
+    return [COPIED[kind] for kind in dependency_kinds(settings) if kind in COPIED]
+
+
+def dependency_rules(kinds: Collection[str]) -> list[Json]:
+    """In the whole manager cluster: to read what is copied."""
+    return [rule(COPIED[kind].gvk.group, [COPIED[kind].plural], ["get"]) for kind in kinds if kind in COPIED]
+
+
+def worker_dependency_rules(kinds: Collection[str]) -> list[Json]:
+    """In a whole worker cluster: to make copies, and share them; to see whether what is never copied is there."""
+    made = [COPIED[kind] for kind in kinds if kind in COPIED]
+    seen = [LOOKED_FOR[kind] for kind in kinds if kind in LOOKED_FOR]
+    return [
+        *(rule(one.gvk.group, [one.plural], ["create", "get", "patch"]) for one in made),
+        *(rule(one.gvk.group, [one.plural], ["get"]) for one in seen),
+    ]

@@ -25,21 +25,14 @@ from multikueue.core.model.kinds import (
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import resource_version
+from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.kube.reflector import ListerWatcher
 from multikueued.remoteapi.objects import api_name, counts, remote_job
-from multikueued.remoteapi.slim_objects import (
-    Change,
-    at,
-    checks_of,
-    number,
-    slim,
-    without_status,
-)
 from multikueued.reports.objects import ManagerObjects
 
 WINDOW: Final = 8192
@@ -234,3 +227,45 @@ class ManagerView:
 
 
 _LISTS: Final = ("checks", "configs", "clusters", "cluster_queues", "local_queues")
+
+
+@attrs.frozen
+class Change:
+    """A job that is there, has changed, or is gone."""
+
+    version: int
+    """The manager's resourceVersion of the event that changed it."""
+    type: str
+    """`ADDED`, `MODIFIED` or `DELETED`."""
+    job: Json
+
+
+def slim(workload: Json) -> Json:
+    """A Workload without its pods' templates: reports need none of them, and they are most of its size."""
+    slim = drop_managed_fields(workload)
+    pod_sets = dig(slim, "spec", "podSets")
+    if not isinstance(pod_sets, list):
+        return slim
+    kept = [{field: one[field] for field in ("name", "count") if field in one} for one in pod_sets]
+    return {**slim, "spec": {**slim["spec"], "podSets": kept}}
+
+
+def without_status(obj: Json) -> Json | None:
+    """An object of which only the spec counts."""
+    return {field: value for field, value in obj.items() if field != "status"}
+
+
+def checks_of(queue: Json | None) -> tuple[object, ...]:
+    """What jobs are made of in a ClusterQueue."""
+    spec = dig(queue, "spec") or {}
+    return (queue is None, spec.get("admissionChecks"), spec.get("admissionChecksStrategy"), spec.get("stopPolicy"))
+
+
+def number(version: str) -> int:
+    """A resourceVersion as it is ordered; API servers write numbers (KEP-5504)."""
+    return int(version) if version.isdecimal() else 0
+
+
+def at(job: Json, version: int) -> Json:
+    """A job with another version."""
+    return {**job, "metadata": {**job["metadata"], "resourceVersion": str(version)}}

@@ -87,10 +87,18 @@ def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) 
     """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
     if not worker.error or worker.state == "Missing":  # that it is missing, the check's findings say
         return ()
-    names = source_names(objects.clusters_by_name.get(worker.name))
+    degraded = worker.state == "Degraded"
+    found = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
+    return (attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and not degraded),)
+
+
+def about_error(
+    worker: str, error: str, cause: str, objects: ManagerObjects, daemon_namespace: str, *, connected: bool
+) -> Finding:
+    """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
+    names = source_names(objects.clusters_by_name.get(worker))
     context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
-    found = about_worker(worker.name, worker.error, context, connected=worker.state == "Degraded", cause=worker.cause)
-    return (attrs.evolve(found, blocking=found.blocking and bool(worker.checks) and worker.state != "Degraded"),)
+    return about_worker(worker, error, context, connected=connected, cause=cause)
 
 
 def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:

@@ -35,10 +35,9 @@ from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.copy_key import shared_key
 from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
-from multikueued.run.garbage import postponed
 from multikueued.run.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
-from multikueued.run.leadership import Beside, Leadership
+from multikueued.run.leadership import Beside, Leadership, postponed
 from multikueued.run.ocm_workers import granting_client, profile_settings, spoke_settings
 from multikueued.serving.health import serving
 from multikueued.settings.config import Settings
@@ -245,7 +244,7 @@ def build_manager(
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
-        placement_hook=metrics,
+        placement_hook=metrics.placements,
         fraction=random.random,
         instance=socket.gethostname(),
         led_until=led_until,

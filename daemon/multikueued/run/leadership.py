@@ -1,4 +1,7 @@
-"""The time in which a process leads: from its election until it loses the Lease, or from start to end."""
+"""The time in which a process leads: from its election until it loses the Lease, or from start to end.
+
+Garbage is not collected while its caches are filled.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ import structlog
 from multikueue.runtime.election import Elector
 from multikueue.runtime.manager import Manager
 from multikueued.metrics.hooks import Metrics
-from multikueued.run.garbage import freeze
 
 if TYPE_CHECKING:
     from multikueued.webhook.run import Webhook
+import asyncio
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 DRAIN_TIMEOUT: Final = 10.0
 """Seconds that work under way may take after SIGTERM; then it is cancelled."""
@@ -100,3 +106,34 @@ class Leadership:
             return None if self.elected else "starting"
         unread = ", ".join(str(resource) for resource in self.manager.cluster.unread)
         return f"the manager cluster's objects are not all read yet: {unread}" if unread else None
+
+
+LONG: Final = 60.0
+"""Seconds for which it can wait: requests that fail leave garbage."""
+
+
+@contextmanager
+def postponed() -> Iterator[None]:
+    """Collect nothing until `freeze`, or the block ends, but for `LONG` seconds at most.
+
+    What is made while caches are filled lasts: to look at it took a tenth of a start over many Workloads.
+    """
+    gc.disable()
+    due = asyncio.get_running_loop().call_later(LONG, gc.enable)
+    try:
+        yield
+    finally:
+        due.cancel()
+        gc.enable()
+
+
+def freeze() -> None:
+    """Exempt the objects in the caches from garbage collection: a full one stops the loop for a second.
+
+    What was exempt before is looked at first: the caches of an earlier term are garbage.
+    """
+    if gc.get_freeze_count():
+        gc.unfreeze()
+        gc.collect()
+    gc.freeze()
+    gc.enable()

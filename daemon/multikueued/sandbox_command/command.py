@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import click
 import yaml
 
+from multikueue import Json
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -17,7 +18,6 @@ from multikueued.commands.options import kind_option
 from multikueued.demo.jobs import frameworks_of
 from multikueued.demo.kept_clusters import kept_folder, sample, until_told, write_kubeconfig
 from multikueued.demo.own_kinds import OwnKinds, config_option
-from multikueued.sandbox_command.kubeconfigs import merged
 from multikueued.settings.file import written
 
 DAEMON: Final = {
@@ -94,3 +94,22 @@ def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *,
         "",
         f"A kubeconfig for each cluster alone: {folder}/NAME.yaml",
     ]
+
+
+def merged(kubeconfigs: Iterable[Json]) -> Json:
+    """A kubeconfig with the contexts of all; the first one's is current.
+
+    Args:
+        kubeconfigs: each with one cluster, one user and one context. Users may have the same name: they get the
+            cluster's before it.
+    """
+    together: dict[str, Any] = {"apiVersion": "v1", "kind": "Config", "current-context": ""}
+    lists: dict[str, list[Json]] = {"clusters": [], "contexts": [], "users": []}
+    for one in kubeconfigs:
+        (cluster,), (user,), (context,) = one["clusters"], one["users"], one["contexts"]
+        name = f"{cluster['name']}-{user['name']}"
+        lists["clusters"].append(cluster)
+        lists["users"].append({**user, "name": name})
+        lists["contexts"].append({**context, "context": {**context["context"], "user": name}})
+        together["current-context"] = together["current-context"] or one["current-context"]
+    return {**together, **lists}

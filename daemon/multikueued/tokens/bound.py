@@ -9,15 +9,17 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp, timestamp
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
+from multikueue.errors import Unreachable
+from multikueued.clusters import ClusterClient
 from multikueued.rbac.objects import Account
 
 ACCOUNT: Final = "multikueue.dev/bound-account"
@@ -141,3 +143,19 @@ def claims_of(token: str) -> Json:
     except (ValueError, RecursionError):
         return {}
     return claims if isinstance(claims, dict) else {}
+
+
+async def issue(
+    client: ClusterClient, bound: Bound, life: timedelta, clock: Callable[[], datetime]
+) -> tuple[str, Bound]:
+    """A new token of an account, and what is known of it: it may last less than was asked for.
+
+    Raises:
+        ApiError: the worker refuses, does not answer, or answers without a token.
+    """
+    began, account = clock(), ObjectKey(bound.account.namespace, bound.account.name)
+    answer = await client.request_token(account, request_spec(bound, life))
+    token = str(dig(answer, "status", "token") or "")
+    if not token:
+        raise Unreachable(f"the TokenRequest for {account} was answered without a token")
+    return token, bound.with_life(began, life_of(answer))

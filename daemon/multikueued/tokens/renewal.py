@@ -25,9 +25,8 @@ from multikueue.protocols import Writer
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
-from multikueued.tokens.bound import Bound, bound_in
+from multikueued.tokens.bound import Bound, bound_in, issue
 from multikueued.tokens.metrics import TokenMetrics
-from multikueued.tokens.request import issue
 from multikueued.workers.objects import location
 from multikueued.workers.rotate import store, with_token
 

@@ -11,8 +11,7 @@ from multikueue.core.model.objects import dig
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient, read
 from multikueued.settings.config import Settings
-from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in
-from multikueued.tokens.request import issue
+from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all
 

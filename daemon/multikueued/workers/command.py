@@ -13,9 +13,7 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.duration import Duration
-from multikueued.commands.options import named_cluster
-from multikueued.commands.renamed_option import WORKER_CONTEXT, renamed_option
+from multikueued.commands.options import WORKER_CONTEXT, Duration, named_cluster, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide

@@ -179,7 +179,7 @@ def naming(namespaces: str) -> dict[str, str]:
 def multikueue_cluster(worker: str, namespaces: str = "") -> Json:
     """The MultiKueueCluster of a worker."""
     reference = {"locationType": "Secret", "location": secret_name(worker)}
-    made = _object(MULTIKUEUE_CLUSTER, worker, {"clusterSource": {"kubeConfig": reference}})
+    made = plain_object(MULTIKUEUE_CLUSTER, worker, {"clusterSource": {"kubeConfig": reference}})
     if namespaces:
         made["metadata"]["annotations"] = naming(namespaces)
     return ours(made)
@@ -192,12 +192,13 @@ def namespace_object(name: str) -> Json:
 
 def multikueue_config(name: str, listed: Iterable[str]) -> Json:
     """A MultiKueueConfig."""
-    return _object(MULTIKUEUE_CONFIG, name, {"clusters": [*listed]})
+    return plain_object(MULTIKUEUE_CONFIG, name, {"clusters": [*listed]})
 
 
-def _object(resource: Resource, name: str, spec: Json) -> Json:
-    gvk = resource.gvk
-    return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": name}, "spec": spec}
+def plain_object(resource: Resource, name: str, spec: Json, namespace: str = "") -> Json:
+    """An object with a name and a spec; an empty namespace: it is in none."""
+    metadata = {"name": name, "namespace": namespace} if namespace else {"name": name}
+    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata, "spec": spec}
 
 
 def location(cluster: Json) -> str:
@@ -231,7 +232,9 @@ def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Jso
     if wanted is not None:
         return wanted, known.get(wanted)
     if len(known) > 1:
-        raise WorkerError(f"there are several MultiKueueConfigs: say which with --config, one of {_listed(known)}")
+        raise WorkerError(
+            f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {_listed(known)}"
+        )
     return next(iter(known.items()), ("multikueue", None))
 
 

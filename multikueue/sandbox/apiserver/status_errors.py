@@ -175,6 +175,13 @@ def invalid(row: ResourceType, name: str, causes: Sequence[Cause], *, by_resourc
     return StatusError(422, "Invalid", f'{qualified} "{name}" is invalid: {text}', details=details)
 
 
+def invalid_options(kind: str, cause: Cause) -> StatusError:
+    """422: the options of a request, such as DeleteOptions, break a rule."""
+    details = {"group": "meta.k8s.io", "kind": kind, "causes": [_cause(cause)]}
+    message = f'{kind}.meta.k8s.io "" is invalid: {cause.field}: {cause.message}'
+    return StatusError(422, "Invalid", message, details=details)
+
+
 def _cause(cause: Cause) -> Json:
     return {"reason": cause.reason, "message": cause.message, "field": cause.field}
 

@@ -28,12 +28,12 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
-from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE
+from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, container_statuses
 from multikueue.sandbox.kinds.sets import SetKind
-from multikueue.sandbox.kueue.building import owner_reference
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
+from multikueue.sandbox.objects import owned_by
 
 _LONG: Final = "8760h"
 """How long a pod would run by itself: until its Job ends."""
@@ -163,12 +163,9 @@ def _deleted(pod: Json) -> Step:
 
 def _with_status(pod: Json, phase: str, state: Json, **more: str) -> Json:
     """The pod in a phase, and all its containers in a state."""
-    running = phase == "Running"
-    told = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
-    containers = [{"name": one["name"], "image": one["image"], **told} for one in pod["spec"]["containers"]]
-    ready = {"type": "Ready", "status": str(running)}
+    ready = {"type": "Ready", "status": str(phase == "Running")}
     status = {**(pod.get("status") or {}), **more, "phase": phase, "conditions": [ready]}
-    return {**pod, "status": {**status, "containerStatuses": containers}}
+    return {**pod, "status": {**status, "containerStatuses": container_statuses(pod, state)}}
 
 
 def _job_pod(job: Json, number: int) -> Json:
@@ -191,7 +188,7 @@ def _made_pod(kind: SandboxKind, owner: Json, template: Json, name: str, labels:
             "name": name,
             "namespace": owner["metadata"]["namespace"],
             "labels": {**(metadata.get("labels") or {}), **labels},
-            "ownerReferences": [owner_reference(kind, owner)],
+            "ownerReferences": [owned_by(kind.resource, owner)],
         },
         "spec": template["spec"],
     }

@@ -16,7 +16,7 @@ from multikueue.core.model.objects import clone, dig
 from multikueue.sandbox.kinds.course import Ending, Moment
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Stage, Stages
 
 _POD_TEMPLATE: Final = "template.spec.template"
@@ -28,8 +28,8 @@ _WRAPPED: Final = {
 }
 
 
-class WrappedPods:
-    """The pod sets that the components declare. Implements `PodSets`."""
+class WrappedPods(PodSets):
+    """The pod sets that the components declare."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
@@ -37,10 +37,6 @@ class WrappedPods:
             pod_set(name, declared.get("replicas", 1), clone(_at(component, declared["path"])))
             for name, component, declared in _declared(job)
         ]
-
-    def counts(self, job: Json) -> Mapping[str, int]:
-        """See `PodSets`."""
-        return {name: declared.get("replicas", 1) for name, _, declared in _declared(job)}
 
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """See `PodSets`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import attrs
+
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.course import Moment
@@ -46,6 +48,13 @@ def _replicas(job: Json) -> dict[str, int]:
 
 
 COUNTED: Final = "replicatedJobsStatus"
+_STARTING: Final = Stage(
+    fields={"restarts": 0},
+    conditions={"Suspended": "False"},
+    counted=("active",),
+    reason="ResumeJobs",
+    message="jobset is resumed",
+)
 COURSE: Final = JobSetStages(
     suspended=Stage(
         fields={"restarts": 0},
@@ -54,20 +63,8 @@ COURSE: Final = JobSetStages(
         reason="SuspendedJobs",
         message="jobset is suspended",
     ),
-    starting=Stage(
-        fields={"restarts": 0},
-        conditions={"Suspended": "False"},
-        counted=("active",),
-        reason="ResumeJobs",
-        message="jobset is resumed",
-    ),
-    running=Stage(
-        fields={"restarts": 0},
-        conditions={"Suspended": "False"},
-        counted=("active", "ready"),
-        reason="ResumeJobs",
-        message="jobset is resumed",
-    ),
+    starting=_STARTING,
+    running=attrs.evolve(_STARTING, counted=("active", "ready")),
     succeeded=Stage(
         fields={"terminalState": "Completed"},
         conditions={"Completed": "True"},

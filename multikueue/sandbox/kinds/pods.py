@@ -20,7 +20,7 @@ from multikueue.core.model.objects import annotations_of, clone, dig, labels_of
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 from multikueue.sandbox.kinds.injecting import Injection, inject
 from multikueue.sandbox.kinds.kind import SandboxKind
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Stage, Stages
 
 POD_RESOURCE: Final = Resource(GVK("", "v1", "Pod"), "pods")
@@ -89,37 +89,29 @@ def _with_containers(pod: Json, status: Json, moment: Moment) -> Json:
         state = {"running": {"startedAt": now}}
     else:
         state = {"terminated": {"exitCode": int(phase == "Failed"), "reason": "Completed", "finishedAt": now}}
-    running = phase == "Running"
+    return {**status, "containerStatuses": container_statuses(pod, state)}
+
+
+def container_statuses(pod: Json, state: Json) -> list[Json]:
+    """The statuses of a pod's containers, all in one state."""
+    running = "running" in state
     told = {"ready": running, "started": running, "restartCount": 0, "state": state, "imageID": ""}
-    listed = [
-        {"name": container["name"], "image": container["image"], **told}
-        for container in dig(pod, "spec", "containers") or []
-    ]
-    return {**status, "containerStatuses": listed}
+    return [{"name": one["name"], "image": one["image"], **told} for one in dig(pod, "spec", "containers") or []]
 
 
-class OnePod:
-    """The pod is its own template. Implements `multikueue.sandbox.kinds.roles.PodSets`."""
+class OnePod(PodSets):
+    """The pod is its own template. One that was started is never stopped but deleted."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         metadata = {key: value for key, value in job["metadata"].items() if key in ("labels", "annotations")}
         return [pod_set(_MAIN, 1, clone({"metadata": metadata, "spec": job["spec"]}))]
 
-    def counts(self, job: Json) -> Mapping[str, int]:
-        """See `PodSets`."""
-        del job
-        return {_MAIN: 1}
-
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """See `PodSets`. The gate goes at the same time: afterwards no node could be chosen any more."""
         inject(job, injections.get(_MAIN, Injection()))
         gates = [gate for gate in dig(job, "spec", "schedulingGates") or [] if gate.get("name") != ADMISSION_GATE]
         job["spec"]["schedulingGates"] = gates
-
-    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
-        """See `PodSets`. A pod that was started is never stopped but deleted."""
-        del job, originals
 
     def is_started(self, job: Json) -> bool:
         """See `PodSets`."""

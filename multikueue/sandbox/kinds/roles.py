@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import attrs
 
@@ -17,40 +18,38 @@ EACH: Final = "*"
 """In a path: every entry of a list, or of an object by the order of its keys."""
 
 
-class PodSets(Protocol):
+class PodSets(ABC):
     """How a kind's pods are read and written. Nothing here does I/O."""
 
+    @abstractmethod
     def read(self, job: Json) -> list[Json]:
         """The pod sets of the job's Workload; copies."""
-        ...
 
     def counts(self, job: Json) -> Mapping[str, int]:
         """How many of each role the status of the job counts, by the role's name in the job."""
-        ...
+        return {one["name"]: one["count"] for one in self.read(job)}
 
-    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
-        """Put what Kueue wants into the job, in place.
+    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:  # noqa: B027
+        """Put what Kueue wants into the job, in place; nothing, where Kueue does not change it.
 
         Raises:
             TemplateConflictError: the job has another value already.
         """
-        ...
 
-    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
-        """Take it out again, in place.
+    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:  # noqa: B027
+        """Take it out again, in place; nothing, where the pods are deleted instead.
 
         Args:
             originals: the Workload's templates, by pod set.
         """
-        ...
 
+    @abstractmethod
     def is_started(self, job: Json) -> bool:
         """Whether the job holds what Kueue puts in when it starts a job."""
-        ...
 
+    @abstractmethod
     def fill(self, job: Json, template: Json) -> None:
         """Give every role of an example this pod template, in place."""
-        ...
 
 
 @attrs.frozen
@@ -128,8 +127,8 @@ class Roles:
 
 
 @attrs.frozen
-class InTemplates:
-    """Pods whose templates are in the job, where Kueue changes them. Implements `PodSets`."""
+class InTemplates(PodSets):
+    """Pods whose templates are in the job, where Kueue changes them."""
 
     roles: Sequence[Roles]
 

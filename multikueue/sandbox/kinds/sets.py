@@ -13,10 +13,9 @@ from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
-from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.pods import gate
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 
 PARENT_ANNOTATION: Final = "kueue.x-k8s.io/pod-suspending-parent"
 """On a pod: which kind of set decides when it starts."""
@@ -48,8 +47,8 @@ MembersRule = Callable[[Json], list[Member]]
 
 
 @attrs.frozen
-class MemberPods:
-    """Reads the pods of a set; Kueue does not change their templates. Implements `PodSets`."""
+class MemberPods(PodSets):
+    """Reads the pods of a set; Kueue does not change their templates, but the pods."""
 
     members: MembersRule
     templates: Callable[[Json], Sequence[Json]]
@@ -58,18 +57,6 @@ class MemberPods:
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
         return pod_sets(self.members(job))
-
-    def counts(self, job: Json) -> Mapping[str, int]:
-        """See `PodSets`."""
-        return {made["name"]: made["count"] for made in self.read(job)}
-
-    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
-        """See `PodSets`. It goes into the pods."""
-        del job, injections
-
-    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
-        """See `PodSets`."""
-        del job, originals
 
     def is_started(self, job: Json) -> bool:
         """See `PodSets`."""

@@ -14,7 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.injecting import Injection, inject, is_noted
 from multikueue.sandbox.kinds.jobset import COUNTERS
 from multikueue.sandbox.kinds.kind import SandboxKind
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Counters, Stage, Stages
 
 _NODE: Final = "node"
@@ -23,8 +23,8 @@ _MANAGER: Final = "kueue.x-k8s.io/manager"
 _TEMPLATE: Final = ("template", "spec", "template")
 
 
-class TrainJobPods:
-    """The nodes of the trainer. Implements `PodSets`."""
+class TrainJobPods(PodSets):
+    """The nodes of the trainer."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""

@@ -12,7 +12,7 @@ from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.sandbox.kinds.injecting import WORKLOAD_ANNOTATION, Injection, is_noted
 from multikueue.sandbox.kinds.kind import SandboxKind
-from multikueue.sandbox.kinds.roles import pod_set
+from multikueue.sandbox.kinds.roles import PodSets, pod_set
 from multikueue.sandbox.kinds.stages import Stage, Stages
 
 REQUEST_ANNOTATION: Final = "sandbox.multikueue.dev/request-"
@@ -21,8 +21,8 @@ REQUEST_ANNOTATION: Final = "sandbox.multikueue.dev/request-"
 _POD_SET: Final = "main"
 
 
-class OpaquePods:
-    """One pod set of one pod. Implements `multikueue.sandbox.kinds.roles.PodSets`."""
+class OpaquePods(PodSets):
+    """One pod set of one pod."""
 
     def read(self, job: Json) -> list[Json]:
         """See `PodSets`."""
@@ -33,11 +33,6 @@ class OpaquePods:
         }
         container = {"name": "main", "image": "workflow", "resources": {"requests": requests}}
         return [pod_set(_POD_SET, 1, {"spec": {"restartPolicy": "Never", "containers": [container]}})]
-
-    def counts(self, job: Json) -> Mapping[str, int]:
-        """See `PodSets`."""
-        del job
-        return {_POD_SET: 1}
 
     def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """See `PodSets`."""

@@ -21,6 +21,7 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD
 from multikueue.sandbox.kinds.sets import SetKind, pod_sets
 from multikueue.sandbox.kueue.units import Unit, queue_name
+from multikueue.sandbox.objects import owned_by
 
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 MAX_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
@@ -53,7 +54,7 @@ def build_workload(kind: SandboxKind, job: Json, priority: int, *, replaces: Jso
         "namespace": job["metadata"]["namespace"],
         "labels": {JOB_UID_LABEL: uid(job)},
         "finalizers": [WORKLOAD_FINALIZER],
-        "ownerReferences": [owner_reference(kind, job)],
+        "ownerReferences": [owned_by(kind.resource, job)],
     }
     if is_elastic(job):
         metadata["annotations"] = {ELASTIC_ANNOTATION: "true"}
@@ -64,17 +65,14 @@ def build_workload(kind: SandboxKind, job: Json, priority: int, *, replaces: Jso
 
 def unit_workload(unit: Unit) -> Json:
     """The Workload for a pod, a group of pods or a part of a set. Only a pod on its own is its controller."""
-    owner = unit.owners[0][2]
+    owner = unit.owners[0][1]
     spec: Json = {"active": True, "podSets": _unit_pod_sets(unit), "priority": 0, "queueName": queue_name(owner)}
     spec |= _limit(owner)
     metadata: Json = {
         "name": unit.key.name,
         "namespace": unit.key.namespace,
         "finalizers": [WORKLOAD_FINALIZER],
-        "ownerReferences": [
-            {"apiVersion": version, "kind": kind, "name": obj["metadata"]["name"], "uid": uid(obj)}
-            for version, kind, obj in unit.owners
-        ],
+        "ownerReferences": [owned_by(*one, controller=unit.kind is None and not unit.group) for one in unit.owners],
     }
     if unit.kind is not None:
         metadata["annotations"] = _owner_annotations(unit, unit.kind, owner["metadata"]["name"])
@@ -82,7 +80,6 @@ def unit_workload(unit: Unit) -> Json:
         metadata["annotations"] = {GROUP_WORKLOAD_ANNOTATION: "true"}
     else:
         metadata["labels"] = {JOB_UID_LABEL: uid(owner)}
-        metadata["ownerReferences"][0].update(controller=True, blockOwnerDeletion=True)
     return {"apiVersion": WORKLOAD.gvk.api_version, "kind": WORKLOAD.gvk.kind, "metadata": metadata, "spec": spec}
 
 
@@ -103,18 +100,6 @@ def _unit_pod_sets(unit: Unit) -> list[Json]:
     (first, *_) = unit.pods
     (made,) = POD.pods.read(first)
     return [{**made, "count": len(unit.pods)}]
-
-
-def owner_reference(kind: SandboxKind, job: Json) -> Json:
-    """A reference that makes the job the controller."""
-    return {
-        "apiVersion": kind.resource.gvk.api_version,
-        "kind": kind.resource.gvk.kind,
-        "name": job["metadata"]["name"],
-        "uid": uid(job),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def priority_class(job: Json) -> str:

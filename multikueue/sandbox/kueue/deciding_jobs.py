@@ -30,7 +30,7 @@ from multikueue.core.model.workloads import (
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kueue.applying import PODS_READY, condition_body
-from multikueue.sandbox.kueue.building import build_workload, owner_reference
+from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
 from multikueue.sandbox.kueue.effects import (
     NOTHING,
@@ -42,12 +42,14 @@ from multikueue.sandbox.kueue.effects import (
     Replace,
     Rest,
     Step,
+    first_of,
 )
 from multikueue.sandbox.kueue.podsets import equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition
 from multikueue.sandbox.kueue.units import queue_name
+from multikueue.sandbox.objects import owned_by
 
 
 @attrs.frozen
@@ -81,11 +83,7 @@ def decide_job(situation: JobSituation) -> Decision:
     if not queue_name(situation.job) or is_terminating(situation.job):
         return NOTHING
     rules = _RULES if situation.workload is not None else _RULES_WITHOUT_WORKLOAD
-    for rule in rules:
-        decision = rule(situation, situation.workload or {})
-        if decision is not None:
-            return decision
-    return NOTHING
+    return first_of(rule(situation, situation.workload or {}) for rule in rules)
 
 
 def _half_stopped(situation: JobSituation, _workload: Json) -> Decision | None:
@@ -129,7 +127,7 @@ def _to_adopt(situation: JobSituation, workload: Json) -> Decision | None:
     metadata = {
         **workload["metadata"],
         "labels": {**(dig(workload, "metadata", "labels") or {}), JOB_UID_LABEL: uid(job)},
-        "ownerReferences": [*owners, owner_reference(situation.kind, job)],
+        "ownerReferences": [*owners, owned_by(situation.kind.resource, job)],
     }
     return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
 

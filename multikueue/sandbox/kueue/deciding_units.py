@@ -22,9 +22,10 @@ from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, is_gated
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission, without_finalizer
-from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step
+from multikueue.sandbox.kueue.effects import NOTHING, Create, Decision, Delete, Note, Replace, Step, first_of
 from multikueue.sandbox.kueue.statuses import finished, released
 from multikueue.sandbox.kueue.units import Unit, queue_name
+from multikueue.sandbox.objects import owned_by
 
 
 @attrs.frozen
@@ -42,11 +43,7 @@ def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
     if situation.workload is None:
         return _to_create(situation.unit) or NOTHING
-    for rule in _RULES:
-        decision = rule(situation, situation.workload)
-        if decision is not None:
-            return decision
-    return NOTHING
+    return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 
 def surplus_workload(workload: Json) -> Decision:
@@ -59,15 +56,15 @@ def surplus_workload(workload: Json) -> Decision:
 def _to_create(unit: Unit) -> Decision | None:
     """Make the Workload once all it is for is there; a copy's is made by whoever made the copy."""
     owners = unit.owners
-    if not owners or unit.is_copy or any(prebuilt_workload(obj) for _, _, obj in owners):
+    if not owners or unit.is_copy or any(prebuilt_workload(obj) for _, obj in owners):
         return None
-    if not all(queue_name(obj) for _, _, obj in owners):
+    if not all(queue_name(obj) for _, obj in owners):
         return None
     if unit.set is None and len(_live(unit)) < _total(unit):
         return None
     workload = unit_workload(unit)
     told = f"Created Workload: {ObjectKey.of(workload)}"
-    return Step(Create(WORKLOAD, workload), (_note(owners[0][2], "CreatedWorkload", told),))
+    return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", told),))
 
 
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
@@ -81,16 +78,16 @@ def _over(situation: UnitSituation, workload: Json) -> Decision | None:
 def _to_adopt(situation: UnitSituation, workload: Json) -> Decision | None:
     unit = situation.unit
     known = dig(workload, "metadata", "ownerReferences") or []
-    missing = [one for one in unit.owners if uid(one[2]) not in {owner["uid"] for owner in known}]
+    missing = [one for one in unit.owners if uid(one[1]) not in {owner["uid"] for owner in known}]
     if not missing:
         return None
     alone = unit.set is None and not unit.group
     if alone and known:
         return NOTHING  # another pod's: not ours to touch
-    added = [_reference(*one, controller=alone) for one in missing]
+    added = [owned_by(*one, controller=alone) for one in missing]
     metadata = {**workload["metadata"], "ownerReferences": [*known, *added]}
     if alone:
-        metadata["labels"] = {**labels_of(workload), JOB_UID_LABEL: uid(missing[0][2])}
+        metadata["labels"] = {**labels_of(workload), JOB_UID_LABEL: uid(missing[0][1])}
     return Step(Replace(WORKLOAD, {**workload, "metadata": metadata}))
 
 
@@ -161,11 +158,6 @@ def _total(unit: Unit) -> int:
 
 def _note(about: Json, reason: str, note: str) -> Note:
     return Note(POD.controller, about, reason, note)
-
-
-def _reference(api_version: str, kind: str, obj: Json, *, controller: bool) -> Json:
-    reference = {"apiVersion": api_version, "kind": kind, "name": obj["metadata"]["name"], "uid": uid(obj)}
-    return {**reference, "controller": True, "blockOwnerDeletion": True} if controller else reference
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]

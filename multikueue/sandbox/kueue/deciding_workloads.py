@@ -26,7 +26,7 @@ from multikueue.core.model.workloads import (
     is_finished,
 )
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
-from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step
+from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step, first_of
 from multikueue.sandbox.kueue.gates import with_gates
 from multikueue.sandbox.kueue.queues import Configuration, check_names
 from multikueue.sandbox.kueue.statuses import (
@@ -67,11 +67,7 @@ class Situation:
 
 def decide_workload(situation: Situation) -> Decision:
     """The next thing to do."""
-    for rule in _RULES:
-        decision = rule(situation)
-        if decision is not None:
-            return decision
-    return NOTHING
+    return first_of(rule(situation) for rule in _RULES)
 
 
 def admission(workload: Json, *notes: Note) -> Step:

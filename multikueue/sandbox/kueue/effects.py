@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import attrs
@@ -82,3 +83,8 @@ class Rest:
 Decision: TypeAlias = Step | Rest
 
 NOTHING = Rest()
+
+
+def first_of(decisions: Iterable[Decision | None]) -> Decision:
+    """What the first rule says that has something to say."""
+    return next((one for one in decisions if one is not None), NOTHING)

@@ -8,10 +8,9 @@ import attrs
 
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import ORIGIN_LABEL, ORIGIN_UID_ANNOTATION, QUEUE_LABEL
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import is_finished
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
 from multikueue.sandbox.kinds.sets import LWS_GROUP, LWS_NAME, PARENT_ANNOTATION, Member, SetKind
 
@@ -41,12 +40,11 @@ class Unit:
         return [member for member in self.kind.members(self.set) if member.component == self.component]
 
     @property
-    def owners(self) -> list[tuple[str, str, Json]]:
-        """What the Workload belongs to: apiVersion, kind and object."""
+    def owners(self) -> list[tuple[Resource, Json]]:
+        """What the Workload belongs to."""
         if self.kind is not None and self.set is not None:
-            gvk = self.kind.resource.gvk
-            return [(gvk.api_version, gvk.kind, self.set)]
-        return [("v1", "Pod", pod) for pod in self.pods]
+            return [(self.kind.resource, self.set)]
+        return [(POD_RESOURCE, pod) for pod in self.pods]
 
     @property
     def group(self) -> str:
@@ -56,7 +54,7 @@ class Unit:
     @property
     def is_copy(self) -> bool:
         """Whether MultiKueue made it: then the Workload is made by it, too."""
-        return any(ORIGIN_LABEL in labels_of(obj) for _, _, obj in self.owners)
+        return any(ORIGIN_LABEL in labels_of(obj) for _, obj in self.owners)
 
 
 def pod_places(pod: Json) -> Iterator[Hashable]:
@@ -101,8 +99,3 @@ def set_workloads(kind: SetKind, job: Json) -> Mapping[ObjectKey, str]:
 def present(pods: Iterable[Json]) -> tuple[Json, ...]:
     """The pods that are not on their way out, by name."""
     return tuple(sorted((pod for pod in pods if not is_terminating(pod)), key=lambda pod: str(pod["metadata"]["name"])))
-
-
-def is_over(workload: Json | None) -> bool:
-    """Whether there is nothing to be done for a Workload any more."""
-    return workload is not None and is_finished(workload)

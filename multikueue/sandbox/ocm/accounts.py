@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import NAMESPACE, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.protocols import ApiClient
+from multikueue.sandbox.objects import built, owned_by
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
     AGENT_NAMESPACE,
@@ -30,8 +31,6 @@ from multikueue.sandbox.ocm.kinds import (
     SYNC_LABEL,
     SYNCED_LABEL,
     TOKEN_LABEL,
-    built,
-    owned_by,
 )
 from multikueue.sandbox.ocm.spokes import Spoke, Token
 from multikueue.sandbox.ocm.writing import ensure, found, is_owned_by, remove, write_status

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from multikueue.core.model.names import GVK, Json, Resource
+from multikueue.core.model.names import GVK, Resource
 
 CLUSTER_GROUP: Final = "cluster.open-cluster-management.io"
 MANAGED_CLUSTER: Final = Resource(GVK(CLUSTER_GROUP, "v1", "ManagedCluster"), "managedclusters", namespaced=False)
@@ -51,33 +51,3 @@ EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 """The extension of an access provider that plugins get as their configuration."""
 AGENT_NAMESPACE: Final = "open-cluster-management-agent-addon"
 """Where the accounts are on a managed cluster."""
-
-
-def built(resource: Resource, name: str, namespace: str = "", *, labels: Json | None = None, **fields: Any) -> Json:
-    """An object of a kind.
-
-    Args:
-        resource: its kind.
-        name: its name.
-        namespace: empty for what is in none.
-        labels: its labels.
-        fields: what stands beside the metadata, such as `spec`.
-    """
-    metadata: Json = {"name": name}
-    if namespace:
-        metadata["namespace"] = namespace
-    if labels:
-        metadata["labels"] = labels
-    return {"apiVersion": resource.gvk.api_version, "kind": resource.gvk.kind, "metadata": metadata, **fields}
-
-
-def owned_by(resource: Resource, owner: Json) -> Json:
-    """The reference that makes an object the controller of another one."""
-    return {
-        "apiVersion": resource.gvk.api_version,
-        "kind": resource.gvk.kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -14,6 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError
 from multikueue.protocols import ApiClient
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.kinds import (
     AGENT_NAMESPACE,
     CLUSTER_ROLE,
@@ -21,7 +22,6 @@ from multikueue.sandbox.ocm.kinds import (
     PERMISSION,
     ROLE,
     ROLE_BINDING,
-    built,
 )
 from multikueue.sandbox.ocm.spokes import Spoke
 from multikueue.sandbox.ocm.writing import ensure, found, remove, write_status

@@ -14,6 +14,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of
 from multikueue.protocols import ApiClient
+from multikueue.sandbox.objects import built, owned_by
 from multikueue.sandbox.ocm.kinds import (
     DECISION,
     MANAGED_CLUSTER,
@@ -22,8 +23,6 @@ from multikueue.sandbox.ocm.kinds import (
     SCORE,
     SET_BINDING,
     UNSCHEDULED_ANNOTATION,
-    built,
-    owned_by,
 )
 from multikueue.sandbox.ocm.scheduling.deciding import Inventory, bound_sets, decide
 from multikueue.sandbox.ocm.scheduling.slicing import Slice

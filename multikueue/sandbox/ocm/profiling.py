@@ -12,6 +12,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.protocols import ApiClient
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.kinds import (
     CLUSTER_NAME_LABEL,
     EXEC_EXTENSION,
@@ -22,7 +23,6 @@ from multikueue.sandbox.ocm.kinds import (
     PROFILE_SET_LABEL,
     SET_BINDING,
     SET_LABEL,
-    built,
 )
 from multikueue.sandbox.ocm.scheduling.deciding import bound_sets, in_sets
 from multikueue.sandbox.ocm.spokes import Spoke

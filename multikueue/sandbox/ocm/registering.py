@@ -15,7 +15,8 @@ from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, name_of
 from multikueue.protocols import ApiClient
-from multikueue.sandbox.ocm.kinds import GLOBAL_SET, MANAGED_CLUSTER, SET_BINDING, SET_LABEL, built
+from multikueue.sandbox.objects import built
+from multikueue.sandbox.ocm.kinds import GLOBAL_SET, MANAGED_CLUSTER, SET_BINDING, SET_LABEL
 from multikueue.sandbox.ocm.spokes import Spoke
 from multikueue.sandbox.ocm.writing import ensure, found, write_status
 

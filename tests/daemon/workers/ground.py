@@ -33,7 +33,7 @@ from multikueue.sandbox.setting_up import CHECK, admission_check, namespace, set
 from multikueue.testing import job
 from multikueued.cli import main
 from multikueued.run.daemon import work
-from multikueued.sandbox_command.kubeconfigs import merged
+from multikueued.sandbox_command.command import merged
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
 
 T = TypeVar("T")

@@ -69,7 +69,7 @@ class TestTheList:
 
     def test_of_several_one_must_be_named(self) -> None:
         several = [config() | {"metadata": {"name": name}} for name in ("gpu", "cpu")]
-        with pytest.raises(WorkerError, match="say which with --config, one of cpu, gpu"):
+        with pytest.raises(WorkerError, match="say which with --multikueue-config, one of cpu, gpu"):
             objects.choose_config(several, None)
         assert objects.choose_config(several, "gpu") == ("gpu", several[0])
         assert objects.choose_config(several, "new") == ("new", None)

@@ -59,7 +59,7 @@ async def test_before_anything_is_written(tmp_path: Path) -> None:
         assert "no PEM file" in await here.refused(*ADD, "--outside", "--ca", str(tmp_path / "no.pem"))
         for name in ("gpu", "cpu"):
             await here.manager.create(MULTIKUEUE_CONFIG, multikueue_config(name, ["other"]))
-        assert "say which with --config" in await here.refused(*ADD, "--outside")
+        assert "say which with --multikueue-config" in await here.refused(*ADD, "--outside")
         generated = multikueue_config("generated", ["other"])
         generated["metadata"]["annotations"] = {"multikueue.dev/generated-by": "ocm"}
         await here.manager.create(MULTIKUEUE_CONFIG, generated)

@@ -17,16 +17,8 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueue.webhook.certificates import make_authority, pem
 from multikueued.doctor.checks.webhooks import KUEUES
-from multikueued.doctor.facts import (
-    ClockBound,
-    Facts,
-    KubeconfigFacts,
-    KueueFacts,
-    Permission,
-    StatusWriter,
-    WebhookFacts,
-    WorkerFacts,
-)
+from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, Permission, WorkerFacts
 from multikueued.settings.config import Settings, WebhookSettings
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.reports.objects import NOW, fleet, worker

@@ -31,16 +31,9 @@ from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.webhooks import KUEUES
-from multikueued.doctor.facts import (
-    ClockBound,
-    Facts,
-    KubeconfigFacts,
-    KueueFacts,
-    NotChecked,
-    StatusWriter,
-    WebhookFacts,
-)
+from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
+from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked
 from multikueued.rbac.objects import Account
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.dependencies import DependencySettings

@@ -15,8 +15,9 @@ from multikueue.sandbox.apiserver import Registry
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
 from multikueue.sandbox.crds import load_ocm_crds
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.hub import OcmHub
-from multikueue.sandbox.ocm.kinds import DECISION, PLACEMENT, SCORE, SET_BINDING, built
+from multikueue.sandbox.ocm.kinds import DECISION, PLACEMENT, SCORE, SET_BINDING
 from multikueue.sandbox.ocm.registering import join
 from multikueue.sandbox.ocm.spokes import Spoke, spoke_of
 from multikueue.testing import InMemoryCluster

@@ -14,6 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
 from multikueue.sandbox.apiserver.identity.users import user_named
+from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
     CLUSTER_ROLE,
@@ -26,7 +27,6 @@ from multikueue.sandbox.ocm.kinds import (
     PROFILE,
     SET_BINDING,
     UNSCHEDULED_ANNOTATION,
-    built,
 )
 from multikueue.testing import until
 from tests.sandbox.kueue.world import wall_clock

@@ -14,7 +14,6 @@ from rich.console import Console
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.ocm.kinds import MANAGER
-from multikueued.demo.alone import check_alone
 from multikueued.demo.jobs import with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import shown
@@ -22,24 +21,14 @@ from multikueued.demo.ocm.inventory import set_up_hub, set_up_worker
 from multikueued.demo.ocm.pictures import print_story, story_item
 from multikueued.demo.ocm.stories import STORIES, WORKERS
 from multikueued.demo.ocm.story_player import Stories
-from multikueued.demo.output import giving_up, problems, summary
-from multikueued.demo.run import CPUS, Demo, config_of
-from multikueued.run.daemon import work
+from multikueued.demo.output import giving_up, print_problems, problems, summary
+from multikueued.demo.run import CPUS, Demo
 from multikueued.settings.config import Settings
 from multikueued.settings.inventory import OcmSettings
 from multikueued.settings.profiles import AccessProviderSettings, ClusterProfileSettings
 
 QUOTA: Final = {"cpu": str(CPUS), "memory": "16Gi"}
 """Of each worker."""
-_OTHERS: Final = {
-    "workers": "--workers",
-    "jobs": "--jobs",
-    "files": "--filename",
-    "kind_names": "--kind",
-    "config": "--config",
-    "broken": "--break",
-    "policy": "--policy",
-}
 TOTAL: Final = {"cpu": str(CPUS * WORKERS), "memory": "48Gi"}
 
 
@@ -49,15 +38,6 @@ def with_inventory(settings: Settings) -> Settings:
     return attrs.evolve(
         settings, ocm=OcmSettings(enabled=True), cluster_profile=ClusterProfileSettings(access_providers=providers)
     )
-
-
-def check_ocm_alone(context: click.Context) -> None:
-    """Refuse options that say what the stories say themselves.
-
-    Raises:
-        SettingsError: one was given.
-    """
-    check_alone(context, _OTHERS, "--ocm: the stories have their own jobs and clusters")
 
 
 async def tell_stories(daemon: Settings, console: Console, options: Mapping[str, Any]) -> int:
@@ -74,29 +54,22 @@ async def tell_stories(daemon: Settings, console: Console, options: Mapping[str,
     runner = RunnerOptions(mean=2.0, minimum=0.8, maximum=4.0)
     box = SandboxOptions(runner=runner, connect=False, ocm=True, port=options["port"])
     demo = Demo(Sandbox(WORKERS, seed=options["seed"], options=box, kinds=(BATCH_JOB,)))
-    async with demo.sandbox, anyio.create_task_group() as tasks:
-        manager = demo.sandbox.manager
-        await set_up_hub(manager.client("admin"), TOTAL)
+    stories = Stories(demo)
+    async with demo.sandbox:
+        await set_up_hub(demo.sandbox.manager.client("admin"), TOTAL)
         for worker in demo.sandbox.workers.values():
             await set_up_worker(worker.client("admin"), QUOTA)
-        settings = with_kinds(with_inventory(daemon), demo.sandbox.kinds)
-        tasks.start_soon(work, settings, config_of(manager.server.kubeconfig("multikueue")))
-        tasks.start_soon(demo.follow_workers)
-        for cluster in demo.sandbox.clusters:
-            tasks.start_soon(demo.follow, cluster)
-        stories = Stories(demo)
-        tasks.start_soon(stories.follow_configs)
-        in_time = await _tell(stories, options["timeout"], console)
-        if not in_time:
-            console.print(giving_up(demo.tally), style="red")
-        wrong = [*problems(demo.tally), *stories.strays()]
-        for line in wrong:
-            console.print(line, style="red", markup=False, highlight=False, soft_wrap=True)
-        if options["as_json"]:
-            click.echo(orjson.dumps(outcome(stories)).decode())
-        if options["keep_up"]:
-            await keep(demo.sandbox, console)
-        tasks.cancel_scope.cancel()
+        async with demo.dispatched(with_kinds(with_inventory(daemon), demo.sandbox.kinds)) as tasks:
+            tasks.start_soon(stories.follow_configs)
+            in_time = await _tell(stories, options["timeout"], console)
+            if not in_time:
+                console.print(giving_up(demo.tally), style="red")
+            wrong = [*problems(demo.tally), *stories.strays()]
+            print_problems(console, wrong)
+            if options["as_json"]:
+                click.echo(orjson.dumps(outcome(stories)).decode())
+            if options["keep_up"]:
+                await keep(demo.sandbox, console)
     return 1 if wrong or demo.tally.leftovers or not in_time else 0
 
 

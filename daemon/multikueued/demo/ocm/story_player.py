@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import anyio
 import attrs
 
-from multikueue import Informer, Json, KubeClient, ObjectKey
+from multikueue import Informer, Json, ObjectKey
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
@@ -15,7 +15,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.jobs import Submission, drawn_job
 from multikueued.demo.ocm.inventory import report_gpus, tell
 from multikueued.demo.ocm.stories import LONG, Story
-from multikueued.demo.run import Demo, config_of
+from multikueued.demo.run import Demo
 from multikueued.demo.tally import JobRecord, WorkerStay
 
 RUNS_FOR = 1.0
@@ -50,13 +50,13 @@ class Stories:
 
     async def follow_configs(self) -> None:
         """Note which clusters each config lists, until cancelled."""
-        async with self._user() as client:
+        async with self.demo.user() as client:
             await Informer(client, MULTIKUEUE_CONFIG, on_change=self._saw_config).run()
 
     async def play(self, story: Story) -> None:
         """Play one story; its jobs have ended when this returns."""
         played = self.played[story.name] = Played(story, self.demo.elapsed)
-        async with self._user() as client:
+        async with self.demo.user() as client:
             await tell(client, story)
             await self._until(lambda: story.chosen <= self.demo.tally.reached.intersection(played.clusters))
             await self.demo.submit(submissions(story.jobs, story.name))
@@ -102,9 +102,6 @@ class Stories:
     def _say(self, told: str) -> None:
         self.demo.tally.news.append((self.demo.elapsed, told))
         self.demo.noticed()
-
-    def _user(self) -> KubeClient:
-        return KubeClient(config_of(self.demo.sandbox.manager.kubeconfig), name="manager")
 
 
 def submissions(jobs: Iterable[tuple[str, int]], queue: str) -> list[Submission]:

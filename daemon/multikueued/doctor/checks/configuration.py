@@ -12,12 +12,10 @@ from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
 from multikueued.reports import remedies
-from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings
 from multikueued.reports.objects import similar
 from multikueued.reports.queues import queue_problem
-from multikueued.reports.remedy_table import about_worker
-from multikueued.reports.status import daemon_findings, daemon_report
+from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.workers import worker_reports
 
 
@@ -195,12 +193,4 @@ def what_workers_say(facts: Facts) -> Iterator[Spot]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in worker_reports(facts.objects):
-        if not worker.error or worker.state == "Missing":
-            continue
-        names = source_names(facts.objects.clusters_by_name.get(worker.name))
-        context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
-        degraded = worker.state == "Degraded"
-        found = spot_of(about_worker(worker.name, worker.error, context, connected=degraded, cause=worker.cause))
-        harmless = degraded or not worker.checks
-        severity = Severity.WARNING if harmless else found.severity
-        yield Spot(found.where, found.what, severity=severity, id=found.id, remedy=found.remedy)
+        yield from map(spot_of, about(worker, facts.objects, facts.daemon_namespace))

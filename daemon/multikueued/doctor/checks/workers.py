@@ -16,9 +16,8 @@ from multikueued.doctor.checks.access import refused
 from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.jobs import WAITING_STATES, state_of
-from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title
 from multikueued.workers.move_targets import quota_mismatch
 
@@ -38,9 +37,8 @@ def silent(facts: Facts) -> Iterator[Spot]:
     """
     for worker in facts.workers.values():
         if worker.error:
-            names = source_names(facts.objects.clusters_by_name.get(worker.name))
-            context = {"secrets": facts.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
-            yield spot_of(about_worker(worker.name, worker.error, context, connected=False, cause=worker.cause))
+            said = worker.name, worker.error, worker.cause
+            yield spot_of(about_error(*said, facts.objects, facts.daemon_namespace, connected=False))
 
 
 @on_worker(

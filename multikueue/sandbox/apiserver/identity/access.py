@@ -1,17 +1,19 @@
-"""Who may ask, what they may do, and how often they did."""
+"""Who may ask, what they may do by the roles that are stored, and how often they did."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cache, cached_property
 from typing import Final
 
+import attrs
+
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.encoding import packaged
 from multikueue.sandbox.apiserver.faults import Call
 from multikueue.sandbox.apiserver.identity import rbac
-from multikueue.sandbox.apiserver.identity.rbac import Attributes
-from multikueue.sandbox.apiserver.identity.stored_roles import StoredRoles, first_roles
+from multikueue.sandbox.apiserver.identity.rbac import GROUP, Attributes
 from multikueue.sandbox.apiserver.identity.tokens import AUDIENCE, TokenIssuer
 from multikueue.sandbox.apiserver.identity.users import (
     ADMINISTRATORS,
@@ -23,6 +25,7 @@ from multikueue.sandbox.apiserver.identity.users import (
     user_named,
 )
 from multikueue.sandbox.apiserver.status_errors import denied, unauthorized
+from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 
 _EVERYBODY: Final = User(ANONYMOUS, (ADMINISTRATORS, AUTHENTICATED))
@@ -125,3 +128,34 @@ class Access:
         if self._roles is None:
             return rbac.rules_of(StoredRoles(self._registry.cluster), _EVERYBODY, namespace)
         return rbac.rules_of(self._roles, user, namespace)
+
+
+@attrs.frozen
+class StoredRoles:
+    """Reads roles and bindings; a `Roles`."""
+
+    cluster: Cluster
+
+    def bindings(self, namespace: str) -> Iterator[Json]:
+        """The ClusterRoleBindings, then the RoleBindings of a namespace."""
+        yield from self._all("clusterrolebindings", "")
+        if namespace:
+            yield from self._all("rolebindings", namespace)
+
+    def rules(self, kind: str, namespace: str, name: str) -> Sequence[Json] | None:
+        """The rules of a Role or ClusterRole; None if there is no such role."""
+        plural, within = ("roles", namespace) if kind == "Role" else ("clusterroles", "")
+        entry = self.cluster.store.get((GROUP, plural), (within, name))
+        return (entry.obj.get("rules") or ()) if entry else None
+
+    def _all(self, plural: str, namespace: str) -> Iterator[Json]:
+        bucket = self.cluster.store.buckets.get((GROUP, plural))
+        if bucket is not None:
+            yield from (bucket.objects[key].obj for key in bucket.keys_of(namespace))
+
+
+@cache
+def first_roles() -> list[Json]:
+    """What a cluster has from the start; `first_roles.yaml` says what. Treat it as read-only: it is shared."""
+    found: list[Json] = packaged(__package__, "first_roles.yaml")
+    return found

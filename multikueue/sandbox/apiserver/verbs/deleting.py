@@ -9,7 +9,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import NAMESPACES, PODS, ResourceType
-from multikueue.sandbox.apiserver.status_errors import StatusError, precondition
+from multikueue.sandbox.apiserver.status_errors import invalid_options, precondition
 from multikueue.sandbox.apiserver.storage.cluster import Cluster
 from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.updating import Target
@@ -46,10 +46,7 @@ class DeleteOptions:
         """
         if self.propagation not in ("", *_POLICIES):
             cause = unsupported("propagationPolicy", self.propagation, [*_POLICIES, "nil"])
-            causes = [{"reason": cause.reason, "message": cause.message, "field": cause.field}]
-            details = {"group": "meta.k8s.io", "kind": "DeleteOptions", "causes": causes}
-            message = f'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: {cause.message}'
-            raise StatusError(422, "Invalid", message, details=details)
+            raise invalid_options("DeleteOptions", cause)
 
     @classmethod
     def from_body(cls, body: Any) -> DeleteOptions:

@@ -14,10 +14,11 @@ from multikueue.sandbox.apiserver.apply.strategic import strategic_patch
 from multikueue.sandbox.apiserver.apply.typed_values import misfits
 from multikueue.sandbox.apiserver.encoding import clone
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, conflict, not_found
+from multikueue.sandbox.apiserver.status_errors import StatusError, bad_request, conflict, invalid_options, not_found
 from multikueue.sandbox.apiserver.storage.cluster import Cluster, WriteOptions
 from multikueue.sandbox.apiserver.validation.decoding import empty_object
 from multikueue.sandbox.apiserver.validation.every_kind import check_identity
+from multikueue.sandbox.apiserver.validation.rules import required
 from multikueue.sandbox.apiserver.verbs.creating import create
 from multikueue.sandbox.apiserver.verbs.updating import Target, update
 
@@ -89,21 +90,13 @@ def _check_fits(target: Target, config: Json) -> None:
 
 def _checked_config(target: Target, body: Any, options: WriteOptions) -> Json:
     if not options.manager:
-        raise _needs_manager()
+        raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
     if not isinstance(body, dict):
         raise bad_request("apply patch must be an object")
     config = check_identity(target.row, target.namespace, target.name, body)
     if config["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     return config
-
-
-def _needs_manager() -> StatusError:
-    words = "Required value: is required for apply patch"
-    cause = {"reason": "FieldValueRequired", "message": words, "field": "fieldManager"}
-    details = {"group": "meta.k8s.io", "kind": "PatchOptions", "causes": [cause]}
-    message = f'PatchOptions.meta.k8s.io "" is invalid: fieldManager: {words}'
-    return StatusError(422, "Invalid", message, details=details)
 
 
 def merge_patch(target: Any, patch: Any) -> Any:

@@ -14,9 +14,8 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
 from multikueue.sandbox.ocm.kinds import GLOBAL_SET, SET_LABEL
 from multikueue.sandbox.ocm.scheduling.scoring import Surroundings, totals
-from multikueue.sandbox.ocm.scheduling.selecting import MisconfiguredError, is_selected
+from multikueue.sandbox.ocm.scheduling.selecting import MisconfiguredError, check_tolerations, is_selected, tolerance
 from multikueue.sandbox.ocm.scheduling.slicing import Slice, group_statuses, slices
-from multikueue.sandbox.ocm.scheduling.tolerating import check_tolerations, tolerance
 
 SATISFIED: Final = "PlacementSatisfied"
 MISCONFIGURED: Final = "PlacementMisconfigured"
