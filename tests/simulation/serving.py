@@ -153,10 +153,10 @@ class Net:
         return KubeClient(config, name=name, options=options)
 
     def open_session(
-        self, config: ClusterConfig, tls: Any, names: Any, connections: int, user_agent: str
+        self, config: ClusterConfig, names: Any, connections: int, user_agent: str
     ) -> aiohttp.ClientSession:
         """Takes the place of `transport.open_session`."""
-        del tls, names
+        del names
         _, host, life = self._clients[id(config)]
         return aiohttp.ClientSession(
             connector=MemoryConnector(host, life, connections),
