@@ -47,8 +47,8 @@ PATIENCE: Final = 3_600.0
 """Virtual seconds after the last trouble within which everything must be done."""
 MOST_REQUESTS: Final = 20_000
 """More than twice what any of 300 seeds needs."""
-MOST_AT_ONCE: Final = 1_000
-"""Requests between two looks: more than three times what any of 50 seeds needs. A loop makes as many in `STEP`."""
+MOST_AT_ONCE: Final = 800
+"""Requests between two looks: three times what any of 50 seeds needs. A loop makes more."""
 SETTLED: Final = 120.0
 """Virtual seconds within which configs list what is decided: a cluster that was busy is kept for a while."""
 
