@@ -10,7 +10,7 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.scored.profile import Profile, Weights
+from multikueue.core.dispatchers.scored.profile import Hold, Profile, Weights
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
     CLUSTER_QUEUE,
@@ -188,12 +188,15 @@ async def test_a_queue_in_which_copies_would_fight_their_originals_is_offered_no
         assert not await local_copies(fleet)
 
 
+@pytest.mark.parametrize("hold", [Hold.AUTO, Hold.NEVER])
 @pytest.mark.parametrize("told", [True, False])
-async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_is_offered_nothing(told: bool) -> None:
+async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_is_offered_nothing(
+    told: bool, hold: Hold
+) -> None:
     async with fleet_of(APART, "remote", pool=cluster_queue({"cpu": "1"}, [CHECK], name=POOL)) as fleet:
         await quota(fleet, "remote", "500m")
         fault = fleet.manager.faults.add(Delay(3600), on=Match(("get",), "namespaces"))
-        manager = attrs.evolve(fleet.build(), dispatcher=Scored())
+        manager = attrs.evolve(fleet.build(), dispatcher=Scored({"default": Profile(hold=hold)}))
         async with fleet.running(manager):
             await until(is_active(fleet, "local"))
             for number in range(3):

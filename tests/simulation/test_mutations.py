@@ -25,7 +25,7 @@ FIRST = {
     "every_admitted_worker_runs_it": 0,
     "failed_deletions_are_forgotten": 30,
     "finished_jobs_are_made_again": 28,
-    "jobs_are_created_before_the_record": 54,
+    "jobs_are_created_before_the_record": 9,
     "names_are_not_kept_apart": 167,
     "lost_answers_count_as_not_sent": 0,
     "origins_are_not_checked": 0,

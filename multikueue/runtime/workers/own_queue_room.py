@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.config.quota import check_names
-from multikueue.core.dispatchers.scored.facts import Known, QueueFacts, Room
+from multikueue.core.dispatchers.scored.facts import Room
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
@@ -27,4 +27,5 @@ def own_queue_room(name: str, informers: WorkerInformers, manager: ManagerCluste
         return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if flaw else None
     queue = queues.cluster_queues.get(ObjectKey("", name))
     has_ours = queue is not None and not ours.isdisjoint(check_names(queue))
-    return Room(QueueFacts(name, known=Known.AWAITED)) if has_ours else None
+    told = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
+    return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if has_ours else None

@@ -1,6 +1,6 @@
 """KubeRay's last minor version without `managedBy`, v1.2: first on the manager, then on the workers.
 
-What is older is its definitions and its controller. The other side has the version of `test_kuberay.py`.
+What is older is its definitions and its controller. The other side has the version of `rows.py`.
 """
 
 from __future__ import annotations

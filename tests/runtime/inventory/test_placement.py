@@ -12,6 +12,7 @@ from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.effects import ConfigStatistics
 from multikueue.core.inventory.names import ADDON_FINALIZER, FINALIZER
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, PlacementSettings, Policy
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_PROFILE,
@@ -20,6 +21,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
     PLACEMENT,
+    PLACEMENT_DECISION,
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
@@ -29,7 +31,7 @@ from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE, cluster
 from multikueue.testing import running
 from tests.runtime.fleet import now, until
-from tests.runtime.inventory.placing import PLACED, Hub, install_ocm
+from tests.runtime.inventory.placing import PLACED, Hub, install_ocm, placement_check
 
 pytestmark = pytest.mark.looptime
 
@@ -145,6 +147,23 @@ async def test_what_others_change_or_delete_is_mended() -> None:
         assert (await hub.admin.get(MULTIKUEUE_CONFIG, CONFIG))["spec"]["quotaManagement"] == "Automated"
 
 
+async def test_an_empty_placement_stops_new_jobs_and_keeps_running_ones() -> None:
+    hub = await Hub.of("c1")
+    async with hub.fleet.kueues(), hub.running():
+        await hub.decide("c1")
+        await hub.fleet.submit("old")
+        await until(runs(hub, "old", "c1"))
+        await hub.decide()
+        await until(says(hub, "NoClustersAvailable"), 120)
+        assert await hub.listed() == ["c1"]
+        await hub.fleet.submit("new")
+        await anyio.sleep(30)
+        assert await hub.state("old") == ("Ready", "c1")
+        assert (await hub.state("new"))[1] == ""
+        await hub.decide("c1")
+        await until(runs(hub, "new", "c1"))
+
+
 async def test_ocm_is_installed_later() -> None:
     hub = await Hub.of("c1", ocm=False)
     async with hub.running():
@@ -157,6 +176,36 @@ async def test_ocm_is_installed_later() -> None:
         await until(says(hub, "PlacementDecisionError", "not scheduled yet"))
         await hub.decide("c1")
         await until(lists(hub, "c1"))
+
+
+async def test_a_check_without_parameters_at_start() -> None:
+    """§0.8: the others were not reconciled."""
+    hub = await Hub.of("c1")
+    bad = placement_check("bad")
+    del bad["spec"]["parameters"]
+    await hub.admin.create(ADMISSION_CHECK, bad)
+    await hub.decide("c1")
+    async with hub.running():
+        await until(lists(hub, "c1"))
+        assert (await hub.said("bad"))[1] == "BadParameters"
+
+
+async def test_a_deleted_check_takes_its_config_along_once_nothing_runs() -> None:
+    hub = await Hub.of("c1")
+    async with hub.fleet.kueues(), hub.running():
+        await hub.decide("c1")
+        await hub.fleet.submit()
+        await until(runs(hub, "job", "c1"))
+        await hub.admin.delete(ADMISSION_CHECK, CHECKED)
+        await anyio.sleep(30)
+        assert await hub.listed() == ["c1"]
+        found = await hub.admin.get(ADMISSION_CHECK, CHECKED)
+        await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [FINALIZER]}})
+        assert FINALIZER in found["metadata"]["finalizers"]
+        await anyio.sleep(5)
+        assert await hub.listed() == ["c1"]
+        await hub.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await until(lists(hub))
 
 
 async def test_the_finalizer_stays_while_the_config_cannot_be_deleted() -> None:
@@ -182,6 +231,20 @@ async def test_a_refused_write_is_told_on_the_check() -> None:
         await until(says(hub, "Active"))
 
 
+async def test_beside_the_addon_nothing_is_written() -> None:
+    hub = await Hub.of("c1")
+    await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [ADDON_FINALIZER]}})
+    await hub.decide("c1")
+    async with hub.running():
+        await anyio.sleep(10)
+        found = await hub.admin.get(ADMISSION_CHECK, CHECKED)
+        assert (condition(found, "PlacementConflict") or {})["reason"] == "Conflict"
+        assert condition(found, "Active") is None
+        assert await hub.listed() is None
+        events = [one for one in (await hub.admin.list(EVENT)).items if one["reason"] == "Conflict"]
+        assert [one["regarding"]["name"] for one in events] == [PLACED]
+
+
 async def test_changes_of_the_set_are_events() -> None:
     hub = await Hub.of("c1", "c2")
     async with hub.running():
@@ -192,6 +255,32 @@ async def test_changes_of_the_set_are_events() -> None:
         await anyio.sleep(5)
         notes = [one["note"] for one in (await hub.admin.list(EVENT)).items if one["reason"] == "ClustersChanged"]
         assert notes == [f"MultiKueueConfig {CHECK}: +c1 +c2", f"MultiKueueConfig {CHECK}: -c1"]
+
+
+async def test_a_worker_that_becomes_active_opens_the_check() -> None:
+    hub = await Hub.of("c1")
+    await hub.fleet.write_secret("c1", {})
+    async with hub.fleet.kueues(), hub.running():
+        await hub.decide("c1")
+        await hub.fleet.submit()
+        await anyio.sleep(10)
+        assert (await hub.state("job"))[1] == ""
+        await hub.fleet.rotate("c1", "new")
+        await until(runs(hub, "job", "c1"))
+
+
+async def test_decisions_replaced_one_by_one_change_nothing() -> None:
+    hub = await Hub.of("c1", "c2")
+    async with hub.running():
+        await hub.decide("c1", "c2")
+        await until(lists(hub, "c1", "c2"))
+        generation = (await hub.admin.get(MULTIKUEUE_CONFIG, CONFIG))["metadata"]["generation"]
+        for _ in range(5):
+            await hub.admin.delete(PLACEMENT_DECISION, ObjectKey(KUEUE_NAMESPACE, f"{CHECK}-decision-1"))
+            await anyio.sleep(5)
+            await hub.decide("c1", "c2")
+            await anyio.sleep(5)
+        assert (await hub.admin.get(MULTIKUEUE_CONFIG, CONFIG))["metadata"]["generation"] == generation
 
 
 async def test_the_cluster_with_most_free_gpus_is_asked_first() -> None:
@@ -336,21 +425,3 @@ async def test_a_worker_of_an_inventory_stays_while_copies_are_there(monkeypatch
 
 async def _workers_are(hub: Hub, names: list[str]) -> bool:
     return await hub.workers() == names
-
-
-async def test_a_deleted_check_takes_its_config_along_once_nothing_runs() -> None:
-    hub = await Hub.of("c1")
-    async with hub.fleet.kueues(), hub.running():
-        await hub.decide("c1")
-        await hub.fleet.submit()
-        await until(runs(hub, "job", "c1"))
-        await hub.admin.delete(ADMISSION_CHECK, CHECKED)
-        await anyio.sleep(30)
-        assert await hub.listed() == ["c1"]
-        found = await hub.admin.get(ADMISSION_CHECK, CHECKED)
-        await hub.admin.merge_patch(ADMISSION_CHECK, CHECKED, {"metadata": {"finalizers": [FINALIZER]}})
-        assert FINALIZER in found["metadata"]["finalizers"]
-        await anyio.sleep(5)
-        assert await hub.listed() == ["c1"]
-        await hub.admin.delete(JOB, ObjectKey("default", "job"), propagation="Background")
-        await until(lists(hub))

@@ -84,6 +84,18 @@ async def test_a_renewed_token_is_used_and_what_runs_is_not_disturbed(source: Co
 
 
 @BOTH
+async def test_tokens_are_renewed_without_a_gap(source: ConnectionSource) -> None:
+    async with hub("c1") as on, on.managed(settings(source, validity=SHORT)):
+        await on.run_on("c1")
+        jobs = await on.runs()
+        for _ in range(36):
+            await anyio.sleep(60)
+            assert await on.is_active()
+        assert await on.runs() == jobs
+        assert len(on.tokens) == 3  # renewed when a fifth of the time is left
+
+
+@BOTH
 async def test_a_cluster_whose_token_has_expired_is_not_offered(source: ConnectionSource) -> None:
     """W18: its agent is away. Once it has renewed the token, the cluster gets jobs."""
     async with hub("c1") as on, on.managed(settings(source)) as manager:
@@ -157,6 +169,14 @@ class TestOthersObjects:
                 "ManagedCluster",
                 "MultiKueueCluster",
             }
+
+    async def test_without_permissions_of_ours_somebody_elses_role_is_used(self) -> None:
+        async with hub("c1") as on:
+            await _grant(on)
+            async with on.managed(settings(rules=None)):
+                on.select("c1")
+                await until(on.is_active)
+            assert on.asked("create", CLUSTER_PERMISSION) == []
 
 
 async def _grant(on: Hub, account: str = "multikueue") -> Json:
@@ -237,6 +257,27 @@ async def _gone(on: Hub, name: str = "c1") -> bool:
 class TestMending:
     """W14: what is written is watched."""
 
+    async def test_changes_by_hand_are_taken_back(self) -> None:
+        async with hub("c1") as on, on.managed(settings()):
+            on.select("c1")
+            await until(on.is_active)
+            await anyio.sleep(10)
+            right = {part: _content(obj) for part, obj in (await on.parts()).items()}
+            for resource, key, patch in (
+                (
+                    MULTIKUEUE_CLUSTER,
+                    ObjectKey("", "c1"),
+                    {"spec": {"clusterSource": {"kubeConfig": {"location": "x"}}}},
+                ),
+                (SECRET, ObjectKey(KUEUE_NAMESPACE, "multikueue-c1"), {"data": {"kubeconfig": "eA=="}}),
+                (SECRET, ObjectKey(KUEUE_NAMESPACE, "multikueue-c1"), {"data": {"kubeconfig": None}}),
+                (MANAGED_SERVICE_ACCOUNT, ObjectKey("c1", "multikueue"), {"spec": {"rotation": {"enabled": False}}}),
+                (CLUSTER_PERMISSION, ObjectKey("c1", "multikueue"), {"spec": {"clusterRole": {"rules": []}}}),
+                (MULTIKUEUE_CLUSTER, ObjectKey("", "c1"), {"metadata": {"ownerReferences": []}}),
+            ):
+                await on.admin.merge_patch(resource, key, patch)
+                await until(lambda: _is(on, right))
+
     async def test_a_part_that_is_deleted_is_made_again(self) -> None:
         async with hub("c1") as on, on.managed(settings()):
             on.select("c1")
@@ -262,6 +303,15 @@ class TestMending:
             on.server.faults.remove(refused)
             await until(on.is_active, within=120)
 
+    async def test_a_new_address_is_written(self) -> None:
+        async with hub("c1") as on, on.managed(settings()):
+            on.select("c1")
+            await until(on.is_active)
+            configs = [{"url": "https://c1:7443"}]
+            patch = {"spec": {"managedClusterClientConfigs": configs}}
+            await on.admin.merge_patch(MANAGED_CLUSTER, ObjectKey("", "c1"), patch)
+            await until(lambda: _has_address(on, "https://c1:7443"))
+
     async def test_a_quiet_fleet_costs_no_requests(self) -> None:
         async with hub("c1", "c2") as on, on.managed(settings(ConnectionSource.CLUSTER_PROFILE)):
             on.select("c1", "c2")
@@ -281,9 +331,18 @@ def _content(obj: Json) -> Json:
     return {"metadata": metadata, "spec": obj.get("spec"), "data": obj.get("data")}
 
 
+async def _is(on: Hub, right: Json) -> bool:
+    return {part: _content(obj) for part, obj in (await on.parts()).items()} == right
+
+
 async def _is_another(on: Hub, part: str, before: Json) -> bool:
     found = (await on.parts()).get(part)
     return found is not None and uid(found) != uid(before)
+
+
+async def _has_address(on: Hub, url: str) -> bool:
+    secret = (await on.parts()).get("secret")
+    return secret is not None and url in base64.b64decode(secret["data"]["kubeconfig"]).decode()
 
 
 async def test_kinds_that_are_not_served_yet_are_waited_for() -> None:

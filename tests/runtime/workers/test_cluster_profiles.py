@@ -195,26 +195,63 @@ async def test_without_settings_it_is_said_to_be_off() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "reason", "message"),
+    ("status", "settings", "reason", "message"),
     [
-        ({"provider": "gcp"}, "BadClusterProfile", 'no matching cluster accessor found for cluster profile "worker1"'),
-        ({"server": "http://worker1:6443"}, "BadRestConfig", "server URL must start with https://"),
+        (
+            {},
+            ProfileSettings(None),
+            "BadClusterProfile",
+            "no access provider configured",
+        ),
+        (
+            {"provider": "gcp"},
+            SETTINGS,
+            "BadClusterProfile",
+            'no matching cluster accessor found for cluster profile "worker1"',
+        ),
+        (
+            {},
+            ProfileSettings((AccessProvider(OCM.name),)),
+            "BadClusterProfile",
+            f'no exec config found for provider "{OCM.name}"',
+        ),
+        ({"server": "https://a_b:6443"}, SETTINGS, "BadRestConfig", "untrusted server endpoint"),
+        ({"server": "https://a:b@worker1:6443"}, SETTINGS, "BadRestConfig", "basic auth is not allowed"),
+        ({"server": "http://worker1:6443"}, SETTINGS, "BadRestConfig", "server URL must start with https://"),
+        (
+            {"insecure-skip-tls-verify": True},
+            SETTINGS,
+            "BadRestConfig",
+            "insecure TLS verification is not allowed",
+        ),
         (
             {"extensions": []},
+            SETTINGS,
             "BadClusterProfile",
             "getting credentials: missing ExecCredential.Spec.Cluster.Config",
         ),
     ],
-    ids=["no provider of the settings", "an address that must not be used", "no name for its Secret"],
+    ids=["none configured", "no match", "no exec", "host", "basic auth", "http", "insecure", "no cluster name"],
 )
-async def test_what_is_wrong_with_a_profile_is_told_in_kueues_words(status: Json, reason: str, message: str) -> None:
+async def test_what_is_wrong_with_a_profile_is_told_in_kueues_words(
+    status: Json, settings: ProfileSettings, reason: str, message: str
+) -> None:
     inventory = await Inventory.of("worker1")
     await inventory.write_token(await inventory.write_profile("worker1", **status))
-    async with inventory.running():
+    async with inventory.fleet.running(inventory.build(settings)):
         assert await told(inventory.fleet) == ("False", reason, f"load client config failed: {message}")
         await anyio.sleep(600)
         assert len(await inventory.fleet.events()) == 1
     assert inventory.opened == []
+
+
+async def test_a_worker_that_does_not_answer_is_told_with_its_attempts() -> None:
+    inventory = await Inventory.holding("worker1")
+    inventory.fleet.workers["worker1"].faults.add(Refuse(500))
+    async with inventory.running():
+        status, reason, message = await told(inventory.fleet)
+    assert (status, reason) == ("False", "ClientConnectionFailed")
+    assert "; connection attempts: 1, next connection attempt: 2026-01-01T00:00:05Z" in message
 
 
 async def test_a_profile_that_is_created_later_deleted_and_created_again_is_noticed() -> None:
@@ -283,6 +320,16 @@ async def test_several_multikueueclusters_may_share_a_profile() -> None:
             same = f"{CONNECTED[2]}; it is the same cluster as {other}: each job goes to one of them"
             assert await until(inventory.says(*CONNECTED[:2], same, worker=worker)) < 1
     assert {config.server for config in inventory.opened} == {"https://worker1:6443"}
+
+
+async def test_a_multikueuecluster_may_be_switched_to_another_profile() -> None:
+    inventory = await Inventory.holding("worker1")
+    async with inventory.running():
+        await until(inventory.says(*CONNECTED))
+        await inventory.refer("worker1", "other")
+        assert await until(inventory.says("False", "BadClusterProfile", NOT_FOUND.format("other"))) < 1
+        await inventory.refer("worker1", "worker1")
+        assert await until(inventory.says(*CONNECTED)) < 1
 
 
 async def test_a_kubeconfig_may_be_replaced_by_a_profile_of_the_same_server() -> None:
@@ -433,6 +480,22 @@ async def test_a_new_token_is_used_at_once() -> None:
     assert [config.token for config in inventory.opened] == ["worker1-token", "new"]
 
 
+async def test_a_foreign_secret_is_not_read() -> None:
+    """A profile names the Secret of another cluster, to have its token sent to a server of its own."""
+    inventory = await Inventory.of("worker1", "worker2")
+    await inventory.add("worker2")
+    stolen = {"name": EXEC_EXTENSION, "extension": {"clusterName": "worker2"}}
+    await inventory.write_profile("worker1", extensions=[stolen])
+    async with inventory.running():
+        await until(inventory.says(*CONNECTED, worker="worker2"))
+        status, reason, message = await told(inventory.fleet)
+        assert (status, reason) == ("False", "BadClusterProfile")
+        assert message.endswith(
+            'none is owned by ClusterProfile "worker1" or labelled multikueue.dev/cluster-profile=worker1'
+        )
+    assert [config.server for config in inventory.opened] == ["https://worker2:6443"]
+
+
 async def test_a_plugin_is_asked_for_credentials_and_no_secret_is_looked_for() -> None:
     """Only built-in providers read a token."""
     inventory = await Inventory.of("worker1")
@@ -478,19 +541,3 @@ async def test_a_profile_that_goes_takes_no_job_along() -> None:
         await inventory.admin.delete(CLUSTER_PROFILE, inventory.key("worker1"))
         await anyio.sleep(1000)
         assert (await fleet.workload())["status"].get("clusterName") is None
-
-
-async def test_a_foreign_secret_is_not_read() -> None:
-    """A profile names the Secret of another cluster, to have its token sent to a server of its own."""
-    inventory = await Inventory.of("worker1", "worker2")
-    await inventory.add("worker2")
-    stolen = {"name": EXEC_EXTENSION, "extension": {"clusterName": "worker2"}}
-    await inventory.write_profile("worker1", extensions=[stolen])
-    async with inventory.running():
-        await until(inventory.says(*CONNECTED, worker="worker2"))
-        status, reason, message = await told(inventory.fleet)
-        assert (status, reason) == ("False", "BadClusterProfile")
-        assert message.endswith(
-            'none is owned by ClusterProfile "worker1" or labelled multikueue.dev/cluster-profile=worker1'
-        )
-    assert [config.server for config in inventory.opened] == ["https://worker2:6443"]

@@ -145,6 +145,7 @@ def test_a_rule_is_not_evaluated_again_for_fields_that_it_does_not_read() -> Non
         "self.items.exists(c, c == {'a': 1})",
         "self.items.all(c, size(c) == 1)",
         "self.items == self.items.filter(c, c.a == 1) && self.items[0].b == 2",
+        "self.items.filter(c, c.a == 1).all(d, d.b == 2)",
     ],
 )
 def test_a_rule_that_looks_at_whole_items_gets_them(rule: str) -> None:

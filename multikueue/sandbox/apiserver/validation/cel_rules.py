@@ -16,7 +16,7 @@ from multikueue.sandbox.apiserver.validation.schema_defaulting import field_sche
 from multikueue.sandbox.apiserver.validation.schema_validation import item_identity, items_by_identity
 
 _USES: Final = re.compile(
-    r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)(?:\.(?:all|exists|exists_one|filter|map)\((\w+),)?"
+    r"(\bhas\()?\b(self|oldSelf)\b((?:\.[A-Za-z]\w*\b(?!\())*)(?:\.(?:all|exists|exists_one|map)\((\w+),)?"
 )
 """`self.a.b` with the fields it reads: `self.a.b.exists(c, ...)` reads a and b of it, and looks at each c there;
 `self == oldSelf` reads all."""
