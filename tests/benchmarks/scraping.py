@@ -38,8 +38,9 @@ def has_read_the_manager(log: Path) -> bool:
     if port is None:
         return False
     try:
-        _get(port, "readyz")
-        return any(line.startswith(_LEADS) for line in _get(port, "metrics").splitlines())
+        leads = any(line.startswith(_LEADS) for line in _get(port, "metrics").splitlines())
+        _get(port, "readyz")  # after that: a standby is ready, and may have begun to lead meanwhile
+        return leads
     except urllib.error.HTTPError:  # 503: not yet
         return False
 
