@@ -19,13 +19,7 @@ from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import (
-    RUNNING_STATES,
-    JobReport,
-    JobState,
-    check_message,
-    job_report,
-)
+from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.next_steps import NextStep, next_steps
 from multikueued.reports.objects import ManagerObjects

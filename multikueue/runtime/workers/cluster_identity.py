@@ -71,6 +71,11 @@ class IdentityCheck:
     """Whether no more will be known: both have answered, or one may not be asked."""
 
     @property
+    def may_be_manager(self) -> bool:
+        """Whether it is the manager itself, or nobody knows yet."""
+        return not self.answered if self.is_manager is None else self.is_manager
+
+    @property
     def known(self) -> tuple[object, ...]:
         """All that is known."""
         return self.is_manager, self.uid, self.answered

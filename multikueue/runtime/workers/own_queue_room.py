@@ -18,7 +18,7 @@ def own_queue_room(name: str, informers: WorkerInformers, manager: ManagerCluste
     While nobody knows whether it is the manager's, one in which copies would wait for our check for ever is not used.
     """
     queues, identity = informers.queues, informers.identity
-    if not identity.is_manager and (identity.answered or identity.is_manager is False):
+    if not identity.may_be_manager:
         return None
     ours = {name_of(one) for one in manager.checks.values() if manager.is_ours(one)}
     if identity.is_manager:

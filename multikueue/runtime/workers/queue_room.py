@@ -162,9 +162,10 @@ class WorkerRooms:
     def _room(self, seen: Worker, key: ObjectKey, workload: Json) -> Room:
         """What is known of the queue on a worker that a Workload goes to."""
         worker, here = seen.name, ObjectKey(key.namespace, dig(workload, "spec", "queueName") or "")
-        figures = self._figures.get(worker, WorkerFigures())
-        if figures.facts is None:
-            return Room(QueueFacts("", known=figures.state or Known.AWAITED))
+        figures = self._figures.get(worker)
+        if figures is None or figures.facts is None:
+            state = figures.state if figures is not None else None
+            return Room(QueueFacts("", known=state or Known.AWAITED))
         name = figures.targets.get(seen.names.local_queue(here))
         if name is None:
             return Room(obstacle=Reason(Why.NO_LOCAL_QUEUE))

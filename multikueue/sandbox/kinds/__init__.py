@@ -13,7 +13,7 @@ from typing import Final
 from multikueue.sandbox.kinds import appwrapper, jobset, kubeflow, pods, ray, sets, trainer, workflows
 from multikueue.sandbox.kinds.course import Course, Ending
 from multikueue.sandbox.kinds.definitions import define, definition
-from multikueue.sandbox.kinds.job_course import BATCH_JOB
+from multikueue.sandbox.kinds.job import BATCH_JOB
 from multikueue.sandbox.kinds.kind import SandboxKind
 from multikueue.sandbox.kinds.roles import EACH, InTemplates, PodSets, Roles
 from multikueue.sandbox.kinds.stages import BY_CONDITIONS, Counters, Stage, Stages

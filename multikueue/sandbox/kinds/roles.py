@@ -29,19 +29,21 @@ class PodSets(ABC):
         """How many of each role the status of the job counts, by the role's name in the job."""
         return {one["name"]: one["count"] for one in self.read(job)}
 
-    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:  # noqa: B027
+    def inject(self, job: Json, injections: Mapping[str, Injection]) -> None:
         """Put what Kueue wants into the job, in place; nothing, where Kueue does not change it.
 
         Raises:
             TemplateConflictError: the job has another value already.
         """
+        del job, injections
 
-    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:  # noqa: B027
+    def restore(self, job: Json, originals: Mapping[str, Json]) -> None:
         """Take it out again, in place; nothing, where the pods are deleted instead.
 
         Args:
             originals: the Workload's templates, by pod set.
         """
+        del job, originals
 
     @abstractmethod
     def is_started(self, job: Json) -> bool:

@@ -10,8 +10,9 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
 from multikueue.sandbox.apiserver.kinds.resources import CustomKind, ResourceType
+from multikueue.sandbox.apiserver.serving.jsonpaths import find
 from multikueue.sandbox.apiserver.serving.printing import age, human_duration
-from multikueue.sandbox.apiserver.serving.tables import find, table
+from multikueue.sandbox.apiserver.serving.tables import table
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 ROWS = {row.plural: row for row in builtin_types() if row.group != "events.k8s.io"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import encode
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.serving.jsonpaths import find
 from multikueue.sandbox.apiserver.serving.printing import NAME, Column, age, builtin_columns
 
 Include: TypeAlias = Literal["None", "Metadata", "Object"]
@@ -98,79 +97,3 @@ def _row(columns: tuple[Column, ...], obj: Json, now: datetime, include: Include
     if include != "None":
         row["object"] = obj if include == "Object" else partial(obj)
     return row
-
-
-Step: TypeAlias = Callable[[Any], Iterable[Any]]
-
-_STEP = re.compile(
-    r"""
-    \.(?P<field>(?:\\.|[^.\[\\])+)
-    | \[['"](?P<quoted>[^'"]+)['"]\]
-    | \[\?\(@(?P<filter>(?:\.[\w-]+)+)\s*(?P<operator>==|!=)\s*['"]?(?P<value>[^'")]*)['"]?\)\]
-    | \[(?P<index>-?\d+)\]
-    | \[(?P<slice>-?\d*:-?\d*)\]
-    | (?P<all>\[\*\])
-    """,
-    re.VERBOSE,
-)
-
-
-def find(obj: Any, path: str) -> list[Any]:
-    """Every value a path leads to; none for a path that cannot be read."""
-    found = [obj]
-    for step in compile_path(path):
-        found = [value for item in found for value in step(item)]
-    return found
-
-
-@functools.lru_cache(1024)
-def compile_path(path: str) -> tuple[Step, ...]:
-    """Read a path, with or without its braces."""
-    text, position, steps = path.strip().removeprefix("{").removesuffix("}"), 0, []
-    while position < len(text):
-        match = _STEP.match(text, position)
-        if not match:
-            return (lambda _value: (),)
-        steps.append(_step(match))
-        position = match.end()
-    return tuple(steps)
-
-
-def _step(match: re.Match[str]) -> Step:
-    found = match.groupdict()
-    if found["field"] or found["quoted"]:
-        return functools.partial(_field, re.sub(r"\\(.)", r"\1", found["field"] or found["quoted"]))
-    if found["filter"]:
-        names = found["filter"].strip(".").split(".")
-        return functools.partial(_filter, names, found["value"], found["operator"] == "==")
-    if found["index"]:
-        index = int(found["index"])
-        return functools.partial(_slice, slice(index, index + 1 or None))
-    if found["slice"]:
-        start, _, stop = found["slice"].partition(":")
-        return functools.partial(_slice, slice(int(start) if start else None, int(stop) if stop else None))
-    return _all
-
-
-def _field(name: str, value: Any) -> Iterator[Any]:
-    if isinstance(value, dict) and name in value:
-        yield value[name]
-
-
-def _filter(names: list[str], wanted: str, equal: bool, value: Any) -> Iterator[Any]:
-    for item in value if isinstance(value, list) else ():
-        found = item
-        for name in names:
-            found = found.get(name) if isinstance(found, dict) else None
-        if found is not None and (str(found) == wanted) == equal:
-            yield item
-
-
-def _slice(part: slice, value: Any) -> Iterable[Any]:
-    return value[part] if isinstance(value, list) else ()
-
-
-def _all(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
