@@ -131,6 +131,8 @@ class Scored:
         if best in (Tier.PREEMPTION, Tier.PROBE) and profile.hold is Hold.AUTO:
             return _try_preemption(group, profile, state, expired, now)
         asked = (*state.asked, *expired)
+        unread = {name for name, reason in seen.reasons.items() if reason.why is Why.FIGURES_AWAITED}
+        group = [name for name in group if name not in unread or name in expired]  # in a moment more is known
         fresh = [name for name in group if name not in asked]
         if fresh:
             return Choice(fresh[:count], asked, state.round)

@@ -128,6 +128,17 @@ def test_never_held_where_the_profile_says_so() -> None:
     assert sorted(names) == [("w1",), ("w2",)]
 
 
+def test_nobody_is_asked_whose_queues_are_being_read_though_nothing_is_held() -> None:
+    """What they say may be that no copy can ever start there."""
+    waiting = pending({"w1": queue(0, known=Known.AWAITED), "w2": queue(2)}, profile=Profile(hold=Hold.NEVER))
+    waiting.change("w2", available=False)
+    assert waiting.ask().names == ()
+    waiting.change("w1", queue=queue(3))
+    assert waiting.ask(1).names == ("w1",)
+    waiting.change("w1", queue=queue(0, known=Known.AWAITED))
+    assert waiting.ask(600).names == ("w1",)
+
+
 def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
     raced = {"w1": None, "w2": queue(0, known=Known.FORBIDDEN), "w3": queue(0, has_checks=True), "w4": None}
     waiting = pending(raced)
