@@ -51,12 +51,15 @@ def _acceptable(local: Json, wanted: Json) -> Json:
     """The status, as far as an API server lets the manager's Job have it.
 
     A copy that was stopped and started again, or a new one after another attempt, begins anew; a Job may not. Until it
-    is suspended its start stays the first one, and what has been counted stays counted.
+    is suspended its start stays the first one, and what has been counted stays counted. It does not end before that
+    start: the copy's end may say so where a clock was set back, or another worker's is behind.
     """
     known = dig(local, "status") or {}
     kept: Json = {}
     if known.get("startTime") and not dig(local, "spec", "suspend"):
         kept["startTime"] = known["startTime"]
+        if (ended := wanted.get("completionTime")) and ended < known["startTime"]:
+            kept["completionTime"] = known["startTime"]
     for counter in ("succeeded", "failed"):
         if (known.get(counter) or 0) > (wanted.get(counter) or 0):
             kept[counter] = known[counter]

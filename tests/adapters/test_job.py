@@ -18,6 +18,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, without
+from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from tests.core.applying import merged
 from tests.core.building import ADAPTER, NOW, job
 from tests.core.recorded import Recorded, recorded
@@ -26,6 +27,7 @@ STAMP = Stamp("multikueue", "job-train-1a2b3", "abc")
 SUSPENDED = {"type": "Suspended", "status": "True", "reason": "JobSuspended"}
 RUNNING: Json = {"active": 1, "startTime": "2026-11-21T11:59:00Z", "conditions": [{**SUSPENDED, "status": "False"}]}
 COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+ENDED = ("SuccessCriteriaMet", "Complete")
 FAILED: Json = {"failed": 1, "conditions": [{"type": "Failed", "status": "True", "message": "BackoffLimitExceeded"}]}
 
 
@@ -208,6 +210,21 @@ def test_a_copy_that_starts_anew_does_not_make_the_managers_job_start_anew() -> 
         "failed": 2,
         "active": 1,
     }
+
+
+@pytest.mark.parametrize(("ended", "shown"), [("00:04", "00:05"), ("00:06", "00:06")])
+def test_a_job_does_not_end_before_it_has_started(ended: str, shown: str) -> None:
+    """The worker's clock was set back before its copy started again: an API server would refuse the end for ever."""
+    local: Json = {"spec": {"suspend": False}, "status": {"startTime": "2026-01-01T00:05:00Z", "active": 1}}
+    end: Json = {"succeeded": 1, "conditions": [{"type": kind, "status": "True"} for kind in ENDED]}
+    times = {"startTime": "2026-01-01T00:03:00Z", "completionTime": f"2026-01-01T{ended}:00Z"}
+    remote = {"spec": {"suspend": False}, "status": {**end, **times}}
+
+    status = job_status(local, remote, NOW)
+    assert status is not None
+    assert status == {**end, "startTime": "2026-01-01T00:05:00Z", "completionTime": f"2026-01-01T{shown}:00Z"}
+    assert not check_job_status(local, {**local, "status": status})
+    assert job_status({**local, "status": status}, remote, NOW) == status
 
 
 def test_a_job_that_is_suspended_forgets_its_start() -> None:
