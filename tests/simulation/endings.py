@@ -7,13 +7,22 @@ from collections.abc import Collection
 from typing import Final
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, JOB, NAMESPACE, WORKLOAD
-from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, EVENT, JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, finish_reason, is_elastic, is_finished, owner
+from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.workloads import (
+    OUT_OF_SYNC,
+    OWNER_NOT_FOUND,
+    cluster_name,
+    finish_reason,
+    is_elastic,
+    is_finished,
+    owner,
+)
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
+from tests.simulation.foreign import has_namesake
 from tests.simulation.objects import find, has_ended, is_ours, objects
 from tests.simulation.population import JOBS, PLACED
 from tests.simulation.running import running_on, workloads_of
@@ -24,7 +33,7 @@ ONCE: Final = (str(DEPLOYMENT), str(NAMESPACE))
 
 
 def unfinished(world: World, *, serving: bool = False) -> list[str]:
-    """Workloads that are neither finished nor waiting for a true reason.
+    """Workloads that are neither finished nor waiting for a true reason: off, or without a worker that could take them.
 
     Args:
         world: the fleet.
@@ -34,7 +43,7 @@ def unfinished(world: World, *, serving: bool = False) -> list[str]:
     for workload in objects(world.manager, WORKLOAD):
         if is_true(workload, "Finished") or dig(workload, "spec", "active") is False:
             continue
-        if serving and serves(world, workload):
+        if (serving and serves(world, workload)) or _is_kept_out(world, workload):
             continue
         told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
         found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
@@ -125,6 +134,19 @@ def serves(world: World, workload: Json) -> bool:
     worker = world.workers.get(str(dig(workload, "status", "clusterName")))
     return worker is not None and any(
         found == ObjectKey.of(workload) and item.plural == POD_RESOURCE.plural for item, found in running_on(worker)
+    )
+
+
+def _is_kept_out(world: World, workload: Json) -> bool:
+    """Whether no worker may take it, ever, and its user has been told which object is to be renamed or deleted."""
+    there = [worker for name, worker in world.workers.items() if name not in world.gone | world.unfit]
+    told = {
+        dig(event, "related", "name")
+        for event in objects(world.manager, EVENT)
+        if dig(event, "regarding", "uid") == uid(workload) and REFUSAL_ANNOTATION in annotations_of(event)
+    }
+    return cluster_name(workload) is None and all(
+        has_namesake(worker, workload) and worker.name in told for worker in there
     )
 
 

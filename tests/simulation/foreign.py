@@ -7,6 +7,8 @@ import attrs
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import labels_of
+from multikueue.core.model.workloads import owner
 from tests.simulation.objects import find, objects
 from tests.simulation.world import SimCluster, World
 
@@ -55,6 +57,15 @@ class Foreigners:
     async def plant(self, worker: SimCluster, resource: Resource, obj: Json) -> None:
         """Create what must not be touched."""
         self._planted.append((worker, resource, await worker.api.create(resource, obj)))
+
+
+def has_namesake(worker: SimCluster, workload: Json) -> bool:
+    """Whether a worker has a Job of somebody else by the name of the one that a Workload is of."""
+    owned_by = owner(workload)
+    if owned_by is None or owned_by.gvk != JOB.gvk:
+        return False
+    there = find(worker, JOB, ObjectKey(workload["metadata"]["namespace"], owned_by.name))
+    return there is not None and OWNER_LABEL in labels_of(there)
 
 
 def _essence(obj: Json) -> Json:

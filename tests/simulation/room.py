@@ -138,7 +138,7 @@ class Rooms:
             and name in (dig(config, "spec", "clusters") or ())
             and wish.allows(name, self.choosing.site(name))
             and not wish.together
-            and not (name == self.world.own and self.world.pool_checked)  # nothing goes there, as is documented
+            and name not in self.world.unfit
             and name not in self.choosing.shut
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
             and all(one.get("worker") != name for one in placements(workload))

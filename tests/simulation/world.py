@@ -270,6 +270,11 @@ class World:
             client = renaming if name in self.renamed else DirectClient
             worker.link.client = client(worker.registry, user="multikueue")
 
+    @property
+    def unfit(self) -> frozenset[str]:
+        """Workers on which nothing runs, as is documented: the manager, without names of its own or by our check."""
+        return frozenset((self.own,) if self.own and (self.pool_checked or not self.own_said) else ())
+
     def step_of(self, name: str) -> Callable[[], float]:
         """How far the clock of a cluster, or of the daemon's host, is off now because somebody has set it."""
         return lambda: self.steps.get(name, 0.0)
