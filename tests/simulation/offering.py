@@ -9,8 +9,9 @@ import attrs
 
 from multikueue.core.dispatchers.scored.profile import Hold, Then
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.labels import SLICE_REPLACEMENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, uid
+from multikueue.core.model.objects import annotations_of, dig, uid
 from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import (
     CheckState,
@@ -119,7 +120,7 @@ class Offering:
             self.promises.broken.append(f"{told}, where it may not go")
         if wish.together and name not in self._companies.get(wish.together, ()):
             self.promises.broken.append(f"{told}, and {wish.together} is not there")
-        if not self.rooms.is_steady(name) or self._has_it(name, workload):
+        if not self.rooms.is_steady(name) or self._has_it(name, workload) or self._follows(workload, name):
             return
         if now - self.choosing.shut.get(name, now) > BEFORE:
             self.promises.broken.append(f"{told}, whose queue is shut")
@@ -134,6 +135,12 @@ class Offering:
         worker = self.world.workers[name]
         copy = find(worker, WORKLOAD, ObjectKey.of(workload))
         return copy is not None and has_quota(copy) and is_of_present_attempt(worker, copy, workload)
+
+    def _follows(self, workload: Json, name: str) -> bool:
+        """Whether it is a slice of an elastic job that is there: nobody chooses a worker for that."""
+        before = annotations_of(workload).get(SLICE_REPLACEMENT_ANNOTATION)
+        replaced = find(self.world.manager, WORKLOAD, ObjectKey.parsed(before)) if before is not None else None
+        return replaced is not None and cluster_name(replaced) == name
 
     def _offered_with_room(self, workload: Json, name: str, told: str) -> None:
         """Hold it against the most that was free lately, net of our other copies."""
