@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
@@ -36,6 +37,7 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, name_of, uid
+from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import CheckState, check, check_state, has_quota, is_evicted, is_finished
 from multikueue.errors import ApiError
 from multikueue.protocols import Subresource
@@ -111,6 +113,13 @@ class Choosing:
         site = self.sites[worker]
         kept = {name: value for name, value in site.annotations.items() if name not in (TAINTS, FLAVORS)}
         return attrs.evolve(site, annotations=kept, split=False) if self.opened else site
+
+    def quota(self, worker: str, usual: int) -> Counter[str]:
+        """The CPU that a worker has of each flavor, in thousandths: the second one of a split worker stays."""
+        site = self.sites[worker]
+        if not site.split:
+            return Counter({FLAVOR: usual * MILLI})
+        return Counter({FLAVOR: (usual if self.opened else 1) * MILLI, SPOT: MILLI})
 
     def wish(self, submission: Submission) -> None:
         """Have the user of a Job ask for something."""

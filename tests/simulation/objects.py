@@ -8,9 +8,9 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import labels_of
+from multikueue.core.model.objects import dig, labels_of
 from tests.simulation.own import is_there
-from tests.simulation.world import SimCluster
+from tests.simulation.world import DAEMON, SimCluster
 
 ORIGIN = "multikueue"
 IMPOSTOR_LABEL = "example.com/impostor"
@@ -38,6 +38,11 @@ def is_ours(copy: Json) -> bool:
     """Whether it carries our origin label, and no impostor has put it there."""
     labels = labels_of(copy)
     return labels.get(ORIGIN_LABEL) == ORIGIN and IMPOSTOR_LABEL not in labels
+
+
+def is_made_by_daemon(obj: Json) -> bool:
+    """Whether the daemon has made an object that has just been made, whatever labels it carries; not over HTTP."""
+    return any(entry.get("manager") == DAEMON for entry in dig(obj, "metadata", "managedFields") or ())
 
 
 def is_of_present_attempt(cluster: SimCluster, copy: Json, workload: Json) -> bool:

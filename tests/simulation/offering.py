@@ -126,7 +126,7 @@ class Offering:
             self.promises.broken.append(f"{told}, whose queue is shut")
         if site.split and cpu(workload) > MILLI:
             self.promises.broken.append(f"{told}, where no flavor could ever hold it")
-        if self.choosing.profile.hold is Hold.AUTO and self.rooms.is_plain and self.rooms.is_plain_on(name):
+        if self.choosing.profile.hold is Hold.AUTO and self.rooms.is_plain and not site.checked:
             self._offered_with_room(workload, name, told)
             self._suspect(workload, name)
 
@@ -147,8 +147,7 @@ class Offering:
         lately = self.rooms.lately(name)
         if all(use.waiting for use in lately):
             self.promises.broken.append(f"{told}, where others wait")
-        ours = sum(cpu(one) for one in self.rooms.ours(name) if uid(one) != uid(workload))
-        most = self.world.quota * MILLI - min(use.cpu for use in lately) - ours
+        most = self.rooms.most_free(name, workload)
         if cpu(workload) > most:
             self.promises.broken.append(f"{told}, needs {cpu(workload)} and {most} are free there")
 

@@ -16,7 +16,7 @@ from multikueue.core.model.workloads import cluster_name, noted_worker
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.simulation.breaking import Trouble
-from tests.simulation.objects import find, is_ours
+from tests.simulation.objects import find, is_made_by_daemon
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.renaming import OTHER, SAID, THERE, called, say
@@ -83,7 +83,8 @@ class Mapping:
             worker = self.world.workers[name]
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
-                if row.plural == WORKLOAD.plural and old is None and new is not None and is_ours(new):
+                is_new = row.plural == WORKLOAD.plural and old is None
+                if is_new and new is not None and is_made_by_daemon(new):  # an impostor can write our label, too
                     self._made(worker.name, new)
 
             worker.registry.cluster.listeners.append(changed)

@@ -5,7 +5,7 @@ Only Jobs are looked at, where nobody preempts and none changes its size: then a
 
 from __future__ import annotations
 
-import collections
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONF
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
-from multikueue.core.model.quantities import MILLI, thousandths
+from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import (
     CheckState,
     check_state,
@@ -30,6 +30,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.history import placements
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.kueue.quota import used_by
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
@@ -49,7 +50,8 @@ class Use:
     """What others than us have of a worker."""
 
     at: float
-    cpu: int = 0
+    cpu: Counter[str] = attrs.field(factory=Counter)
+    """By flavor, in thousandths."""
     waiting: bool = False
     """Whether one of their jobs waits."""
 
@@ -62,7 +64,7 @@ class Rooms:
     choosing: Choosing
     reach: Reach
     daemon: Daemon
-    _uses: dict[str, collections.deque[Use]] = attrs.field(factory=dict)
+    _uses: dict[str, deque[Use]] = attrs.field(factory=dict)
     _copies: dict[str, float] = attrs.field(factory=dict)
     """Since when copies of ours have quota, by UID."""
     _taken: dict[tuple[ObjectKey, str], float] = attrs.field(factory=dict)
@@ -71,7 +73,7 @@ class Rooms:
     def listen(self) -> None:
         """Begin to watch the workers."""
         for worker in self.world.workers.values():
-            self._uses[worker.name] = collections.deque([Use(0.0)])
+            self._uses[worker.name] = deque([Use(0.0)])
 
             def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
                 del old
@@ -121,6 +123,23 @@ class Rooms:
         claims = sum(map(cpu, pending)) + sum(map(cpu, ahead))
         return not self._uses[name][-1].waiting and taken + claims + cpu(workload) <= self.world.quota * MILLI
 
+    def most_free(self, name: str, workload: Json) -> int:
+        """The most that a worker had free of one flavor for a Workload lately, net of our other copies.
+
+        Which flavor those without quota will get is not known: they leave what is left of all flavors.
+        """
+        worker, lately, pending = self.world.workers[name], self.lately(name), 0
+        free = self.choosing.quota(name, self.world.quota)
+        for flavor in free:
+            free[flavor] -= min(use.cpu[flavor] for use in lately)
+        for one in self.ours(name):
+            copy = find(worker, WORKLOAD, ObjectKey.of(one)) or {}
+            if uid(one) != uid(workload) and has_quota(copy):
+                free.subtract(by_flavor(copy))
+            elif uid(one) != uid(workload):
+                pending += cpu(one)
+        return min(max(free.values()), free.total() - pending)
+
     def can_go(self, workload: Json, name: str) -> bool:
         """Whether nothing is known that keeps it from a worker, room apart."""
         job, key, worker = job_of(workload), ObjectKey.of(workload), self.world.workers[name]
@@ -169,7 +188,7 @@ class Rooms:
             self._copies.setdefault(uid(copy), now)
         elif copy is not None:
             self._copies.pop(uid(copy), None)
-        used = sum(cpu(one) for one in others if _holds(one))
+        used = sum((by_flavor(one) for one in others if _holds(one)), Counter[str]())
         self._uses[worker.name].append(Use(now, used, any(map(_waits, others))))
         self.lately(worker.name)
 
@@ -187,8 +206,12 @@ def job_of(workload: Json) -> str:
 
 def cpu(workload: Json) -> int:
     """What it has reserved, in thousandths."""
-    assigned = dig(workload, "status", "admission", "podSetAssignments") or []
-    return sum(thousandths(dig(one, "resourceUsage", "cpu") or 0) for one in assigned)
+    return by_flavor(workload).total()
+
+
+def by_flavor(workload: Json) -> Counter[str]:
+    """What it has reserved of each flavor."""
+    return Counter({flavor: amount for (flavor, resource), amount in used_by(workload).items() if resource == "cpu"})
 
 
 def _may_be_ahead(one: Json, workload: Json) -> bool:

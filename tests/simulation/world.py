@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from tests.simulation.choosing import Choosing
     from tests.simulation.inventory import Inventory
 
+DAEMON: Final = "multikueue"
+"""Who the daemon is for the API servers, but over HTTP."""
 CANARY = "canary-credential"
 """Part of every token: found in a log, an event or a status, it is a leak."""
 
@@ -200,7 +202,7 @@ class World:
             registry = GuardedRegistry(name, clock=clock, seed=seed, bookmark_interval=60.0)
             define(registry, population.all_kinds, load_crds())
             dice = random.Random(f"link/{seed}/{name}")
-            link = Link(name, DirectClient(registry, user="multikueue"), dice, f"{CANARY}-{name}-0")
+            link = Link(name, DirectClient(registry, user=DAEMON), dice, f"{CANARY}-{name}-0")
             registry.link = link
             return SimCluster(name, registry, link, skew)
 
@@ -250,7 +252,7 @@ class World:
         self.own_said = fine or len(self.workers) < 3  # somebody must be left to run jobs
         self.pool_checked = self.own_said and not unchecked and len(self.workers) > 2
         worker, whole = self.workers[self.own], self.manager.registry
-        worker.link.client = DirectClient(whole, user="multikueue")
+        worker.link.client = DirectClient(whole, user=DAEMON)
         self.workers[self.own] = OwnCluster(self.own, cast("GuardedRegistry", Part(whole)), worker.link, 0.0)
         self.renamed = self.renamed | {self.own} if self.own_said else self.renamed - {self.own}
         self.bare = self.bare | {self.own}
@@ -268,7 +270,7 @@ class World:
         for name, worker in self.workers.items():
             renaming = MovingClient if self.remapped else RenamingClient
             client = renaming if name in self.renamed else DirectClient
-            worker.link.client = client(worker.registry, user="multikueue")
+            worker.link.client = client(worker.registry, user=DAEMON)
 
     @property
     def unfit(self) -> frozenset[str]:

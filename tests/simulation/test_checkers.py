@@ -1,0 +1,121 @@
+"""What holds the daemon to its promises blames it for what it does, and not for what others do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import anyio
+import pytest
+
+from multikueue.core.dispatchers.scored.profile import Profile
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.jobs import RunnerOptions
+from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
+from tests.simulation.choosing import Choosing
+from tests.simulation.daemon import Daemon
+from tests.simulation.objects import ORIGIN, objects
+from tests.simulation.offering import Offering
+from tests.simulation.population import template
+from tests.simulation.promises import Promises
+from tests.simulation.reach import Reach
+from tests.simulation.remapping import READ, Mapping
+from tests.simulation.room import Rooms
+from tests.simulation.virtual_time import run_on_virtual_time, wall_clock
+from tests.simulation.wishes import Site
+from tests.simulation.world import DAEMON, World
+
+T = TypeVar("T")
+
+SPLIT: Final = "worker2"
+
+
+def test_a_split_worker_that_is_opened_has_room_in_each_flavor_and_no_more() -> None:
+    """Its second flavor stays: a CPU is free there beside a job that fills the first one."""
+
+    async def look(world: World, promises: Promises) -> list[list[str]]:
+        assert world.choosing is not None
+        rooms = Rooms(world, world.choosing, promises.reach, Daemon(world))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(Offering(world, world.choosing, rooms, promises).run)
+            await anyio.sleep(200.0)
+            await world.choosing.open(world)
+            told = [await _offer(world, promises, cpu, number) for number, cpu in enumerate(("2", "1", "1"))]
+            tasks.cancel_scope.cancel()
+        return told
+
+    first, second, third = _beside(look)
+
+    assert (first, second) == ([], [])
+    assert [said.endswith("needs 1000 and 0 are free there") for said in third] == [True]
+
+
+@pytest.mark.parametrize(("user", "blamed"), [("user", False), (DAEMON, True)])
+def test_a_worker_without_a_readable_mapping_gets_nothing_from_the_daemon(user: str, blamed: bool) -> None:
+    """What an impostor makes there is not the daemon's, whatever its label; what the daemon makes is, unmarked too."""
+
+    async def look(world: World, promises: Promises) -> list[str]:
+        Mapping(world, promises.reach, promises).listen()
+        world.images[SPLIT] = ("", anyio.current_time())
+        await world.manager.api.create(JOB, _job("1", 0))
+        await anyio.sleep(2 * READ)
+        (workload,) = objects(world.manager, WORKLOAD)
+        metadata = {"name": workload["metadata"]["name"], "namespace": "default", "labels": {ORIGIN_LABEL: ORIGIN}}
+        copy = {**{name: workload[name] for name in ("apiVersion", "kind", "spec")}, "metadata": metadata}
+        await DirectClient(world.workers[SPLIT].registry, user=user).create(WORKLOAD, copy)
+        return promises.broken
+
+    assert bool(_beside(look)) is blamed
+
+
+def _world() -> World:
+    world = World.build(0, (0.0, 0.0), 2, RunnerOptions())
+    world.remapped = True
+    world.rename([SPLIT])
+    world.choose_by(Choosing(0, Profile(), named=False, sites={"worker1": Site(), SPLIT: Site(split=True)}))
+    return world
+
+
+def _beside(look: Callable[[World, Promises], Awaitable[T]]) -> T:
+    """What is found in a world without a daemon."""
+
+    async def run() -> T:
+        world = _world()
+        reach = Reach(world)
+        async with anyio.create_task_group() as tasks:
+            reach.listen()
+            await tasks.start(world.run)
+            status = {"status": {"conditions": [_active()]}}
+            await world.manager.api.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), status, subresource="status")
+            found = await look(world, Promises(world, reach, lost_timeout=900.0))
+            tasks.cancel_scope.cancel()
+        return found
+
+    return run_on_virtual_time(run)
+
+
+async def _offer(world: World, promises: Promises, cpu: str, number: int) -> list[str]:
+    """What is said of it once a job is offered to the split worker."""
+    before = len(promises.broken)
+    await world.manager.api.create(JOB, _job(cpu, number))
+    await anyio.sleep(5.0)
+    made = next(one for one in objects(world.manager, WORKLOAD) if f"job-job-{number}-" in one["metadata"]["name"])
+    patch = {"status": {"nominatedClusterNames": [SPLIT]}}
+    await world.manager.api.merge_patch(WORKLOAD, ObjectKey.of(made), patch, subresource="status")
+    return promises.broken[before:]
+
+
+def _active() -> Json:
+    now = timestamp(wall_clock()())
+    return {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": now}
+
+
+def _job(cpu: str, number: int) -> Json:
+    labels = {"kueue.x-k8s.io/queue-name": LOCAL_QUEUE_NAME}
+    metadata = {"name": f"job-{number}", "namespace": "default", "labels": labels}
+    spec = {"suspend": True, "managedBy": "kueue.x-k8s.io/multikueue", "template": template(cpu)}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
