@@ -83,8 +83,8 @@ class CopyFacts(CommonFacts):
 
     @property
     def waits_for_quota(self) -> bool:
-        """Whether its Kueue may still give it quota for the first time."""
-        return self.is_active and not (self.goes or self.is_admitted or self.is_finished)
+        """Whether its Kueue may still give it quota: for the first time, or again after an eviction."""
+        return self.is_active and self.is_stopping and not self.is_terminating
 
 
 @attrs.frozen(eq=False, kw_only=True)

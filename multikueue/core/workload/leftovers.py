@@ -24,7 +24,7 @@ from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, may_go_on
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 
@@ -165,12 +165,12 @@ def withdraw(
     copy = worker.workload
     jobs = [job for job in worker.jobs if not unless(job.object)]
     known = worker.in_sight and situation.snapshot.adapter is not None
-    going = known and not all(has_stopped(situation, worker, job.object) for job in jobs)
+    going = known and any(may_go_on(situation, worker, job.object) for job in jobs)
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
     facts = worker.copy
-    if not (facts.is_finished or facts.is_stopping or facts.is_terminating or facts.is_told_to_stop):
+    if facts.is_active and not (facts.is_finished or facts.is_terminating or facts.is_told_to_stop):
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)

@@ -97,7 +97,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
         # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
-        if not worker.copy.is_stopping:
+        if not worker.copy.is_stopping or (worker.copy.has_had_owner and worker.copy.waits_for_quota):
             return situation.settings.worker_lost_timeout
         if not _earlier_slices(situation):
             return _NO_TIME

@@ -70,13 +70,15 @@ class TestWaiting:
         """A finalizer may hold it for ever."""
         assert recorded(beside(left(deleting=True, status=status)))
 
-    @pytest.mark.parametrize("attempt", ["", EARLIER])
-    def test_what_a_copy_without_quota_may_start_again_is_waited_for(self, attempt: str) -> None:
-        """Its Kueue had stopped the job for want of quota, admitted the copy and started the job (seed 0)."""
+    @pytest.mark.parametrize("attempt", [None, EARLIER])
+    @pytest.mark.parametrize(("admitted", "evicted"), [(False, False), (False, True), (True, True)])
+    def test_what_a_copy_without_quota_may_start_again_is_waited_for(
+        self, attempt: str | None, admitted: bool, evicted: bool
+    ) -> None:
+        """Its Kueue had stopped the job for want of quota, admitted the copy and started the job (seeds 0, 8567)."""
         stopped = left(status={"active": 0})
-        waits = copy_of(AGAIN, attempt=attempt) if attempt else copy_of(AGAIN)
+        waits = copy_of(AGAIN, attempt=attempt, admitted=admitted, evicted=evicted)
         assert not recorded(beside(attrs.evolve(stopped, workload=waits)))
-        assert recorded(beside(attrs.evolve(stopped, workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))))
         assert not recorded(beside(attrs.evolve(stopped, workload=waits, reach=Lost(NOW))))
         deactivated = with_value(waits, ("spec", "active"), False)
         assert recorded(beside(attrs.evolve(stopped, workload=deactivated)))
@@ -139,6 +141,13 @@ class TestStopping:
     def test_its_workload_copy_is_deactivated_before_the_job_is_deleted(self) -> None:
         running = attrs.evolve(left(), workload=copy_of(AGAIN, attempt=EARLIER, admitted=True))
         seen = beside(running)
+        assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
+
+    @pytest.mark.parametrize("evicted", [False, True])
+    def test_so_is_that_of_a_stopped_job_which_may_be_started_again(self, evicted: bool) -> None:
+        """Beside a job that cannot be deleted the copy would wait for quota there, and get it some day."""
+        waits = copy_of(AGAIN, attempt=EARLIER, evicted=evicted)
+        seen = beside(attrs.evolve(left(status={"active": 0}), workload=waits))
         assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
 
     def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:

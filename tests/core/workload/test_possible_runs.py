@@ -88,9 +88,24 @@ class TestLastWorker:
 
     @pytest.mark.parametrize("status", [{"active": 0}, {"conditions": [{"type": "Complete", "status": "True"}]}])
     def test_one_that_was_seen_to_stop_is_not_waited_for(self, status: Json) -> None:
-        copy = copy_of(AGAIN, attempt=EARLIER, evicted=True)
+        copy = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": False})
         left = worker("w2", copy, job_copy_of(AGAIN, attempt=EARLIER, status=status), reach=ago(minutes=1))
         assert decided(left, last_worker=W2)[0] == RECORD
+
+    def test_one_whose_kueue_may_start_it_again_is_waited_for(self) -> None:
+        """It had preempted the job, was lost at once, and had room for it again (simulation, seed 8567)."""
+        stopped = job_copy_of(AGAIN, attempt=EARLIER, status={"active": 0})
+        left = worker("w2", copy_of(AGAIN, attempt=EARLIER, evicted=True), stopped)
+        words, plan = decided(attrs.evolve(left, reach=ago(minutes=5)), last_worker=W2)
+        assert (words, plan.look_again) == (["warn", "patch workload on "], 600)
+        assert decided(attrs.evolve(left, reach=ago(minutes=15)), last_worker=W2)[0] == RECORD
+
+    @pytest.mark.parametrize(("owned", "active", "is_waited_for"), [(1, 1, True), (1, 0, False), (0, 1, False)])
+    def test_nor_may_it_start_one_that_does_not_show(self, owned: int, active: int, is_waited_for: bool) -> None:
+        """The kind is not served: only the Workload copy tells that there was a job."""
+        copy = copy_of(AGAIN, attempt=EARLIER, evicted=True, owned=bool(owned), spec={"active": bool(active)})
+        words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2)
+        assert (words[:1] != RECORD) == is_waited_for
 
     def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
         """Their quota is free before anybody knows."""
