@@ -20,6 +20,7 @@ from multikueue.core.model.workloads import (
     is_finished,
     owner,
 )
+from multikueue.errors import Cause
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.foreign import has_namesake
@@ -143,10 +144,13 @@ def _is_kept_out(world: World, workload: Json) -> bool:
     told = {
         dig(event, "related", "name")
         for event in objects(world.manager, EVENT)
-        if dig(event, "regarding", "uid") == uid(workload) and REFUSAL_ANNOTATION in annotations_of(event)
+        if dig(event, "regarding", "uid") == uid(workload)
+        and json.loads(annotations_of(event).get(REFUSAL_ANNOTATION, "{}")).get("cause") == Cause.NAME_TAKEN
     }
-    return cluster_name(workload) is None and all(
-        has_namesake(worker, workload) and worker.name in told for worker in there
+    return (
+        bool(there)
+        and cluster_name(workload) is None
+        and all(has_namesake(worker, workload) and worker.name in told for worker in there)
     )
 
 

@@ -141,10 +141,13 @@ def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
 
 
 def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
-    """How long ago the Workload copy beside a leftover was deactivated, or evicted."""
+    """How long ago the Workload copy beside a leftover was deactivated, or evicted for good."""
     found = situation.snapshot.worker(worker)
     copy = found.workload if found is not None and found.workload is not None else {}
-    stops = (condition(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    # While it waits for quota its Kueue has evicted it by itself, and may start it again.
+    for_good = found is not None and not found.copy.waits_for_quota
+    kinds = ("DeactivationTarget", "Evicted") if for_good else ("DeactivationTarget",)
+    stops = (condition(copy, kind) for kind in kinds if is_true(copy, kind))
     times = (parse_timestamp((one or {}).get("lastTransitionTime")) for one in stops)
     return max((situation.now - time for time in times if time is not None), default=timedelta(0))
 

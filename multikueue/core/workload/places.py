@@ -18,7 +18,7 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, noted_worker
+from multikueue.core.model.workloads import attempt, cluster_name, is_live, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.worker_states import Idle, Unanswered
@@ -117,7 +117,9 @@ def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
     version of the Workload the second is refused.
     """
     workload = snapshot.workload
-    if workload is None or not (missing := dict(_unwritten(workload, decided))):
+    if workload is None:
+        return decided
+    if not (missing := dict((*_unsaid(snapshot, workload), *_unwritten(workload, decided)))):
         return decided
     on_workers = [one for one in decided.effects if one.cluster != MANAGER]
     kept = [one for one in on_workers if one.cluster not in missing or not isinstance(one, _CREATIONS)]
@@ -130,6 +132,17 @@ def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
     metadata["annotations"] = {NAMESPACE_ON_ANNOTATION: noted}
     write = PatchWorkload(MANAGER, snapshot.key, {"metadata": metadata})
     return attrs.evolve(decided, effects=(*kept, write))
+
+
+def _unsaid(snapshot: Snapshot, workload: Json) -> Iterator[tuple[str, str]]:
+    """The recorded worker's namespace that others of the job say, for a slice that Kueue gave its worker.
+
+    Once those are gone, nothing but its own note would tell where its copies belong.
+    """
+    for worker in snapshot.workers if is_live(workload) else ():
+        said = namespace_on(workload, worker.name, snapshot.siblings)
+        if worker.name == cluster_name(workload) and worker.namespace == said != namespace_on(workload, worker.name):
+            yield worker.name, said
 
 
 def _unwritten(workload: Json, decided: Plan) -> Iterator[tuple[str, str]]:

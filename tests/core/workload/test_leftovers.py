@@ -116,10 +116,12 @@ class TestSendingBack:
         assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
         assert "UID uid-left" in entry["message"]
 
-    def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self) -> None:
-        asked = copy_of(AGAIN, attempt=EARLIER, evicted=True)  # half an hour ago
+    @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, None)])
+    def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool, state: str | None) -> None:
+        """Evicted half an hour ago; while it is active that was its Kueue's own doing, and it is only now asked."""
+        asked = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": active})
         other = attrs.evolve(left(), workload=asked)
-        assert (self.entry(beside(other)) or {}).get("state") == "Retry"
+        assert (self.entry(beside(other)) or {}).get("state") == state
 
     @pytest.mark.parametrize(("tried", "seconds"), [(1, 120), (3, 480), (50, MAX_DELAY.total_seconds())])
     def test_each_time_for_longer(self, tried: int, seconds: float) -> None:

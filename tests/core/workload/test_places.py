@@ -90,6 +90,17 @@ def test_the_recorded_worker_keeps_its_namespace_where_others_of_the_job_are(fac
     assert namespace_for(seen, seen.workers[0]) == there
 
 
+def test_a_slice_says_where_it_is_once_others_of_its_job_show_it() -> None:
+    """Kueue records its worker. A creation writes the note, but where the job could not be read none was sent, and once
+    the slice before was gone its copy was made in the manager's namespace."""
+    before = noted(workload(cluster="w1"), {"w1": "before"})
+    seen = attrs.evolve(of(workload(cluster="w1"), namespace="before"), siblings=(before,), unreadable_job="odd")
+    (write,) = (one for one in decide(seen).effects if isinstance(one, PatchWorkload))
+    assert json.loads(write.patch["metadata"]["annotations"][NAMESPACE_ON_ANNOTATION]) == {"w1": "before"}
+    said = attrs.evolve(seen, workload=noted(workload(cluster="w1"), {"w1": "before"}))
+    assert not [one for one in decide(said).effects if isinstance(one, PatchWorkload)]
+
+
 def test_others_of_its_job_that_have_ended_decide_nothing() -> None:
     """A slice that never started had been recorded there; the next one was made in the manager's namespace."""
     over = workload(cluster="w1", finished="FailedToStart")

@@ -15,6 +15,7 @@ from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     CORDON_ANNOTATION,
     LAST_WORKER_ANNOTATION,
+    MOVE_FROM_ANNOTATION,
     NAMESPACES_ANNOTATION,
     ORIGIN_LABEL,
 )
@@ -97,7 +98,8 @@ def test_what_is_changed_or_deleted_on_a_worker_is_what_was_seen_there(seen: Sna
                     "uid": uid(seen.workload or {}),
                     "annotations": effect.patch["metadata"]["annotations"],
                 }
-                assert effect.patch["metadata"]["annotations"].keys() == {LAST_WORKER_ANNOTATION}
+                assert effect.patch["metadata"]["annotations"].keys() <= {LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION}
+                assert effect.patch["metadata"]["annotations"].get(MOVE_FROM_ANNOTATION) is None  # the move is over
             case PatchJob() | PatchWorkload():
                 assert effect.patch["metadata"]["uid"] in {uid(copy) for copy in copies_on(seen, effect.cluster)}
             case ApplyStatus() if effect.cluster != MANAGER:

@@ -107,6 +107,19 @@ class TestLastWorker:
         words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2)
         assert (words[:1] != RECORD) == is_waited_for
 
+    @pytest.mark.parametrize(("owned", "told", "is_asked"), [(1, 0, True), (1, 1, False), (0, 0, False)])
+    def test_one_that_does_not_show_is_asked_to_stop_also_during_an_eviction(
+        self, owned: int, told: int, is_asked: bool
+    ) -> None:
+        """Nothing else would end the wait: its Kueue may keep it until it has room, for ever."""
+        evicted = workload(evicted="Preempted", evictions=1)
+        copy = copy_of(workload(cluster="w1"), evicted=True, owned=bool(owned), stopping=bool(told))
+        stopped = job_copy_of(workload(cluster="w1"), suspended=True, status={"active": 0})
+        seen = snapshot(
+            evicted, worker("w1", copy, stopped, kind=Unserved(timedelta(days=2))), job=job(status={"active": 1})
+        )
+        assert ("stop on w1" in words(seen)) == is_asked
+
     def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
         """Their quota is free before anybody knows."""
         sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
