@@ -26,6 +26,7 @@ from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload, Plan
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import withdraw
+from multikueue.core.workload.possible_runs import may_start_unseen
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -148,18 +149,13 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     gone = not jobs and (unneeded or _stops(worker))
     if copy is None or gone or worker.copy.is_finished:
         yield from ending.clean(worker)
-    elif not worker.copy.is_told_to_stop and (not _stops(worker) or _may_start_unseen(worker)):
+    elif not worker.copy.is_told_to_stop and (not _stops(worker) or may_start_unseen(worker)):
         yield deactivate_copy(situation, worker.name, copy)
     else:
         for one in worker.jobs:
             # It still runs for the slice before this one: stopping this one's copy would not stop it.
             if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
                 yield from ending.delete_job(worker.name, one)
-
-
-def _may_start_unseen(worker: Worker) -> bool:
-    """Whether its Kueue may start the job again, and nobody would see it: `possible_runs` waits for that one."""
-    return not worker.in_sight and worker.copy.has_had_owner and worker.copy.waits_for_quota
 
 
 def _stops(worker: Worker) -> bool:

@@ -97,7 +97,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
         # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
-        if not worker.copy.is_stopping or (worker.copy.has_had_owner and worker.copy.waits_for_quota):
+        if not worker.copy.is_stopping or may_start_unseen(worker):
             return situation.settings.worker_lost_timeout
         if not _earlier_slices(situation):
             return _NO_TIME
@@ -206,3 +206,8 @@ def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
         return False
     may_start = worker.workload is not None and worker.copy.waits_for_quota
     return may_start or not has_stopped(situation, worker, job)
+
+
+def may_start_unseen(worker: Worker) -> bool:
+    """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
+    return not worker.in_sight and worker.copy.has_had_owner and worker.copy.waits_for_quota
