@@ -24,12 +24,14 @@ from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, may_go_on
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
+HELD_UP: Final = timedelta(seconds=5)
+"""After so long without a change a deletion counts as refused, or held up."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
 
@@ -163,17 +165,23 @@ def withdraw(
 ) -> Iterator[Effect]:
     """Remove what is on one worker, as `clean`; but what may run there keeps its quota there until it is gone.
 
-    The worker's Kueue is asked to stop it first: the deletion of the job may be refused, or held up.
+    The worker's Kueue is asked to stop it first: the deletion of the job may be refused, or held up. What was evicted
+    there and may be started again is asked only once that is so: while it changes all the time the question is refused.
     """
     copy = worker.workload
     jobs = [job for job in worker.jobs if not unless(job.object)]
     known = worker.in_sight and situation.snapshot.adapter is not None
-    going = known and any(may_go_on(situation, worker, job.object) for job in jobs)
+    waited = situation.snapshot.quiet_for >= HELD_UP
+    going = known and any(
+        not has_stopped(situation, worker, job.object) or (waited and may_go_on(situation, worker, job.object))
+        for job in jobs
+    )
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
     facts = worker.copy
-    if facts.is_active and not (facts.is_finished or facts.is_terminating or facts.is_told_to_stop):
+    asked = facts.is_finished or facts.is_terminating or facts.is_told_to_stop or not facts.is_active
+    if not asked and (waited or not facts.is_stopping):
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)

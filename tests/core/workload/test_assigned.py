@@ -303,7 +303,7 @@ class TestUnchecked:
     def test_copies_on_other_workers_are_removed(self) -> None:
         """A worker that was lost and is back may still run an earlier attempt."""
         back = worker("w2", copy_of(self.TAKEN_OFF, attempt=EARLIER), job_copy_of(self.TAKEN_OFF, attempt=EARLIER))
-        removed = ["stop on w2", "delete job on w2"]  # the Workload copy goes once nothing runs there
+        removed = ["delete job on w2"]  # the Workload copy goes once nothing runs there
         assert self.words(running(self.TAKEN_OFF), back) == ["copy job status", *removed]
         assert self.words(worker("w1", reach=Lost()), back) == removed
 

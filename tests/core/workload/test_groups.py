@@ -156,19 +156,15 @@ class TestSharing:
         leaving = part(1, quota=False)
         for siblings in ((), (part(0, quota=False, deleting=True),)):
             seen = group(leaving, worker("w1", copy_of(part(1)), shared=job_copy_of(part(1))), siblings=siblings)
-            assert words(seen) == [
-                "stop on w1",
-                "delete job on w1",
-            ]  # the Workload copy keeps its quota until that is gone
+            assert words(seen) == ["delete job on w1"]  # the Workload copy keeps its quota until that is gone
 
     def test_a_job_that_names_no_workload_is_carried_by_the_first_of_those_left(self) -> None:
         """Kueue's own copies of a LeaderWorkerSet do not say whose they are."""
         unnamed = job_copy_of(part(0))
         unnamed["metadata"] |= {"annotations": {}, "labels": {}}
         away = worker("w1", copy_of(part(1)), shared=unnamed)
-        taken, left = ["stop on w1", "delete job on w1"], ["delete workload on w1"]
-        assert words(group(part(1, quota=False), away, siblings=(part(2, quota=False),))) == taken
-        assert words(group(part(1, quota=False), away, siblings=(part(0, quota=False),))) == left
+        assert words(group(part(1, quota=False), away, siblings=(part(2, quota=False),))) == ["delete job on w1"]
+        assert words(group(part(1, quota=False), away, siblings=(part(0, quota=False),))) == ["delete workload on w1"]
 
     def test_a_deleted_part_leaves_the_job_to_the_others(self) -> None:
         """The LeaderWorkerSet was made smaller."""

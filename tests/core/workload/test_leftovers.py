@@ -13,7 +13,7 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.leftovers import MAX_DELAY
+from multikueue.core.workload.leftovers import HELD_UP, MAX_DELAY
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import (
@@ -149,8 +149,11 @@ class TestStopping:
     def test_so_is_that_of_a_stopped_job_which_may_be_started_again(self, evicted: bool) -> None:
         """Beside a job that cannot be deleted the copy would wait for quota there, and get it some day."""
         waits = copy_of(AGAIN, attempt=EARLIER, evicted=evicted)
-        seen = beside(attrs.evolve(left(status={"active": 0}), workload=waits))
+        stopped = attrs.evolve(left(status={"active": 0}), workload=waits)
+        seen = beside(stopped, quiet_for=HELD_UP)
         assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
+        # A Kueue there that starts and evicts it all the time would refuse the question each time, and nothing went.
+        assert words(beside(stopped))[-2:] == ["delete job on w1", "delete workload on w1"]
 
     def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:
         going = attrs.evolve(left(deleting=True), workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))

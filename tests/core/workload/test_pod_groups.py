@@ -197,8 +197,7 @@ class TestRemoving:
         """adapters.md H4: Kueue's controller looks for names among the manager's pods."""
         idle = group("a", "b", quota=False)
         shown = seen(idle, [], place("w1", copy_of(PLACED), *self.COPIES))
-        # The Workload copy goes after them.
-        assert words(shown) == ["stop on w1", "delete job on w1", "delete job on w1"]
+        assert words(shown) == ["delete job on w1", "delete job on w1"]  # the Workload copy goes after them
 
     def test_every_pod_goes_though_the_workload_is_gone(self) -> None:
         """adapters.md H6: deleted while the worker could not be reached."""

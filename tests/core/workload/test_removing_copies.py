@@ -20,8 +20,7 @@ class TestDeleting:
         """Never a stranger's object that has taken the name since (item 26)."""
         local = workload(quota=False)
         stopped = job_copy_of(local, uid="jb", status={"active": 0})
-        off = copy_of(local, held=True, uid="wl", spec={"active": False})
-        seen = snapshot(local, worker("w1", off, stopped))
+        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))
         first, second = decide(seen).effects
         assert isinstance(first, DeleteJob)
         assert isinstance(second, DeleteWorkload)

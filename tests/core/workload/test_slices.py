@@ -415,7 +415,7 @@ class TestStopping:
         local = slice_of(NEW_NAME, 5, quota=False, evicted="Preempted", evictions=1, replaces=OLD_NAME)
         for where in (worker("w1", copy_of(NEW), NEW_JOB), worker("w1", copy_of(NEW), shared=OLD_JOB)):
             seen = snapshot(local, where, siblings=(REPLACED,), job=BIG)
-            assert words(seen) == ["stop on w1", "delete job on w1"]  # the Workload copy goes after it
+            assert words(seen) == ["delete job on w1"]  # the Workload copy goes after it
 
     def test_finished_it_takes_the_job_along(self) -> None:
         """Even one that never got its name."""

@@ -44,7 +44,6 @@ start, record = ["create job on w1"], ["record w1"]
 admit = ["admit on w1 as Ready", "tell", "count cq w1"]
 gone, back = ["retry: Admitting remote no longer exists"], ['retry: Workload evicted on worker cluster: "w1"', "tell"]
 status, stop, renew, ended = ["copy job status"], ["stop on w1"], offer + both, ["copy job status", "finish Succeeded"]
-off = stop + job_
 sync = ['retry: Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch']
 sync += ["warn"]
 
@@ -69,7 +68,7 @@ LOCAL: dict[str, WorkloadFacts] = {
 MATRIX = (
     # local       none          waiting admitted running finished evicted changed out of sync ended  job    unreachable
     ("rejected",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),  # (27)
-    ("no quota",  (x,            drop,  drop,    off,     both,   off,    off,    job_,       job_,  job_,  x)),  # D22
+    ("no quota",  (x,            drop,  drop,    stop + job_, both, job_, job_, job_,         job_,  job_,  x)),  # D22
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
     ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
     ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
@@ -79,7 +78,7 @@ MATRIX = (
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
-    ("new slice", (x,            drop,  drop,    off,     both,   off,    off,    job_,       job_,  job_,  x)),
+    ("new slice", (x,            drop,  drop,    stop + job_, both, job_, job_, job_,         job_,  job_,  x)),
     ("its place", (make,         x,     start,   admit + status, admit,  x, drop, gone,       status, make, x)),
 )
 # fmt: on
