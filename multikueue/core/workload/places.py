@@ -139,10 +139,12 @@ def _unsaid(snapshot: Snapshot, workload: Json) -> Iterator[tuple[str, str]]:
 
     Once those are gone, nothing but its own note would tell where its copies belong.
     """
-    for worker in snapshot.workers if is_live(workload) else ():
-        said = namespace_on(workload, worker.name, snapshot.siblings)
-        if worker.name == cluster_name(workload) and worker.namespace == said != namespace_on(workload, worker.name):
-            yield worker.name, said
+    name = cluster_name(workload)
+    if name is None or not snapshot.siblings or not is_live(workload):
+        return
+    worker, said = snapshot.worker(name), namespace_on(workload, name, snapshot.siblings)
+    if worker is not None and worker.namespace == said != namespace_on(workload, name):
+        yield name, said
 
 
 def _unwritten(workload: Json, decided: Plan) -> Iterator[tuple[str, str]]:
