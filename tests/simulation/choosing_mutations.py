@@ -91,7 +91,7 @@ def refusals_are_forgotten() -> AbstractContextManager[Any]:
 
 def faults_are_forgotten() -> AbstractContextManager[Any]:
     """Filter, penalty: a job goes back to the worker that has failed it."""
-    return mock.patch.object(view, "failed_on", return_value=frozenset())
+    return mock.patch.object(view, "failed_on", return_value={})
 
 
 def what_cannot_be_read_is_ignored() -> AbstractContextManager[Any]:

@@ -21,7 +21,7 @@ from multikueue.core.model.workloads import (
     is_finished,
 )
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import find, is_ours, objects
+from tests.simulation.objects import MARKS, find, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.world import World
@@ -70,7 +70,8 @@ class Holding:
             since = self.reach.since(name)
             for copy in objects(worker, WORKLOAD) if since is not None and name not in self.world.gone else ():
                 checked = name == self.world.own and self.world.pool_checked  # it waits for our check, as is documented
-                if is_ours(copy) and _holds(copy) and not checked and not self.promises.runs(name, ObjectKey.of(copy)):
+                held = _holds(copy) and self._is_copy(name, copy)
+                if held and not checked and not self.promises.runs(name, ObjectKey.of(copy)):
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
@@ -87,10 +88,14 @@ class Holding:
         for name, worker in self.world.workers.items() if chosen is not None else ():
             copy = find(worker, WORKLOAD, key) if name not in (chosen, *self.world.gone) else None
             since = self.reach.since(name)
-            if copy is not None and is_ours(copy) and since is not None:
+            if copy is not None and self._is_copy(name, copy) and since is not None:
                 calm = max(since, *(self.reach.calm_since(place) for place in (name, self.world.manager.name)))
                 text = f"{name} keeps a copy of {key}, which is on {chosen}"
                 yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, LOSER
+
+    def _is_copy(self, name: str, copy: Json) -> bool:
+        """Whether it is a copy: on the manager itself one without a mark is a Workload like any other."""
+        return is_ours(copy) and (name != self.world.own or MARKS.are_on(copy))
 
 
 def _holds(workload: Json) -> bool:

@@ -33,21 +33,24 @@ def is_fault(copy: Json) -> bool:
     return is_true(copy, "Evicted") and str(evicted.get("reason")) in _FAULTY
 
 
-def failed_on(placements: Sequence[Json], workers: Iterable[str]) -> frozenset[str]:
-    """The workers of a job's config that it does not go to: those it failed on since all of them had failed it.
+def failed_on(placements: Sequence[Json], workers: Iterable[str], now: datetime) -> dict[str, datetime]:
+    """The workers that a job does not go to, and until when: those it failed on since all had failed it.
+
+    It goes back after `SHORTEST`: the others may have no room for ever.
 
     Args:
         placements: of the job, the last one at the end (`core.workload.history`).
         workers: those that could take it.
+        now: the manager's wall clock.
     """
-    able, failed = set(workers), set[str]()
+    able, failed = set(workers), dict[str, datetime]()
     for placement in placements:
-        worker = placement.get("worker")
-        if placement.get("fault") == FAULT and isinstance(worker, str):
-            failed.add(worker)
-            if failed >= able:
+        worker, ended = placement.get("worker"), parse_timestamp(str(placement.get("until")))
+        if placement.get("fault") == FAULT and isinstance(worker, str) and ended is not None:
+            failed[worker] = ended + SHORTEST
+            if failed.keys() >= able:
                 failed.clear()
-    return frozenset(failed)
+    return {worker: until for worker, until in failed.items() if now < until}
 
 
 @attrs.frozen

@@ -70,7 +70,7 @@ class Scored:
         after = self._after(state, names, choice, now)
         why = {name: reason for name, reason in _reasons(seen, choice, candidates).items() if name not in names}
         early = not names and _is_too_early(candidates, why)
-        times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, now))
+        times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, seen, now))
         times = (*times, remaining(workload, profile, now))
         again = [max(1.0, seconds) for seconds in times if seconds is not None]
         ignored = ", ".join(seen.narrowing.ignored)
@@ -215,8 +215,10 @@ def _refused(candidates: Candidates, state: State, now: datetime) -> tuple[Queue
     return (*known, *new)
 
 
-def _lapses(state: State, now: datetime) -> list[float]:
-    return [(one.at + REFUSED_FOR - now).total_seconds() for one in state.refused]
+def _lapses(state: State, seen: View, now: datetime) -> list[float]:
+    """Seconds until a refusal, or a failure of the job, keeps it from a worker no longer."""
+    ends = (*(one.at + REFUSED_FOR for one in state.refused), *seen.avoided.values())
+    return [(end - now).total_seconds() for end in ends]
 
 
 def _reasons(seen: View, choice: Choice, candidates: Candidates) -> dict[ClusterName, Reason]:

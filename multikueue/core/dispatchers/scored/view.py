@@ -34,6 +34,8 @@ class View:
     reasons: Mapping[ClusterName, Reason]
     """Why a worker is not able, or not surer."""
     narrowing: Narrowing
+    avoided: Mapping[ClusterName, datetime]
+    """Where the job failed, and until when it does not go back."""
 
     @property
     def best(self) -> Tier:
@@ -62,9 +64,10 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
         frozenset(late),
     )
     obstacles = {worker.name: obstacle(worker, wanted, now) for worker in candidates.workers}
-    failed = failed_on(history, (name for name, why in obstacles.items() if why is None))
+    failed = failed_on(history, (name for name, why in obstacles.items() if why is None), now)
     reasons = {name: why for name, why in obstacles.items() if why is not None}
-    reasons |= {name: Reason(Why.FAILED_BEFORE) for name in obstacles if name in failed and name not in reasons}
+    avoided = {name: failed[name] for name in obstacles if name in failed and name not in reasons}
+    reasons |= {name: Reason(Why.FAILED_BEFORE) for name in avoided}
     able = [worker for worker in candidates.workers if worker.name not in reasons]
     tiers = dict[str, Tier]()
     for worker in able:
@@ -78,7 +81,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
         for wanted in sorted(set(tiers.values()))
         for worker in ordered([one for one in able if tiers[one.name] is wanted], taste, now)
     ]
-    return View(tuple(ranked), tiers, reasons, narrowing)
+    return View(tuple(ranked), tiers, reasons, narrowing, avoided)
 
 
 def entry(

@@ -35,13 +35,18 @@ HOUR = timedelta(hours=1)
     ],
 )
 def test_a_job_does_not_go_back_before_all_others_were_tried(failed: list[str], excluded: set[str]) -> None:
-    placements = [{"worker": name, "fault": FAULT} for name in failed]
+    placements = [{"worker": name, "until": timestamp(NOW), "fault": FAULT} for name in failed]
 
-    assert failed_on(placements, ["w1", "w2", "w3"]) == excluded
+    assert failed_on(placements, ["w1", "w2", "w3"], NOW).keys() == excluded
+
+
+@pytest.mark.parametrize("until", [timestamp(NOW - HOUR), "damaged", None])
+def test_a_job_goes_back_after_an_hour_though_others_have_had_no_room(until: str | None) -> None:
+    assert failed_on([{"worker": "w1", "until": until, "fault": FAULT}], ["w1", "w2"], NOW) == {}
 
 
 def test_an_end_that_is_not_the_workers_fault_excludes_nobody() -> None:
-    assert failed_on([{"worker": "w1", "why": "Preempted"}], ["w1", "w2"]) == set()
+    assert failed_on([{"worker": "w1", "until": timestamp(NOW), "why": "Preempted"}], ["w1", "w2"], NOW) == {}
 
 
 @pytest.mark.parametrize(
