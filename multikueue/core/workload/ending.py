@@ -184,10 +184,13 @@ def clean_all(situation: Situation, keep: ClusterName | None = None) -> Iterator
 
 
 def _ask_to_stop(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Have the worker's Kueue stop a job whose deletion is refused, or held up: what nobody wants would run on."""
-    facts = worker.copy
+    """Have the worker's Kueue stop a job whose deletion is refused, or held up: what nobody wants would run on.
+
+    Of a Workload that is gone nothing is remembered, so nobody knows how long the deletion has been held up.
+    """
+    facts, seen = worker.copy, situation.snapshot
     runs = bool(worker.jobs) and facts.is_admitted and not (facts.is_finished or facts.goes)
     asked = facts.is_told_to_stop or not facts.is_active
-    held_up = worker.reachable and situation.snapshot.quiet_for >= HELD_UP
+    held_up = worker.reachable and (seen.workload is None or seen.quiet_for >= HELD_UP)
     if runs and held_up and not asked and not keeps_job_alive(worker):
         yield deactivate_copy(situation, worker.name, copy)
