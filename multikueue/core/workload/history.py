@@ -59,7 +59,8 @@ def placements(workload: Json) -> list[Json]:
         noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
     except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
         return []
-    return [_shortened(entry) for entry in noted if isinstance(entry, dict)][-KEPT:] if isinstance(noted, list) else []
+    entries = [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
+    return list(map(_shortened, entries[-KEPT:]))
 
 
 def _shortened(entry: Json) -> Json:
