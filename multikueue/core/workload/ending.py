@@ -107,7 +107,8 @@ def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) 
     since = changed_at(situation.workload, "Finished")
     if since is None:
         return 0.0
-    return max(0.0, (since + situation.settings.finished_retention - situation.now).total_seconds())
+    # Whoever may write the status may have written any time, the last one that there is as well.
+    return max(0.0, (situation.settings.finished_retention - (situation.now - since)).total_seconds())
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:
