@@ -121,10 +121,10 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
         yield _annotated(situation, annotations)
 
 
-def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
     """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
-    if situation.facts.noted_worker != worker.name:
-        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
+    if situation.facts.noted_worker != worker:
+        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker})
 
 
 def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
