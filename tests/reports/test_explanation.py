@@ -23,6 +23,7 @@ from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import Finding
 from multikueued.workers.move_targets import QueuesOnWorker
+from tests.core.building import condition
 from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))
@@ -107,6 +108,17 @@ def test_a_refusal_is_told_as_the_check_tells_it() -> None:
     assert [(one.state, one.told) for one in explanation.workers] == [("Refused", told), ("Offered", "")]
     assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)
     assert [one.id for one in explanation.findings] == ["webhook"]
+
+
+@pytest.mark.parametrize("name", ["$(reboot)", "x; reboot", "-x", "x y"])
+def test_what_somebody_has_named_a_job_becomes_no_command(name: str) -> None:
+    """Whoever may create Workloads writes their owners, whose names nobody checks."""
+    made = workload(TRAIN, quota=False)
+    rejected = condition("Evicted", "DeactivatedDueToAdmissionCheck")
+    made = {**made, "spec": {**made["spec"], "active": False}, "status": {"conditions": [rejected]}}
+    made["metadata"]["ownerReferences"][0]["name"] = name
+    (step,) = explained(made).next
+    assert step.text.endswith(": multikueue retry JOB -n default, once the reason is gone")
 
 
 def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> None:

@@ -13,6 +13,7 @@ import pytest
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Weights
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.kinds import (
+    ADMISSION_CHECK,
     CLUSTER_QUEUE,
     JOB,
     LOCAL_QUEUE,
@@ -24,7 +25,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import labels_of
-from multikueue.core.model.workloads import check, checks, cluster_name, is_finished, nominated
+from multikueue.core.model.workloads import check, checks, cluster_name, has_quota, is_finished, nominated
 from multikueue.runtime.workers.cluster_identity import DEADLINE
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Delay, Match, Refuse
@@ -33,6 +34,7 @@ from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
     LOCAL_QUEUE_NAME,
+    admission_check,
     cluster_queue,
     connect_workers,
     local_queue,
@@ -41,6 +43,7 @@ from multikueue.sandbox.setting_up import (
 )
 from multikueued.queues.mirror import Twin, planned
 from multikueued.workers.objects import WorkerError
+from tests.core.building import condition
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 from tests.runtime.test_scored import quota
 
@@ -209,8 +212,33 @@ async def test_while_nobody_knows_that_it_is_the_manager_a_queue_with_our_check_
                 await until(lambda: _all_ended(fleet), within=180)
                 assert not fleet.requests("local", "create", JOB)
             else:  # whether it is another cluster must not be known for it to be offered jobs
-                fleet.manager.faults.add(Refuse(403), on=Match(("get",), "namespaces"))
+                forbidden = fleet.manager.faults.add(Refuse(403), on=Match(("get",), "namespaces"))
                 await until(lambda: _is_offered_locally(fleet, "j2"), within=90)
+                await until(lambda: _has_quota_locally(fleet))
+                fleet.manager.faults.remove(forbidden)
+                await fleet.rotate("local", "another-token")
+                await until(lambda: _is_clean(fleet))
+
+
+async def test_a_copy_whose_queue_leads_to_workers_is_taken_back_though_it_has_quota() -> None:
+    """Somebody has put our check on the queue, beside one that the copy waits for."""
+    pool = cluster_queue({"cpu": "1"}, ["theirs"], name=POOL)
+    async with local_first(pool=pool) as fleet:
+        await fleet.admin.create(ADMISSION_CHECK, admission_check("example.com/other", "theirs"))
+        status = {"status": {"conditions": [condition("Active")]}}
+        await fleet.admin.merge_patch(ADMISSION_CHECK, ObjectKey("", "theirs"), status, subresource="status")
+        await quota(fleet, "remote", "0")
+        await fleet.submit()
+        await until(lambda: _has_quota_locally(fleet))
+        both = cluster_queue({"cpu": "1"}, ["theirs", CHECK], name=POOL)
+        await fleet.admin.merge_patch(CLUSTER_QUEUE, ObjectKey("", POOL), {"spec": both["spec"]})
+        await until(lambda: _is_clean(fleet))
+        await quota(fleet, "remote", "4")
+        await until(lambda: _runs(fleet, "job", "remote"))
+
+
+async def _has_quota_locally(fleet: Fleet) -> bool:
+    return any(map(has_quota, await local_copies(fleet)))
 
 
 async def _is_offered_locally(fleet: Fleet, name: str) -> bool:

@@ -22,6 +22,7 @@ from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
+from multikueued.reports.remedies import command_for
 
 
 @attrs.frozen
@@ -66,7 +67,7 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
     """
     found = await find_job(client, job, namespace, daemon_namespace)
     if found.workload is None and not (found.job is not None and WORKLOAD in found.objects.unread):
-        why = f"multikueue explain {found.name} -n {found.namespace} says why"
+        why = f"{command_for(found.name, 'explain', found.namespace)} says why"
         raise CommandError(f"{found.name} has no Workload: {why}", NOT_FOUND)
     rejected = found.workload is not None and _is_rejected(found.workload, found)
     try:

@@ -22,6 +22,7 @@ from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
+from multikueued.reports.remedies import command_for
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
 RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
@@ -154,14 +155,14 @@ def why_nowhere(found: Found) -> str:
     """Why no worker has a job, in the words of whoever decided that."""
     if WORKLOAD in found.objects.unread:
         return "; ".join(found.unread)
+    explain = command_for(found.name, "explain", found.namespace)
     if found.workload is None:
-        return f"it has no Workload (multikueue explain {found.name} -n {found.namespace} says why)"
+        return f"it has no Workload ({explain} says why)"
     state = state_of(found.workload, found.objects)
     if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
     reason = reason_of(found.workload, state, found.objects)
-    more = f"multikueue explain {found.name} -n {found.namespace} says more"
-    return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({more})"
+    return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({explain} says more)"
 
 
 @attrs.define(eq=False)

@@ -17,7 +17,7 @@ from multikueue.core.workload.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies import Finding, command_for
 from multikueued.reports.worker_answers import WorkerAnswer
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
@@ -73,7 +73,8 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
 
 
 def _how(workload: Json, job: JobReport) -> str:
-    return f": multikueue retry {job.job} -n {job.namespace}, once the reason is gone" if was_rejected(workload) else ""
+    retry = command_for(job.job, "retry", job.namespace)
+    return f": {retry}, once the reason is gone" if was_rejected(workload) else ""
 
 
 def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
@@ -89,7 +90,7 @@ def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
 def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
     if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
         return
-    at_once = f"; at once with multikueue retry {job.job} -n {job.namespace}"
+    at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
     for answer in answers:
         if answer.next_attempt is not None:
             how = at_once if answer.state == "Refused" else ""

@@ -85,6 +85,18 @@ def is_name(word: str) -> bool:
     return _NAME.fullmatch(word) is not None
 
 
+def command_for(job: str, verb: str, namespace: str) -> str:
+    """What to type about a job. Whoever may create Workloads names the job: what is no name is not shown.
+
+    Args:
+        job: TYPE/NAME.
+        verb: of `multikueue`.
+        namespace: the job's.
+    """
+    named = job if all(map(is_name, job.split("/"))) else "JOB"
+    return f"multikueue {verb} {named} -n {namespace}"
+
+
 RETRY: Final = (
     "then multikueue retry {job} -n {namespace} (by itself it is asked again after five minutes, then ever more rarely)"
 )

@@ -143,7 +143,7 @@ def origin_key(copy: Json) -> ObjectKey:
     return ObjectKey(origin_namespace(copy), ObjectKey.of(copy).name)
 
 
-@functools.lru_cache(maxsize=1_024)
+@functools.lru_cache(maxsize=128)  # few texts are alike all the time, and whoever changes a Workload makes them long
 def _recorded(noted: str) -> tuple[tuple[str, str], ...] | None:
     """None: it cannot be read."""
     try:

@@ -162,8 +162,8 @@ def finish(situation: Situation, reason: str, message: str) -> Effect:
 
 
 def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
-    """Ask the worker's Kueue to stop the job, because the manager has evicted it."""
-    evicted = condition(situation.workload, "Evicted") or {}
+    """Ask the worker's Kueue to stop the job: the manager has evicted it, or it is over there."""
+    evicted = condition(situation.snapshot.workload or {}, "Evicted") or {}
     message = f"Evicted on manager: {evicted.get('message', '')}"
     changes = _with_condition(situation, copy, "DeactivationTarget", "EvictedOnManagerCluster", message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER)

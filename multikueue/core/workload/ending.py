@@ -18,7 +18,7 @@ from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
 from multikueue.core.model.workloads import is_elastic
-from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.same_cluster import may_be_of
 from multikueue.core.workload.situation import Situation
@@ -30,6 +30,9 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 SYNC_GRACE: Final = timedelta(seconds=30)
 """How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
 that has ended there by an earlier attempt can take no other end."""
+
+HELD_UP: Final = timedelta(seconds=5)
+"""After so long without a change a deletion counts as refused, or held up."""
 
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
@@ -77,7 +80,8 @@ def clean_finished(situation: Situation) -> Plan:
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
     left = retention_left(situation, worker, ended)
-    keep = worker.name if patches or left or not worker.in_sight else None
+    awaited = situation.job is not None and not worker.in_sight
+    keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
     waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
     return Plan((*patches, *clean_all(situation, keep)), look_again=min(waits, default=None))
@@ -103,7 +107,8 @@ def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) 
     since = changed_at(situation.workload, "Finished")
     if since is None:
         return 0.0
-    return max(0.0, (since + situation.settings.finished_retention - situation.now).total_seconds())
+    # Whoever may write the status may have written any time, the last one that there is as well.
+    return max(0.0, (situation.settings.finished_retention - (situation.now - since)).total_seconds())
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:
@@ -173,4 +178,20 @@ def clean_all(situation: Situation, keep: ClusterName | None = None) -> Iterator
     """Remove everything everywhere, but on the worker named `keep`, also where another name may lead to it."""
     for worker in situation.workers:
         if worker.name != keep:
-            yield from clean(worker, unless=partial(may_be_of, situation, worker, keep))
+            unless = partial(may_be_of, situation, worker, keep)
+            if worker.workload is not None and not unless(worker.workload):
+                yield from _ask_to_stop(situation, worker, worker.workload)
+            yield from clean(worker, unless)
+
+
+def _ask_to_stop(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+    """Have the worker's Kueue stop a job whose deletion is refused, or held up: what nobody wants would run on.
+
+    Of a Workload that is gone nothing is remembered, so nobody knows how long the deletion has been held up.
+    """
+    facts, seen = worker.copy, situation.snapshot
+    runs = bool(worker.jobs) and facts.is_admitted and not (facts.is_finished or facts.goes)
+    asked = facts.is_told_to_stop or not facts.is_active
+    held_up = worker.reachable and (seen.workload is None or seen.quiet_for >= HELD_UP)
+    if runs and held_up and not asked and not keeps_job_alive(worker):
+        yield deactivate_copy(situation, worker.name, copy)

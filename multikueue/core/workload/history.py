@@ -59,7 +59,8 @@ def placements(workload: Json) -> list[Json]:
         noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
     except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
         return []
-    return [_shortened(entry) for entry in noted if isinstance(entry, dict)][-KEPT:] if isinstance(noted, list) else []
+    entries = [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
+    return list(map(_shortened, entries[-KEPT:]))
 
 
 def _shortened(entry: Json) -> Json:
@@ -120,10 +121,10 @@ def note_last_worker(situation: Situation) -> Iterator[Effect]:
         yield _annotated(situation, annotations)
 
 
-def note_worker(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
     """Keep the worker that has it on the Workload until it can be recorded: a restart does not forget it then."""
-    if situation.facts.noted_worker != worker.name:
-        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker.name})
+    if situation.facts.noted_worker != worker:
+        yield _annotated(situation, {LAST_WORKER_ANNOTATION: worker})
 
 
 def _annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:

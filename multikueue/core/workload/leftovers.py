@@ -23,15 +23,13 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
-from multikueue.core.workload.ending import clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on
+from multikueue.core.workload.ending import HELD_UP, clean, delete_job, delete_workload, keeps_job_alive
+from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on, may_start_unseen
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
-HELD_UP: Final = timedelta(seconds=5)
-"""After so long without a change a deletion counts as refused, or held up."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
 
@@ -167,6 +165,7 @@ def withdraw(
 
     The worker's Kueue is asked to stop it first: the deletion of the job may be refused, or held up. What was evicted
     there and may be started again is asked only once that is so: while it changes all the time the question is refused.
+    So is what cannot be seen: its jobs may be ones that we may not delete, either.
     """
     copy = worker.workload
     jobs = [job for job in worker.jobs if not unless(job.object)]
@@ -176,6 +175,8 @@ def withdraw(
         not has_stopped(situation, worker, job.object) or (waited and may_go_on(situation, worker, job.object))
         for job in jobs
     )
+    if worker.reachable and not worker.in_sight:
+        going = waited and (not worker.copy.is_stopping or may_start_unseen(worker))
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
@@ -185,3 +186,5 @@ def withdraw(
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)
+    if not worker.in_sight:
+        yield from delete_workload(worker.name, copy)

@@ -21,11 +21,11 @@ def own_queue_room(name: str, informers: WorkerInformers, manager: ManagerCluste
     if not identity.may_be_manager:
         return None
     ours = {name_of(one) for one in manager.checks.values() if manager.is_ours(one)}
+    queue = queues.cluster_queues.get(ObjectKey("", name))
+    leads_away = queue is not None and not ours.isdisjoint(check_names(queue))
     if identity.is_manager:
         flaw = unfit(list(queues.cluster_queues.values()), queues.readable_cohorts or (), ours).get(name)
         told = f"ClusterQueue {name} there cannot hold copies: {flaw}"
-        return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if flaw else None
-    queue = queues.cluster_queues.get(ObjectKey("", name))
-    has_ours = queue is not None and not ours.isdisjoint(check_names(queue))
+        return Room(obstacle=Reason(Why.NEVER_STARTS if leads_away else Why.QUEUE_UNFIT, told)) if flaw else None
     told = f"ClusterQueue {name} there has our check, and it is not known yet whether the worker is the manager itself"
-    return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if has_ours else None
+    return Room(obstacle=Reason(Why.QUEUE_UNFIT, told)) if leads_away else None

@@ -170,6 +170,10 @@ class TestRetention:
         assert self.decided(done(), after=timedelta(hours=1)) == gone
         assert self.decided(done(), after=timedelta(hours=1, seconds=-1)) == ([], 1.0)
 
+    def test_an_end_in_the_last_year_that_there_is_breaks_nothing(self) -> None:
+        seen = snapshot(ended_at(TestCleaning.FINISHED, "9999-12-31T23:59:59Z"), done(), job=ENDED_JOB)
+        assert decide(seen, settings=self.HOUR).effects == ()
+
     def test_a_job_that_still_runs_there_goes_at_once(self) -> None:
         """Somebody stopped it on the manager: kept, it would run on and hold quota."""
         running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))

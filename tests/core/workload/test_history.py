@@ -16,6 +16,7 @@ from multikueue.core.model.copies import workload_copy
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.workload import history
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.history import (
     KEPT,
@@ -199,3 +200,12 @@ class TestMilestones:
     def test_since_when_it_runs_is_what_kueue_says(self) -> None:
         assert placement_of(workload(cluster="w1")) == Placement(ClusterName("w1"), RESERVED_AT)
         assert placement_of(workload()) is None
+
+
+def test_of_many_placements_only_those_that_are_kept_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each decision about the Workload reads them."""
+    looked_at: list[str] = []
+    monkeypatch.setattr(history, "plain", looked_at.append)
+    local = workload()
+    local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w1"}] * 10_000)}
+    assert len(placements(local)) == len(looked_at) == KEPT

@@ -13,7 +13,8 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.leftovers import HELD_UP, MAX_DELAY
+from multikueue.core.workload.ending import HELD_UP
+from multikueue.core.workload.leftovers import MAX_DELAY
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import (

@@ -230,7 +230,7 @@ class TestDeletedByHand:
 
     def test_its_copies_go_first(self) -> None:
         w1 = worker("w1", copy_of(LIVE, admitted=True), job_copy_of(LIVE))
-        assert self.words(w1) == ["delete job on w1", "delete workload on w1"]
+        assert self.words(w1, quiet_for=timedelta(0)) == ["delete job on w1", "delete workload on w1"]
 
     def test_then_its_job_shows_that_nothing_runs(self) -> None:
         """Kueue cannot put back the template of a job that says it has pods, and would try for ever."""

@@ -120,6 +120,21 @@ class TestLastWorker:
         )
         assert ("stop on w1" in words(seen)) == is_asked
 
+    @pytest.mark.parametrize("quota", [True, False])
+    @pytest.mark.parametrize("state", [{"evicted": True}, {"admitted": True}])
+    def test_one_whose_jobs_may_neither_be_seen_nor_deleted_is_asked_to_stop(self, quota: bool, state: Any) -> None:
+        """The deletion of the job fails, and what comes after that is not sent: it was waited for, for ever."""
+        local, copy = workload(quota=quota, evictions=1), copy_of(AGAIN, attempt=EARLIER, owned=True, **state)
+        left = worker("w2", copy, job_copy_of(AGAIN, attempt=EARLIER), kind=Unserved(timedelta(days=2)))
+        first = words(beside(left, local, last_worker=W2))
+        assert ("stop on w2" in first, "delete job on w2" in first) == (False, True)
+        later = words(beside(left, local, last_worker=W2, quiet_for=timedelta(seconds=5)))
+        assert [word for word in later if word.endswith("w2")] == [
+            "stop on w2",
+            "delete job on w2",
+            "delete workload on w2",
+        ]
+
     def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
         """Their quota is free before anybody knows."""
         sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload
-from multikueue.core.workload.worker_states import Unserved
+from multikueue.core.workload.worker_states import Served, Unserved
 from tests.core.building import (
     copy_of,
     decide,
@@ -49,3 +55,25 @@ class TestDeleting:
         """Deleting a job on the manager deletes it everywhere."""
         local = workload(deleting=True)
         assert words(snapshot(local, worker("w1", None, job_copy_of(local)), job={})) == ["delete job on w1"]
+
+
+class TestHeldUp:
+    """A webhook refuses the deletion of the job, or we may not delete its kind: it would run on, with its quota."""
+
+    RUNS = workload(cluster="w1")
+    REST = ("delete job on w1", "delete workload on w1")
+
+    @pytest.mark.parametrize(
+        "local", [None, workload(deleting=True, cluster="w1"), workload(finished="OwnerNotFound", cluster="w1")]
+    )
+    @pytest.mark.parametrize("kind", [Served(), Unserved(timedelta(days=1))])
+    def test_what_nobody_wants_is_asked_to_stop(self, local: Json | None, kind: Served | Unserved) -> None:
+        def seen(seconds: int, **facts: Any) -> list[str]:
+            copy = copy_of(self.RUNS, **({"admitted": True, "owned": True} | facts))
+            there = worker("w1", copy, job_copy_of(self.RUNS), kind=kind)
+            return words(snapshot(local, there, job={}, quiet_for=timedelta(seconds=seconds)))
+
+        assert tuple(seen(4)) == (self.REST if local is not None else ("stop on w1", *self.REST))
+        assert tuple(seen(5)) == ("stop on w1", *self.REST)
+        for facts in ({"stopping": True}, {"finished": "Succeeded"}, {"evicted": True}, {"spec": {"active": False}}):
+            assert tuple(seen(5, **facts)) == self.REST

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchWorkload
 from multikueue.core.workload.snapshot import Worker
@@ -109,6 +109,14 @@ def test_where_no_worker_has_it_it_is_retried(there: Worker) -> None:
     seen = snapshot(LOCAL, there)
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
     assert words(seen)[0] == f"retry: {base}"
+
+
+def test_the_worker_that_had_it_last_is_noted_while_it_is_waited_for() -> None:
+    """Its MultiKueueCluster is gone: after a restart nothing else would name it (simulation, seed 31041)."""
+    gone = worker("w1", configured=False, removed=True, reach=Lost(NOW - timedelta(minutes=1), seen=False))
+    seen = snapshot(LOCAL, worker("w2"), gone, last_worker=ClusterName("w1"))
+    noted = [effect for effect in decide(seen).effects if isinstance(effect, PatchWorkload)]
+    assert [effect.patch["metadata"]["annotations"] for effect in noted] == [{LAST_WORKER_ANNOTATION: "w1"}]
 
 
 def test_the_worker_that_has_it_is_noted_while_another_is_waited_for() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import find
 
 REFUSALS: Final = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "TopologyPlacementFailed"})
@@ -20,8 +21,10 @@ def refuses(worker: Candidate) -> bool:
 
 
 def has_quota(worker: Candidate) -> bool:
-    """Whether it has taken it."""
-    return (find(worker.conditions, "QuotaReserved") or {}).get("status") == "True"
+    """Whether it has taken it. Quota of a queue in which no copy starts counts only for one that has started before."""
+    starts = worker.obstacle is None or worker.obstacle.why is not Why.NEVER_STARTS
+    wanted = "QuotaReserved" if starts else "Admitted"
+    return (find(worker.conditions, wanted) or {}).get("status") == "True"
 
 
 def preempts(worker: Candidate) -> bool:

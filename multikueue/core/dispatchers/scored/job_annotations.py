@@ -37,7 +37,8 @@ LONGEST: Final = 4096
 """Characters of an annotation: with more it cannot be read. Each is read whenever the job is looked at, by one loop."""
 _KEY: Final = r"(?:[A-Za-z0-9]([-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _VALUE: Final = r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?"
-_SPLIT: Final = re.compile(r",(?![^(]*\))")
+_PART: Final = re.compile(r"(?:\A|,)(?P<part>(?:[^,(]+|\([^)]*\)?)*)")
+"""A comma in brackets separates no parts. Each character is looked at once: whoever submits jobs writes this."""
 _EQUALS: Final = re.compile(rf"(?P<key>{_KEY})\s*(?P<operator>==?|!=)\s*(?P<value>{_VALUE})")
 _SET: Final = re.compile(rf"(?P<key>{_KEY})\s+(?P<operator>in|notin)\s*\((?P<values>[^()]*)\)")
 _EXISTS: Final = re.compile(rf"(?P<operator>!?)\s*(?P<key>{_KEY})")
@@ -145,12 +146,13 @@ def _names(text: str | None, unreadable: list[str]) -> frozenset[str] | None:
 
 
 def _selects(text: str | None, unreadable: list[str]) -> tuple[Callable[[Labels], bool], ...]:
-    if text is None:
-        return ()
-    made = [_select(part.strip()) for part in _SPLIT.split(text)]
-    if None in made:
-        unreadable.append(SELECTOR)
-    return tuple(one for one in made if one is not None)
+    made: list[Callable[[Labels], bool]] = []
+    for found in _PART.finditer(text) if text is not None else ():
+        if (select := _select(found["part"].strip())) is None:
+            unreadable.append(SELECTOR)
+            break
+        made.append(select)
+    return tuple(made)
 
 
 def _select(part: str) -> Callable[[Labels], bool] | None:

@@ -24,6 +24,7 @@ class Why(StrEnum):
     NO_NAMESPACE = "NoNamespace"
     QUEUE_INACTIVE = "QueueInactive"
     QUEUE_UNFIT = "QueueUnfit"
+    NEVER_STARTS = "NeverStarts"
     NAME_TAKEN = "NameTaken"
     NOT_NAMED = "NotNamed"
     NOT_SELECTED = "NotSelected"
@@ -63,6 +64,7 @@ _WORDS = {
     Why.NO_NAMESPACE: "it has no such namespace",
     Why.QUEUE_INACTIVE: "its ClusterQueue is not Active",
     Why.QUEUE_UNFIT: "its ClusterQueue cannot hold copies",
+    Why.NEVER_STARTS: "its ClusterQueue leads to workers, and no copy ever starts there",
     Why.NAME_TAKEN: "another job there has the name",
     Why.NOT_NAMED: "the job does not name it",
     Why.NOT_SELECTED: "the job does not select it",

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multikueue.core.dispatchers.scored import job_annotations
 from multikueue.core.dispatchers.scored.job_annotations import (
+    LONGEST,
     NAMES,
     PREFERENCE,
     SELECTOR,
@@ -111,3 +113,11 @@ def test_whatever_stands_there_is_read_or_told(asked: dict[str, str]) -> None:
     assert set(found.unreadable) <= {NAMES, SELECTOR, TOGETHER}
     assert set(found.ignored) <= {PREFERENCE, TOLERATIONS}
     assert why({}) is None
+
+
+def test_of_what_cannot_be_read_only_the_first_such_part_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever submits jobs decides how many parts there are, and each decision about such a job reads them."""
+    parts: list[str] = []
+    monkeypatch.setattr(job_annotations, "_select", parts.append)
+    assert read({SELECTOR: "," * LONGEST}).unreadable == (SELECTOR,)
+    assert parts == [""]

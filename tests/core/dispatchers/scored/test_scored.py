@@ -121,6 +121,21 @@ def test_nothing_is_told_of_a_hold_while_a_worker_has_not_answered_yet() -> None
     assert ": w1: needs " in waiting.message
 
 
+@pytest.mark.parametrize(
+    ("obstacle", "conditions", "kept"),
+    [
+        (Why.NEVER_STARTS, copy("QuotaReserved", "Test", status=True), False),
+        (Why.NEVER_STARTS, copy("Admitted", "Test", status=True), True),
+        (Why.QUEUE_UNFIT, copy("QuotaReserved", "Test", status=True), True),
+    ],
+)
+def test_quota_is_taken_back_only_where_no_copy_ever_starts(obstacle: Why, conditions: Any, kept: bool) -> None:
+    waiting = pending({"w1": queue(8), "w2": queue(6)})
+    waiting.ask()
+    waiting.change("w1", has_copy=True, conditions=conditions, obstacle=Reason(obstacle))
+    assert waiting.ask(1).names == (("w1",) if kept else ("w2",))
+
+
 def test_never_held_where_the_profile_says_so() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)}, profile=Profile(hold=Hold.NEVER))
     names = [waiting.ask(15).names for _ in range(2)]
