@@ -9,7 +9,7 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.machinery.liveness import PROBE_DEADLINE, Due, Heard, Liveness, Lose, Probe
+from multikueue.core.machinery.liveness import PROBE_DEADLINE, PROBE_EVERY, Due, Heard, Liveness, Lose, Probe
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, DeadlineExceeded
 from multikueue.kube.informer import Informer
@@ -21,8 +21,8 @@ ONE: Final = 1
 
 MANY: Final = 16
 """Workers; more than that are probed in rounds."""
-ROUND: Final = 1.0
-"""Seconds from one round to the next."""
+ROUND: Final = PROBE_EVERY / 2
+"""Seconds from one round to the next. A part of `PROBE_EVERY`: only the first look at a silent worker is late."""
 
 
 @attrs.define(eq=False)

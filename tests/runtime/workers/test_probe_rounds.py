@@ -49,16 +49,16 @@ async def probed_at(workers: int) -> list[float]:
         await anyio.sleep(60)
         found = list(probes)
         fleet.workers[names[-1]].faults.add(Hang(), on=Match(verbs=("list",), user="multikueue"))
-        await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + 2 * ROUND)
+        await until(is_active(fleet, names[-1], status="False"), within=LOST_AFTER + ROUND + 1)
     return found
 
 
 async def test_more_workers_than_a_few_are_probed_in_rounds() -> None:
-    """A dozen rounds in a minute at most, though no two workers answer at the same time; none is left out."""
+    """Two dozen rounds in a minute at most, though no two workers answer at the same time; none is left out."""
     probes = await probed_at(MANY + 1)
     assert all(at % ROUND == 0 for at in probes)
     assert len(set(probes)) <= 24
-    assert len(probes) >= 9 * (MANY + 1)
+    assert len(probes) >= 8 * (MANY + 1)
 
 
 async def test_a_few_workers_are_probed_each_in_its_own_time() -> None:
