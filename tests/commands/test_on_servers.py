@@ -19,7 +19,6 @@ from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     EVENT,
     JOB,
-    LEASE,
     MULTIKUEUE_CLUSTER,
     WORKLOAD,
 )
@@ -336,22 +335,6 @@ async def test_a_cluster_without_kueue(tmp_path: Path) -> None:
     assert result.exit_code == 4
     assert "does not serve a kind that is needed" in result.stderr
     assert "is Kueue installed there" in result.stderr
-
-
-async def test_a_daemon_whose_lease_has_run_out(tmp_path: Path) -> None:
-    async with shell(tmp_path) as person:
-        spec = {
-            "holderIdentity": "multikueue-0",
-            "renewTime": "2026-01-01T00:00:00.000000Z",
-            "leaseDurationSeconds": 15,
-        }
-        metadata = {"name": "multikueue", "namespace": "kueue-system"}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-        await person.admin.create(LEASE, lease)
-        result = await person.run("status")
-
-    assert result.exit_code == 1
-    assert "no daemon leads since 2026-01-01T00:00:00Z" in " ".join(result.stdout.split())
 
 
 def test_without_a_kubeconfig_it_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
