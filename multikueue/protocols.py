@@ -16,6 +16,7 @@ from multikueue.core.effects import ConfigStatistics
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.errors import NotFound
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -73,6 +74,14 @@ class Reader(Protocol):
         They may lack their `managedFields`. With a limit, return at most so many of them in one page.
         """
         ...
+
+
+async def read(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+    """An object; None if there is none."""
+    try:
+        return await client.get(resource, key)
+    except NotFound:
+        return None
 
 
 class Describer(Protocol):

@@ -24,7 +24,7 @@ from multikueue.kube.log_stream import LogLine
 from multikueue.kube.profile_config import profile_config
 from multikueue.kube.requests import LogQuery
 from multikueue.kube.served_kinds import ServedKind
-from multikueue.protocols import ApiClient, Reader
+from multikueue.protocols import ApiClient, Reader, read
 from multikueue.runtime.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.settings.profiles import OCM_ACCOUNT
@@ -163,11 +163,3 @@ def _possible(profile: Json | None) -> Iterator[ProfileSettings]:
     for name in offered_clusters(profile) if profile is not None else ("",):
         yield ProfileSettings((AccessProvider(name, builtin="cp-creds", managed_service_account=OCM_ACCOUNT),))
         yield ProfileSettings((AccessProvider(name, builtin="secretreader"),))
-
-
-async def read(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
-    """An object; None if there is none."""
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None

@@ -18,6 +18,7 @@ from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.objects import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.rbac.rules import (
     IN_NAMESPACE,
     ON_MANAGER,
@@ -31,7 +32,6 @@ from multikueued.rbac.rules import (
     webhook_rules,
 )
 from multikueued.rbac.spokes import impersonation_rules
-from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
 TEMPLATES: Final = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
