@@ -84,6 +84,7 @@ class Offering:
                 self._gave_up(old, new, job)
             self._taken_back(old, new)
         for name in sorted(self.world.workers.keys() & set(nominated(new)) - set(nominated(old or {}))):
+            self.rooms.offered[uid(new), name] = anyio.current_time()
             self._offered(new, job, name)
 
     def _gave_up(self, old: Json, new: Json, job: str) -> None:

@@ -25,6 +25,10 @@ from tests.simulation.world import World
 NOTICED: Final = 90.0
 """Seconds for which a worker must have been back for its loss to be over: the daemon asks it once a minute."""
 
+BEFORE: Final = 3 * LOST_AFTER
+"""Seconds before a link breaks since when a worker may count as lost, where requests or answers were lost on it: what
+did not answer comes back by lists that all get through, and is tried again ever later."""
+
 _UNREADABLE: Final = (Hostility.ODD, Hostility.ENDLESS, Hostility.BOMB)
 
 
@@ -114,8 +118,7 @@ class Reach:
                 self._since.setdefault(name, now)
             elif name not in self._out_since or now - self._since.get(name, now) >= NOTICED:
                 self._since.pop(name, None)
-                # A loss begins with the last answer: where answers have been lost that is before the link broke.
-                self._out_since[name] = now - (0.0 if name in was_calm else LOST_AFTER)
+                self._out_since[name] = now - (0.0 if name in was_calm else BEFORE)
             else:
                 self._since.pop(name, None)
 

@@ -64,6 +64,8 @@ class Rooms:
     choosing: Choosing
     reach: Reach
     daemon: Daemon
+    offered: dict[tuple[str, str], float] = attrs.field(factory=dict)
+    """When a Workload, by UID, was offered to a worker last."""
     _uses: dict[str, deque[Use]] = attrs.field(factory=dict)
     _copies: dict[str, float] = attrs.field(factory=dict)
     """Since when copies of ours have quota, by UID."""
@@ -126,8 +128,10 @@ class Rooms:
     def most_free(self, name: str, workload: Json) -> int:
         """The most that a worker had free of one flavor for a Workload lately, net of our other copies.
 
-        Which flavor those without quota will get is not known: they leave what is left of all flavors.
+        Which flavor those without quota will get is not known: they leave what is left of all flavors. One that is not
+        taken for as long as a worker has for that takes no room from others.
         """
+        late = anyio.current_time() - self.choosing.profile.retry.total_seconds()
         worker, lately, pending = self.world.workers[name], self.lately(name), 0
         free = self.choosing.quota(name, self.world.quota)
         for flavor in free:
@@ -136,7 +140,7 @@ class Rooms:
             copy = find(worker, WORKLOAD, ObjectKey.of(one)) or {}
             if uid(one) != uid(workload) and has_quota(copy):
                 free.subtract(by_flavor(copy))
-            elif uid(one) != uid(workload):
+            elif uid(one) != uid(workload) and self.offered.get((uid(one), name), late) >= late:
                 pending += cpu(one)
         return min(max(free.values()), free.total() - pending)
 

@@ -11,14 +11,16 @@ import pytest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, WORKLOAD
-from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.workloads import attempt
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon
-from tests.simulation.objects import ORIGIN, objects
+from tests.simulation.holding import IDLE, Holding
+from tests.simulation.objects import MARKS, ORIGIN, objects
 from tests.simulation.offering import Offering
 from tests.simulation.population import template
 from tests.simulation.promises import Promises
@@ -70,6 +72,28 @@ def test_a_worker_without_a_readable_mapping_gets_nothing_from_the_daemon(user: 
         return promises.broken
 
     assert bool(_beside(look)) is blamed
+
+
+@pytest.mark.parametrize(("own", "marked", "blamed"), [("", False, 1), (SPLIT, False, 0), (SPLIT, True, 1)])
+def test_on_the_manager_itself_only_a_marked_copy_holds_quota_for_us(own: str, marked: bool, blamed: int) -> None:
+    async def look(world: World, promises: Promises) -> list[str]:
+        world.own = own
+        holding = Holding(world, promises.reach, promises)
+        await world.manager.api.create(JOB, _job("1", 0))
+        await anyio.sleep(5.0)
+        (workload,) = objects(world.manager, WORKLOAD)
+        annotations = {ATTEMPT_ANNOTATION: MARKS.of(workload, attempt(workload), own)} if marked else {}
+        labels = {ORIGIN_LABEL: ORIGIN}
+        metadata = {"name": "copy", "namespace": "default", "labels": labels, "annotations": annotations}
+        copy = {**{name: workload[name] for name in ("apiVersion", "kind", "spec")}, "metadata": metadata}
+        await world.workers[SPLIT].api.create(WORKLOAD, copy)
+        await anyio.sleep(5.0)
+        holding.check(alive_since=0.0)
+        await anyio.sleep(IDLE + 10.0)
+        holding.check(alive_since=0.0)
+        return [text for text in promises.broken if "does not run" in text]
+
+    assert len(_beside(look)) == blamed
 
 
 def _world() -> World:

@@ -17,13 +17,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    PatchJobStatus,
-    Plan,
-    describe,
-)
+from multikueue.core.model.workloads import Owner, cluster_name, is_elastic, noted_worker
+from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
 from multikueue.core.workload.possible_runs import LATE_CREATION
 from multikueue.core.workload.same_cluster import one_of_each_cluster
@@ -156,7 +151,7 @@ class SnapshotReader:
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
-        for name in sorted(named):
+        for name in sorted({*named, *_named_by_slices(workload, siblings)}):
             exists = self._source(name) is not None
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
@@ -295,3 +290,9 @@ def _named_by(workload: Json | None) -> Iterator[str]:
     if workload is not None:
         facts = WORKLOADS.of(workload)
         yield from (*facts.nominated, *filter(None, (facts.cluster_name, facts.noted_worker)))
+
+
+def _named_by_slices(workload: Json | None, siblings: Sequence[Json]) -> Iterator[str]:
+    """The workers of the other slices of an elastic job: what runs for them is its job."""
+    for one in siblings if workload is not None and is_elastic(workload) else ():
+        yield from filter(None, (cluster_name(one), noted_worker(one)))

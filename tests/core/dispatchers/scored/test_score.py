@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE
+from multikueue.core.dispatchers.scored.penalties import FAULT
 from multikueue.core.dispatchers.scored.profile import Hold, Profile, Then, Weights, parse_profile, parse_profiles
 from multikueue.core.dispatchers.scored.score import COST, SPEED
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from tests.core.building import NOW
 from tests.core.dispatchers.scored.pending import pending, queue
@@ -62,9 +64,18 @@ def test_a_worker_is_compared_with_those_that_are_as_sure() -> None:
 def test_where_it_has_run_is_best_unless_that_worker_was_at_fault(
     fault: dict[str, str], names: tuple[str, ...]
 ) -> None:
-    asked = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w2", **fault}])}
+    asked = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w2", "until": timestamp(NOW), **fault}])}
 
     assert pending({"w1": queue(8), "w2": queue(7)}, annotations=asked).ask().names == names
+
+
+def test_where_it_failed_it_goes_back_after_an_hour_if_the_other_has_no_room_until_then() -> None:
+    failed = {"worker": "w2", "until": timestamp(NOW), "fault": FAULT}
+    waiting = pending({"w1": queue(0), "w2": queue(7)}, annotations={PLACEMENTS_ANNOTATION: json.dumps([failed])})
+    answer = waiting.ask()
+
+    assert (answer.names, answer.look_again) == ((), 3600.0)
+    assert waiting.ask(3600.0).names == ("w2",)
 
 
 def test_a_worker_with_a_penalty_is_the_last_of_its_tier() -> None:
