@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from multikueue import AVAILABLE, JobKind
+from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.model.kinds import EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
@@ -63,14 +63,6 @@ def role_rules(name: str, kinds: Sequence[JobKind]) -> list[Json]:
 def verbs_of(name: str) -> Sequence[str]:
     """What one of the two roles may do with jobs."""
     return READ if name == "viewer" else (*WRITE, *READ)
-
-
-def user_framework_rules(name: str) -> dict[str, list[Json]]:
-    """By Kueue's name of a built-in framework: what one of the two roles has for it."""
-    found: dict[str, list[Json]] = {}
-    for kind in AVAILABLE:
-        found.setdefault(kind.framework, []).extend(user_kind_rules(kind, verbs_of(name)))
-    return {framework: merged(rules) for framework, rules in found.items()}
 
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
