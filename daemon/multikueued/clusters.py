@@ -35,15 +35,12 @@ class ClusterClient(ApiClient, Protocol):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
-        ...
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """See `KubeClient.request_token`."""
-        ...
 
     async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:
         """See `KubeClient.part`."""
-        ...
 
     async def pod_log(
         self,
@@ -55,7 +52,6 @@ class ClusterClient(ApiClient, Protocol):
         pause: Callable[[], Awaitable[None]],
     ) -> None:
         """See `KubeClient.pod_log`."""
-        ...
 
 
 class Lack(Enum):

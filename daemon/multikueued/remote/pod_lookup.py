@@ -56,7 +56,6 @@ class JobLocator(Protocol):
     @property
     def worker(self) -> str:
         """The one that was read last, for an audit; empty: none, or nobody audits it."""
-        ...
 
     async def look(self) -> PlacedJob | UnplacedJob:
         """Where the job is now.
@@ -65,7 +64,6 @@ class JobLocator(Protocol):
             CommandError: there is no such job.
             ApiError: the manager cannot be read, for now.
         """
-        ...
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """A client of a worker.
@@ -73,11 +71,9 @@ class JobLocator(Protocol):
         Raises:
             CommandError: it cannot be asked.
         """
-        ...
 
     def told(self, error: ApiError) -> str:
         """Words for what the manager answers."""
-        ...
 
 
 @attrs.frozen
