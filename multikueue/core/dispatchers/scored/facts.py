@@ -125,6 +125,10 @@ class QueueFacts:
         """Whether jobs of others stand in its queue, and have for less than `OTHERS_FIRST`."""
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
+    def is_contested(self, now: datetime) -> bool:
+        """Whether jobs of others have stood there for longer than that: they get what would be kept free for ours."""
+        return self.others_pending > 0 and not self.others_wait(now)
+
     def penalized(self, now: datetime) -> bool:
         """Whether jobs have failed there by the worker's fault, and none has succeeded since."""
         return self.penalized_until is not None and now < self.penalized_until

@@ -29,11 +29,7 @@ class Ledger:
     """Entries and queues. Driven by one task; it reads no clock."""
 
     def __init__(self, reservations: int = RESERVATIONS) -> None:
-        """An empty one.
-
-        Args:
-            reservations: how many there may be, one a place.
-        """
+        """An empty one, with at most so many reservations, one a place."""
         self._limit = reservations
         self._entries: dict[ObjectKey, Entry] = {}
         self._queues: dict[Place, QueueFacts] = {}
@@ -279,7 +275,7 @@ class Ledger:
 
     def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
         """One reservation a place and a Workload, the eldest first; each gets the place that is left to it where least
-        is missing, and of these the best."""
+        is missing, and of these the best. None where others would take what it keeps free."""
         if self._reservations[:2] != (self._version, now):
             self._reservations = (self._version, now, self._reserve(now))
         return self._reservations[2]
@@ -290,10 +286,11 @@ class Ledger:
             if now - reserved < RESERVED_AFTER:
                 break
             entry = self._entries[key]
+            open_to_it = [one for one in entry.waits_for or () if one in self._queues and one not in found]
             short = {
                 place: sum(max(0, amount - self._base(place, now).get(one, 0)) for one, amount in taken.items())
-                for place in entry.waits_for or ()
-                if place in self._queues and place not in found and (taken := self._taken_by(entry, place))
+                for place in open_to_it
+                if not self._queues[place].is_contested(now) and (taken := self._taken_by(entry, place))
             }
             if short:
                 found[min(short, key=short.__getitem__)] = key

@@ -234,6 +234,17 @@ def test_the_second_eldest_has_one_on_another_queue_and_the_third_none() -> None
     assert [made.reservation(place, NOW) for place in both] == [key("second"), key("first"), None]
 
 
+@pytest.mark.parametrize(("minutes", "kept"), [(9, True), (10, False)])
+def test_nothing_is_kept_free_where_jobs_of_others_have_waited_for_long(minutes: int, kept: bool) -> None:
+    """They took it each time, and small ones of ours waited beside it."""
+    made = ledger(entry("big", 8, age=9000), entry("small", 1, age=1), w1=4)
+    since = NOW - timedelta(minutes=minutes)
+    made.set_queue(W1, attrs.evolve(queue(4), others_pending=1, others_since=since))
+
+    assert made.reservation(W1, NOW) == (key("big") if kept else None)
+    assert (key("small") in made.woken(NOW)) is not kept
+
+
 def test_a_reservation_lapses_with_its_owner() -> None:
     made = ledger(entry("big", 12, age=90), entry("small", 2, age=5), w1=8)
     made.drop(key("big"))
