@@ -16,6 +16,7 @@ from multikueue.core.effects import ConfigStatistics
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
+from multikueue.errors import NotFound
 
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
@@ -63,7 +64,6 @@ class Reader(Protocol):
         Raises:
             NotFound: there is none.
         """
-        ...
 
     async def list(
         self, resource: Resource, *, namespace: str = "", label_selector: str = "", limit: int = 0
@@ -72,7 +72,14 @@ class Reader(Protocol):
 
         They may lack their `managedFields`. With a limit, return at most so many of them in one page.
         """
-        ...
+
+
+async def read(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
+    """An object; None if there is none."""
+    try:
+        return await client.get(resource, key)
+    except NotFound:
+        return None
 
 
 class Describer(Protocol):
@@ -84,7 +91,6 @@ class Describer(Protocol):
         Raises:
             ApiError: the server did not answer, or with too much.
         """
-        ...
 
     async def served(self) -> Set[GVK] | None:
         """Return the kinds of all groups but the core; None: it does not tell them all at once.
@@ -92,7 +98,6 @@ class Describer(Protocol):
         Raises:
             ApiError: the server did not answer, or with too much.
         """
-        ...
 
 
 class Watcher(Protocol):
@@ -123,7 +128,6 @@ class Watcher(Protocol):
             Expired: the resourceVersion is too old (HTTP 410 or an ERROR event of code 410): list again.
             ApiError: anything else that ended the stream, silence included.
         """
-        ...
 
 
 class Writer(Protocol):
@@ -135,7 +139,6 @@ class Writer(Protocol):
         Raises:
             AlreadyExists: an object of that name is there.
         """
-        ...
 
     async def replace(self, resource: Resource, obj: Json, *, subresource: Subresource = "") -> Json:
         """PUT the whole object; its `metadata.resourceVersion` is the precondition.
@@ -143,19 +146,16 @@ class Writer(Protocol):
         Raises:
             Conflict: the object changed since it was read.
         """
-        ...
 
     async def merge_patch(
         self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
     ) -> Json:
         """JSON merge patch; put `metadata.resourceVersion` or `metadata.uid` into the patch for a precondition."""
-        ...
 
     async def apply(
         self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
     ) -> Json:
         """Server-side apply; a `metadata.resourceVersion` in the object is a precondition."""
-        ...
 
     async def delete(
         self,
@@ -172,7 +172,6 @@ class Writer(Protocol):
             NotFound: it is already gone.
             Conflict: a precondition does not hold.
         """
-        ...
 
 
 class ApiClient(Reader, Describer, Watcher, Writer, Protocol):
@@ -181,7 +180,6 @@ class ApiClient(Reader, Describer, Watcher, Writer, Protocol):
     @property
     def last_activity(self) -> float:
         """When the server answered last, a refusal included, or sent an event; on the loop's clock. -inf: never."""
-        ...
 
 
 class Reconciler(Protocol[K_contra]):
@@ -193,7 +191,6 @@ class Reconciler(Protocol[K_contra]):
 
     async def reconcile(self, key: K_contra) -> Action:
         """Do what is needed now and say when to look again. A raised error is retried with back-off."""
-        ...
 
 
 class Caches(Protocol):
@@ -202,11 +199,9 @@ class Caches(Protocol):
     @property
     def health(self) -> Health:
         """How it does; `runtime.cluster_pool.health_of` makes one of informers."""
-        ...
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""
-        ...
 
 
 class RequestHook(Protocol):
@@ -222,7 +217,6 @@ class RequestHook(Protocol):
             status: the HTTP status; 0 if there was no answer, or the answer broke off or was too large.
             seconds: from the request to the end of the answer; of a watch to its headers.
         """
-        ...
 
 
 class ControllerHook(Protocol):
@@ -230,7 +224,6 @@ class ControllerHook(Protocol):
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """A reconcile has ended, after `seconds`."""
-        ...
 
 
 class ManagerHook(Protocol):
@@ -238,39 +231,30 @@ class ManagerHook(Protocol):
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """A Workload of this ClusterQueue was offered to a worker."""
-        ...
 
     def admitted(self, cluster_queue: str, cluster: ClusterName) -> None:
         """A Workload of this ClusterQueue was given to the worker that admitted it."""
-        ...
 
     def rejected(self, cluster: ClusterName, reason: str) -> None:
         """A dispatcher has said anew why it does not offer a Workload to a worker; one of few machine reasons."""
-        ...
 
     def round_begun(self, cluster_queue: str) -> None:
         """A dispatcher has chosen workers for a Workload of this ClusterQueue, beyond those it had chosen before."""
-        ...
 
     def placed(self, cluster: ClusterName, seconds: float) -> None:
         """A worker was recorded for a Workload, so many seconds after it got its quota."""
-        ...
 
     def status_synced(self, cluster: ClusterName, seconds: float) -> None:
         """The status of a job was written to the manager, so many seconds after it had changed on the worker."""
-        ...
 
     def refused(self, cluster: ClusterName, reason: str) -> None:
         """A worker refused to create an object; the reason is the API's word, as `Forbidden`."""
-        ...
 
     def cluster_connected(self, cluster: ClusterName, connected: bool) -> None:
         """A worker's connection came or went; also called without a change."""
-        ...
 
     def cluster_removed(self, cluster: ClusterName) -> None:
         """The manager does not know a worker any more."""
-        ...
 
 
 class PlacementHook(Protocol):
@@ -278,15 +262,12 @@ class PlacementHook(Protocol):
 
     def filled(self, config: str, figures: ConfigStatistics) -> None:
         """A MultiKueueConfig was looked at."""
-        ...
 
     def put_off(self, config: str) -> None:
         """A better order of a config was not written, because it is too little better, or too early."""
-        ...
 
     def released(self, config: str) -> None:
         """A MultiKueueConfig is not filled any more."""
-        ...
 
 
 class ReviewHook(Protocol):
@@ -294,4 +275,3 @@ class ReviewHook(Protocol):
 
     def reviewed(self, outcome: str) -> None:
         """A review was answered: `delegated`, `warned`, `untouched`, `malformed` or `unavailable`."""
-        ...

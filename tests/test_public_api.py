@@ -36,7 +36,7 @@ def test_all_is_sorted_and_complete() -> None:
     }
 
     assert set(multikueue.__all__) == imported | set(_lazy_names())
-    assert multikueue.__all__ == sorted(multikueue.__all__, key=_ruffs_order)
+    assert multikueue.__all__ == sorted(multikueue.__all__, key=ruffs_order)
 
 
 def test_every_error_and_every_seam_is_public() -> None:
@@ -100,6 +100,6 @@ def test_an_import_brings_only_what_it_needs(imported: str, unwanted: tuple[str,
     assert result.stdout.strip() == ""
 
 
-def _ruffs_order(name: str) -> tuple[int, str]:
+def ruffs_order(name: str) -> tuple[int, str]:
     """Constants, then classes, then functions, each by name: what ruff's RUF022 keeps `__all__` in."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)

@@ -24,7 +24,7 @@ from multikueue.kube.log_stream import LogLine
 from multikueue.kube.profile_config import profile_config
 from multikueue.kube.requests import LogQuery
 from multikueue.kube.served_kinds import ServedKind
-from multikueue.protocols import ApiClient, Reader
+from multikueue.protocols import ApiClient, Reader, read
 from multikueue.runtime.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.settings.profiles import OCM_ACCOUNT
@@ -35,15 +35,12 @@ class ClusterClient(ApiClient, Protocol):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
-        ...
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """See `KubeClient.request_token`."""
-        ...
 
     async def part(self, resource: Resource, key: ObjectKey, name: str) -> Json:
         """See `KubeClient.part`."""
-        ...
 
     async def pod_log(
         self,
@@ -55,7 +52,6 @@ class ClusterClient(ApiClient, Protocol):
         pause: Callable[[], Awaitable[None]],
     ) -> None:
         """See `KubeClient.pod_log`."""
-        ...
 
 
 class Lack(Enum):
@@ -163,11 +159,3 @@ def _possible(profile: Json | None) -> Iterator[ProfileSettings]:
     for name in offered_clusters(profile) if profile is not None else ("",):
         yield ProfileSettings((AccessProvider(name, builtin="cp-creds", managed_service_account=OCM_ACCOUNT),))
         yield ProfileSettings((AccessProvider(name, builtin="secretreader"),))
-
-
-async def read(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
-    """An object; None if there is none."""
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None

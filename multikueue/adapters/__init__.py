@@ -6,9 +6,8 @@ its copy. What all kinds share is in `JobKind` once. Nothing here does I/O; rows
 
 from __future__ import annotations
 
-from multikueue.adapters.available import AVAILABLE, BUILTIN
 from multikueue.adapters.kind import JobKind
-from multikueue.adapters.registry import AdapterRegistry
+from multikueue.adapters.registry import AVAILABLE, BUILTIN, AdapterRegistry
 from multikueue.adapters.rules import CopyRules, Delegation, HoldRules, Membership, StatusRules, SyncRules
 from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.model.adapter import Outcome, Stamp

@@ -20,7 +20,7 @@ from multikueue.errors import ApiError, Unreachable
 from multikueue.kube.handlers import Handlers
 from multikueue.kube.indexer import Index, Indexer
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.kube.reflector import ListerWatcher, Reflector
 from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits, StoreTally
 from multikueue.kube.shared_parts import BREATH, SharedParts

@@ -203,3 +203,18 @@ def _share(value: Any, texts: dict[str, str]) -> None:
             value[place] = texts.setdefault(item, item)
         elif kind is dict or kind is list:
             _share(item, texts)
+
+
+@attrs.define(eq=False)
+class InitialList:
+    """All objects of a kind, as they were a moment ago. Whoever takes them may change them, so only one does."""
+
+    _listed: ObjectList | None = None
+
+    def __repr__(self) -> str:
+        return f"<InitialList: {len(self._listed.items) if self._listed is not None else 'no'} objects>"
+
+    def take(self) -> ObjectList | None:
+        """The list, once; then None."""
+        listed, self._listed = self._listed, None
+        return listed

@@ -13,7 +13,7 @@ from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.names import Resource
 from multikueue.core.model.objects import resource_version, version_number
 from multikueue.errors import ApiError, DeadlineExceeded, Unreachable
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.protocols import ObjectList, Reader, Watcher, WatchEvent
 
 PROBE_DEADLINE: Final = LOST_AFTER

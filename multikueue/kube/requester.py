@@ -33,14 +33,13 @@ from multikueue.kube.config import CertificateFiles, ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
-from multikueue.kube.deadlines import CallTime
 from multikueue.kube.error_mapping import ErrorMapping, decoded, error_of, where
 from multikueue.kube.name_lookup import NameLookup
 from multikueue.kube.requests import Request
 from multikueue.kube.response_limits import Answer, read_body
 from multikueue.kube.sessions import Sessions
 from multikueue.kube.single_flight import SingleFlight
-from multikueue.kube.transport import open_session, ssl_context
+from multikueue.kube.transport import CallTime, open_session, ssl_context
 from multikueue.protocols import RequestHook
 
 _LARGE: Final = 1 << 20

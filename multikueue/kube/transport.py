@@ -1,4 +1,4 @@
-"""Sockets, TLS settings and aiohttp sessions."""
+"""Sockets, TLS settings and aiohttp sessions, and the time that one call may take."""
 
 from __future__ import annotations
 
@@ -11,14 +11,52 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import aiohttp
+import anyio
+import attrs
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.credential import KeyPair
-from multikueue.kube.deadlines import CallTime
 from multikueue.kube.name_lookup import CACHED, NameLookup
+
+
+@attrs.define(eq=False)
+class CallTime:
+    """The time of one call. Its tries share the deadline; each may wait for a connection.
+
+    A client has a limited number of connections, so with thousands of calls most wait, however fast the server is.
+    That says nothing about the server, and a call that has only waited cannot have had an effect.
+    """
+
+    deadline: float
+    """Seconds for the server, in all tries."""
+    wait: float
+    """Seconds until a try has a token and a connection, the lookup of the name and TLS included."""
+    sent: bool = attrs.field(default=False, init=False)
+    """Whether the current try had a connection: the server may have got it."""
+    scope: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
+    _left: float = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._left = self.deadline
+        self.scope.deadline = anyio.current_time() + self.wait
+
+    def waits(self) -> None:
+        """The next try begins: the deadline stands still until it has a connection."""
+        if self.sent:
+            self._left = self.scope.deadline - anyio.current_time()
+            self.scope.deadline = anyio.current_time() + self.wait
+        self.sent = False
+
+    def has_connection(self) -> None:
+        """The try has a connection, and is about to be sent: perhaps again, since the first connection broke."""
+        if self.sent:
+            return
+        self.sent = True
+        self.scope.deadline = anyio.current_time() + self._left
+
 
 REASON: Final = "ClientConnectionFailed"
 """Kueue's condition reason for a configuration that is well-formed but makes no client."""

@@ -1,8 +1,12 @@
-"""A controller: event handlers put keys into its queue, and it calls a reconciler for them."""
+"""A controller: event handlers put keys into its queue, and it calls a reconciler for them.
+
+Controllers, and what runs beside them, are the parts of a manager.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 import anyio
@@ -10,12 +14,12 @@ import attrs
 import structlog
 
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
-from multikueue.core.machinery.charged_queue import ChargedQueue
-from multikueue.core.machinery.queue import QueueStatistics
+from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
+from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.protocols import ControllerHook, Reconciler
-from multikueue.runtime.loop import loop_time
+from multikueue.runtime.loop import Task, loop_time
 
 K = TypeVar("K", bound=Hashable)
 
@@ -192,3 +196,41 @@ class Controller(Generic[K]):
         else:
             log.error("reconcile failed", controller=self.name, key=str(key), exc_info=failure)
         self.queue.again(key, delay)
+
+
+@attrs.frozen
+class Part:
+    """One thing that a manager does."""
+
+    controllers: tuple[Controller[ObjectKey], ...] = ()
+    services: tuple[Task, ...] = ()
+    """What runs beside the controllers; nothing waits for it."""
+
+
+@attrs.frozen
+class Process:
+    """What all parts have in common."""
+
+    clock: Callable[[], datetime]
+    """The wall clock."""
+    fraction: Callable[[], float]
+    """The source of jitter: numbers in [0, 1)."""
+    instance: str
+    """Who writes the events: the process's name."""
+    hook: ControllerHook | None = None
+    """For metrics of reconciles."""
+
+    def controller(
+        self, name: str, reconciler: Reconciler[ObjectKey], queue: KeyQueue[ObjectKey], concurrency: int = 1
+    ) -> Controller[ObjectKey]:
+        """A controller that takes the keys of a queue.
+
+        Args:
+            name: in logs and metrics.
+            reconciler: called for each key.
+            queue: of the keys.
+            concurrency: how many keys at a time.
+        """
+        return Controller(
+            name, reconciler, queue=queue, concurrency=concurrency, fraction=self.fraction, hook=self.hook
+        )

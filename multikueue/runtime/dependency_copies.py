@@ -27,7 +27,7 @@ from multikueue.core.model.objects import dig, reference_to, uid
 from multikueue.core.model.workloads import is_finished
 from multikueue.core.workload.effects import CheckDependencies, CreateDependencies, DependencyEffect, OwnDependencies
 from multikueue.errors import Cause, Conflict, DependencyUnavailable, Forbidden, Invalid, NotFound
-from multikueue.protocols import Reader
+from multikueue.protocols import Reader, read
 from multikueue.runtime.origin import coming_from
 from multikueue.runtime.target import Target
 
@@ -112,13 +112,13 @@ class _Case:
             await self._look()
         elif isinstance(self.effect, OwnDependencies):
             async with lock:
-                found = await _found(self.there.client, self.resource, self.key)
+                found = await read(self.there.client, self.resource, self.key)
                 if found is not None and self.effect.mark.made_of(self.dependency, found):
                     await self._patch(owning_patch(found, self.effect.owner))
         else:
             wanted = await self._wanted()
             async with lock:
-                await self._bring(self.effect, wanted, await _found(self.there.client, self.resource, self.key))
+                await self._bring(self.effect, wanted, await read(self.there.client, self.resource, self.key))
 
     async def _bring(
         self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, found: Json | None
@@ -158,7 +158,7 @@ class _Case:
 
     async def _wanted(self) -> Json | None:
         try:
-            wanted = await _found(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
+            wanted = await read(self.here, self.resource, ObjectKey(self.namespace, self.dependency.name))
         except Forbidden as error:
             why = f"{self.dependency} cannot be read on the manager cluster: {error}"
             raise DependencyUnavailable(why, Cause.NEED_UNREAD, self._about) from error
@@ -188,13 +188,6 @@ class _Case:
                 if is_workload and not is_finished(seen) and uid(seen) != own:
                     running = running or str(owner["name"])
         return Users(present, running)
-
-
-async def _found(client: Reader, resource: Resource, key: ObjectKey) -> Json | None:
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None
 
 
 def _reference(there: Target, workload: ObjectKey) -> Json:

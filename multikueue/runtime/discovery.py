@@ -25,11 +25,9 @@ class Discoverer(Protocol):
 
     async def discover(self, gvk: GVK) -> ServedKind | None:
         """See `KubeClient.discover`."""
-        ...
 
     async def get(self, resource: Resource, key: ObjectKey) -> Json:
         """See `multikueue.protocols.Reader`."""
-        ...
 
 
 @attrs.frozen

@@ -10,11 +10,11 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.dropped import told_dropped, topology_of
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
+from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
@@ -36,8 +36,7 @@ from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin, coming_from
-from multikueue.runtime.taken_names import has_origin_of, is_the_copy, object_there
-from multikueue.runtime.target import Target
+from multikueue.runtime.target import Target, has_origin_of, is_the_copy, object_there
 from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)

@@ -22,11 +22,11 @@ from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.snapshot import PlanSettings
 from multikueue.kube import KubeClient
 from multikueue.kube.client_configuration import Given, is_configuration
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.kube.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
 from multikueue.runtime.cluster_pool import Connect
-from multikueue.runtime.controller import Controller
+from multikueue.runtime.controller import Controller, Part, Process
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.event_handlers import ManagerHandlers, WorkerHandlers, WorkQueues, workload_queue
 from multikueue.runtime.events import EventRecorder
@@ -38,7 +38,6 @@ from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
-from multikueue.runtime.part import Part, Process
 from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all

@@ -24,7 +24,7 @@ from multikueue.errors import NotFound
 from multikueue.kube.informer import Informer
 from multikueue.kube.informer_start import start_informers
 from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.mutation_cache import MutationCache

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.core.machinery.message_rate import MessageRate
-from multikueue.core.machinery.write_budget import WriteBudget
+from multikueue.core.machinery.message_rate import MessageRate, WriteBudget
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.effects import (
     MANAGER,

@@ -1,4 +1,4 @@
-"""A cluster on which effects can be executed: the manager, or a worker."""
+"""A cluster on which effects can be executed, the manager or a worker; and what has a name that is wanted there."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable, Mapping
 
 import attrs
 
-from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.marks import mark_of
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import is_terminating, labels_of
+from multikueue.errors import ApiError
 from multikueue.protocols import ApiClient
 from multikueue.runtime.create_conflicts import CreateConflicts
 from multikueue.runtime.mutation_cache import MutationCache
@@ -30,3 +34,23 @@ class Target:
     def cache_of(self, gvk: GVK | None) -> MutationCache | None:
         """The jobs of one kind; None if the kind is not registered."""
         return self.jobs.get(gvk) if gvk is not None else None
+
+
+async def object_there(target: Target, resource: Resource, key: ObjectKey) -> Json | None:
+    """The object that has the name; None if it may not be read, which a worker need not allow, or is gone by now."""
+    try:
+        return await target.client.get(resource, key)
+    except ApiError:
+        return None
+
+
+def is_the_copy(found: Json, wanted: Json) -> bool:
+    """Whether this is the very copy that was to be created: the answer was lost, and no event came."""
+    same = has_origin_of(found, wanted) and mark_of(found) == mark_of(wanted)
+    return same and not is_terminating(found)
+
+
+def has_origin_of(found: Json, wanted: Json) -> bool:
+    """Whether it says that it is a copy of the same manager."""
+    origin = labels_of(wanted).get(ORIGIN_LABEL)
+    return origin is not None and labels_of(found).get(ORIGIN_LABEL) == origin

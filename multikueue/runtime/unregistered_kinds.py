@@ -13,7 +13,7 @@ from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.shape import outline, workload_flaw
 from multikueue.core.model.workloads import checks, cluster_name, is_evicted, is_finished, owner
 from multikueue.errors import NotFound
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.protocols import ObjectList, Reader
 
 

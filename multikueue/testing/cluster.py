@@ -11,8 +11,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.errors import NotFound
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.apiserver import DirectClient, Faults, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
@@ -102,10 +101,7 @@ class InMemoryCluster:
     async def get(self, resource: Resource, name: str, namespace: str = "default") -> Json | None:
         """An object, past all faults; None if it is not there."""
         key = ObjectKey(namespace if resource.namespaced else "", name)
-        try:
-            return await DirectClient(self.registry).get(resource, key)
-        except NotFound:
-            return None
+        return await read(DirectClient(self.registry), resource, key)
 
     async def when(self, resource: Resource, holds: Callable[[Json], bool], within: float = PATIENCE) -> Json:
         """Wait until an object of a kind is so, and return it.

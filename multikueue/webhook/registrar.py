@@ -32,7 +32,6 @@ class Authorities(Protocol):
     @property
     def changed(self) -> anyio.Event:
         """Set with the next change after which to register again."""
-        ...
 
     async def renew(self, trusted: str) -> str:
         """Renew certificates; return the authorities for the webhook to name, as PEM, if it is to name them.
@@ -43,7 +42,6 @@ class Authorities(Protocol):
         Raises:
             ApiError: it could not be written.
         """
-        ...
 
 
 @attrs.define(eq=False)

@@ -34,23 +34,18 @@ class Plane(Protocol):
     @property
     def name(self) -> str:
         """`manager`, `worker1`, ..."""
-        ...
 
     def kubeconfig(self, component: str) -> Json:
         """The kubeconfig of one component."""
-        ...
 
     def pids(self) -> Mapping[str, int]:
         """Its processes, by what they are."""
-        ...
 
     async def requests(self) -> Requests:
         """How many requests it has had so far."""
-        ...
 
     async def copy(self, texts: Sequence[Sequence[str]]) -> bool:
         """Store more objects like two that are there, see `sandbox_server.copy`; return whether it can."""
-        ...
 
 
 @attrs.frozen(eq=False)

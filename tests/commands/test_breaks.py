@@ -307,7 +307,6 @@ async def test_nothing_is_wrong_with_a_job_that_runs() -> None:
 
     assert found.job.state is JobState.RUNNING
     assert found.summary == f'It runs on worker cluster "{found.job.worker}".'
-    assert not found.needs_somebody
     assert found.findings == ()
     assert [link.kind for link in found.chain] == [
         "Job",

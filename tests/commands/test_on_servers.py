@@ -19,7 +19,6 @@ from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     EVENT,
     JOB,
-    LEASE,
     MULTIKUEUE_CLUSTER,
     WORKLOAD,
 )
@@ -66,21 +65,20 @@ class Shell:
 
 
 @asynccontextmanager
-async def shell(folder: Path, *, kueue: bool = True) -> AsyncIterator[Shell]:
+async def shell(folder: Path) -> AsyncIterator[Shell]:
     """A manager with one worker that is connected, as its objects say."""
     async with ApiServer("manager", tokens=dict(TOKENS)) as server:
         file = folder / "kubeconfig"
         file.write_text(json.dumps(server.kubeconfig("admin")))
-        if kueue:
-            define(server.registry, (BATCH_JOB,), CRDS)
-            admin = DirectClient(server)
-            await set_up_queues(admin, {"cpu": "4"}, [CHECK])
-            await connect_workers(admin, {"worker1": kubeconfig("worker1")})
-            connected = {"status": worker("worker1")["status"]}
-            await admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), connected, subresource="status")
-            (_, check, *_) = queues(checked=True)
-            active = {"status": check["status"]}
-            await admin.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), active, subresource="status")
+        define(server.registry, (BATCH_JOB,), CRDS)
+        admin = DirectClient(server)
+        await set_up_queues(admin, {"cpu": "4"}, [CHECK])
+        await connect_workers(admin, {"worker1": kubeconfig("worker1")})
+        connected = {"status": worker("worker1")["status"]}
+        await admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), connected, subresource="status")
+        (_, check, *_) = queues(checked=True)
+        active = {"status": check["status"]}
+        await admin.merge_patch(ADMISSION_CHECK, ObjectKey("", CHECK), active, subresource="status")
         yield Shell(server, file)
 
 
@@ -301,25 +299,6 @@ async def test_a_manager_that_is_away(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
 
 
-async def test_credentials_that_are_refused(tmp_path: Path) -> None:
-    async with shell(tmp_path) as person:
-        person.file.write_text(person.file.read_text().replace("admins-token", "old-token"))
-        result = await person.run("status")
-
-    assert result.exit_code == 4
-    assert "does not accept the credentials of the kubeconfig" in result.stderr
-
-
-async def test_a_missing_permission_is_exit_code_4(tmp_path: Path) -> None:
-    async with shell(tmp_path) as person:
-        person.server.faults.add(Refuse(403), on=Match(verbs=("list",), resource="multikueueclusters"))
-        result = await person.run("get", "workers")
-
-    assert result.exit_code == 4
-    assert "list multikueueclusters.kueue.x-k8s.io: injected 403" in result.stderr
-    assert "ask for a role that allows it" in result.stderr
-
-
 async def test_events_that_may_not_be_read_are_not_checked(tmp_path: Path) -> None:
     async with shell(tmp_path) as person:
         await person.submit()
@@ -327,31 +306,6 @@ async def test_events_that_may_not_be_read_are_not_checked(tmp_path: Path) -> No
         result = await person.run("explain", "train")
 
     assert "you may not list events.events.k8s.io" in " ".join(result.stdout.split()).partition("Not checked: ")[2]
-
-
-async def test_a_cluster_without_kueue(tmp_path: Path) -> None:
-    async with shell(tmp_path, kueue=False) as person:
-        result = await person.run("status")
-
-    assert result.exit_code == 4
-    assert "does not serve a kind that is needed" in result.stderr
-    assert "is Kueue installed there" in result.stderr
-
-
-async def test_a_daemon_whose_lease_has_run_out(tmp_path: Path) -> None:
-    async with shell(tmp_path) as person:
-        spec = {
-            "holderIdentity": "multikueue-0",
-            "renewTime": "2026-01-01T00:00:00.000000Z",
-            "leaseDurationSeconds": 15,
-        }
-        metadata = {"name": "multikueue", "namespace": "kueue-system"}
-        lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
-        await person.admin.create(LEASE, lease)
-        result = await person.run("status")
-
-    assert result.exit_code == 1
-    assert "no daemon leads since 2026-01-01T00:00:00Z" in " ".join(result.stdout.split())
 
 
 def test_without_a_kubeconfig_it_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

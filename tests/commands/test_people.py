@@ -25,8 +25,18 @@ from multikueued.doctor.published import Published, config_map, written
 from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.lazy_group import LazyGroup
 from multikueued.logserver.answers import GROUP
-from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, Account, binding, role
-from multikueued.rbac.users import user_kind_rules, verbs_of, viewer_rules
+from multikueued.rbac.objects import (
+    CLUSTER_ROLE,
+    CLUSTER_ROLE_BINDING,
+    ROLE,
+    ROLE_BINDING,
+    Account,
+    binding,
+    role,
+    user_kind_rules,
+    verbs_of,
+    viewer_rules,
+)
 from multikueued.remoteapi import handlers
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.commands.people import People, people

@@ -128,12 +128,15 @@ DENIED = (
     [
         (
             Forbidden(f"manager: list workloads.kueue.x-k8s.io: {DENIED} at the cluster scope"),
-            "you may not list workloads.kueue.x-k8s.io on the manager at the cluster scope: ask for a role",
+            "you may not list workloads.kueue.x-k8s.io on the manager at the cluster scope: ask for a role that",
         ),
         (Forbidden("manager: get secrets: no"), "the manager refuses: manager: get secrets: no"),
-        (Unauthorized("x"), "the manager at https://m does not accept the credentials"),
+        (Unauthorized("x"), "the manager at https://m does not accept the credentials of the kubeconfig: renew"),
         (Unreachable("no route"), "the manager at https://m cannot be reached (no route)"),
-        (NotFound("no such kind"), "the cluster at https://m does not serve a kind that is needed (no such kind)"),
+        (
+            NotFound("no such kind"),
+            "the cluster at https://m does not serve a kind that is needed (no such kind): is Kueue installed there",
+        ),
         (ServerFault("500"), "the manager at https://m answers with an error: 500"),
     ],
 )

@@ -12,9 +12,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueued.commands.structured import as_json, as_yaml, camel
+from multikueued.commands.structured import as_json, as_yaml
 from multikueued.commands.tables import age, listed, paragraph, span, table, until
 from multikueued.reports.jobs import JobReport, JobState
+from multikueued.settings.values import camel
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=120)

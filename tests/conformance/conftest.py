@@ -17,11 +17,6 @@ __all__ = ["clusters"]
 REAL = pytest.param("real", marks=REAL_MARKS)
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where only this folder's tests are asked for."""
-    config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
-
-
 @pytest.fixture(scope="session")
 def real_plane(clusters: ClusterFactory) -> Iterator[ControlPlane]:
     """The real control plane all checks share; each works in namespaces of its own."""

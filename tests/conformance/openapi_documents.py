@@ -15,7 +15,7 @@ import subprocess
 from pathlib import Path
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
+from multikueue.sandbox.apiserver.kinds.resources import builtin_types
 from tests.controlplane.binaries import KUBERNETES
 
 TARGET = Path(__file__).parents[2] / "multikueue" / "sandbox" / "apiserver" / "kinds" / "builtin_openapi.json.gz"

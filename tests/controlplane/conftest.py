@@ -11,11 +11,6 @@ from tests.controlplane.provider import PROCESSES, choose_or_report
 __all__ = ["clusters"]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where only this folder's tests are asked for."""
-    config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
-
-
 @pytest.fixture(scope="session")
 def planes() -> type[ControlPlane]:
     """Planes of child processes, whatever provider was asked for: for what only they have."""

@@ -151,7 +151,6 @@ class ClusterFactory(Protocol):
         crds: Sequence[Json] = (),
     ) -> Cluster:
         """Return a cluster to enter with `async with`."""
-        ...
 
 
 @asynccontextmanager

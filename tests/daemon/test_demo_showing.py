@@ -13,8 +13,8 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueued.demo.gantt import MOST_ROWS, gantt
 from multikueued.demo.jobs import drawn_job, kinds_named
 from multikueued.demo.output import print_table, progress_line, ran, render, summary
+from multikueued.demo.run import check_broken
 from multikueued.demo.tally import Tally
-from multikueued.demo.worker_break import check_broken
 
 
 def workload(job: str, cluster: str | None = None) -> Json:

@@ -24,8 +24,8 @@ from multikueued.settings.config import (
     Settings,
     WebhookSettings,
 )
-from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.file import load_settings, parse_settings
+from multikueued.settings.sections import DependencySettings
 
 FULL = """
 controllerName: example.com/dispatcher

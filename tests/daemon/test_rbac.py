@@ -13,10 +13,10 @@ from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
 from multikueued.rbac.role_rule import merged
-from multikueued.rbac.rules import framework_rules, in_namespace, on_manager, on_worker
+from multikueued.rbac.rules import in_namespace, kind_rules_on_manager, on_manager, on_worker
 from multikueued.settings.config import Settings
 from multikueued.settings.file import parse_settings
-from tests.docs.chart_rules import blocks, written
+from tests.docs.chart_rules import blocks, by_framework, written
 from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
 
 KUEUE = "kueue.x-k8s.io"
@@ -103,7 +103,7 @@ class TestTheChart:
 class TestWhatIsGranted:
     def test_a_kind_without_a_status_of_its_own_is_only_read(self) -> None:
         """A StatefulSet's status is written by the manager's own controller."""
-        (rule,) = framework_rules()["statefulset"]
+        (rule,) = by_framework(kind_rules_on_manager)["statefulset"]
         assert rule == {"apiGroups": ["apps"], "resources": ["statefulsets"], "verbs": ["list", "watch"]}
 
     def test_workers_let_only_those_kinds_be_changed_that_have_changes(self) -> None:
@@ -194,7 +194,7 @@ class TestWhatIsGranted:
         assert "--binding needs managerName" in result.output
 
     def test_merging_grants_neither_more_nor_less(self) -> None:
-        found = [rule for rules in framework_rules().values() for rule in rules]
+        found = [rule for rules in by_framework(kind_rules_on_manager).values() for rule in rules]
         assert granted(merged(found)) == granted(found)
 
 

@@ -14,10 +14,10 @@ from structlog.testing import capture_logs
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.kinds import CUSTOM_RESOURCE_DEFINITION, LEASE
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.manager import Manager
-from multikueue.sandbox import Sandbox
+from multikueue.sandbox import RunnerOptions, Sandbox, SandboxKind, SandboxOptions
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueue.testing import until
@@ -26,8 +26,17 @@ from multikueued.run import daemon, kinds, leadership
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
-from tests.daemon.test_declared_kinds import BUS, QUICK, TEMPLATE
 from tests.runtime import fleet
+
+QUICK = SandboxOptions(runner=RunnerOptions(mean=0.2, minimum=0.1, maximum=0.3))
+BUS = SandboxKind(resource=Resource(GVK("example.com", "v1", "Bus"), "busses"))
+"""A kind whose plural nobody would guess."""
+TEMPLATE: Json = {
+    "spec": {
+        "restartPolicy": "Never",
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}],
+    }
+}
 
 ALONE = Settings(
     leader_election=LeaderElectionSettings(enabled=False),
@@ -144,3 +153,4 @@ async def test_a_kind_whose_definition_is_installed_later_joins_in(monkeypatch: 
 
     (told,) = [line for line in logs if line["event"] == "job kinds that the manager does not serve"]
     assert told["kinds"] == ["buses.example.com"], "the usual plural, as nobody could be asked"
+    assert [line["kinds"][1:] for line in logs if line["event"] == "job kinds"] == [[], ["busses.example.com"]]

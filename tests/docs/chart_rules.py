@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from multikueue import AVAILABLE
+from multikueue import AVAILABLE, JobKind
 from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
 from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.objects import AGGREGATED, user_kind_rules, verbs_of, viewer_rules
+from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import (
     IN_NAMESPACE,
     ON_MANAGER,
@@ -25,13 +27,12 @@ from multikueued.rbac.rules import (
     certificate_rules,
     dependency_rules,
     findings_rules,
-    framework_rules,
+    kind_rules_on_manager,
     lease_rules,
     secret_rules,
     webhook_rules,
 )
 from multikueued.rbac.spokes import impersonation_rules
-from multikueued.rbac.users import AGGREGATED, user_framework_rules, viewer_rules
 from multikueued.settings.frameworks import ALIASES, AUTO
 
 TEMPLATES: Final = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
@@ -73,12 +74,24 @@ _EXTERNAL: Final = """\
 """
 
 
+def by_framework(rules: Callable[[JobKind], Iterable[Json]]) -> dict[str, list[Json]]:
+    """By Kueue's name of a built-in framework: the rules of its kinds."""
+    found: dict[str, list[Json]] = {}
+    for kind in AVAILABLE:
+        found.setdefault(kind.framework, []).extend(rules(kind))
+    return {name: merged(made) for name, made in found.items()}
+
+
+def _of_users(role: str) -> dict[str, list[Json]]:
+    return by_framework(lambda kind: user_kind_rules(kind, verbs_of(role)))
+
+
 def blocks() -> dict[str, str]:
     """The text of each block by its name."""
     return {
         **{name: _text(rules) for name, rules in {**ON_MANAGER, **IN_NAMESPACE}.items()},
-        "frameworks": "".join(_frameworks(framework_rules())),
-        **{name: _text(viewer_rules()) + "".join(_frameworks(user_framework_rules(name))) for name in AGGREGATED},
+        "frameworks": "".join(_frameworks(by_framework(kind_rules_on_manager))),
+        **{name: _text(viewer_rules()) + "".join(_frameworks(_of_users(name))) for name in AGGREGATED},
         "namespace": _text([*secret_rules(_MARKS), *findings_rules(_FINDINGS), *lease_rules(_LEASE)]),
         "bound": f"{_text(bound_rules())}{_BOUND_NAMES}",
         "dependencies": "".join(_dependencies()),

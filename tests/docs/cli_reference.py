@@ -23,7 +23,6 @@ from multikueued.commands.explain import EventList, Unqueued
 from multikueued.commands.get import JobList, WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
-from multikueued.commands.structured import camel
 from multikueued.doctor.findings import Diagnosis, DoctorFinding, Measured
 from multikueued.doctor.worker_facts import NotChecked
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
@@ -40,6 +39,7 @@ from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer
 from multikueued.reports.workers import WorkerReport
+from multikueued.settings.values import camel
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "cli.md"

@@ -13,9 +13,9 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import attrs
 
-from multikueued.commands.structured import camel
 from multikueued.settings.config import IncrementalSettings, MultiKueueSettings, Settings
 from multikueued.settings.value_types import ByteSize
+from multikueued.settings.values import camel
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"

@@ -14,9 +14,9 @@ from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.config.cluster_profiles import chosen_access
 from multikueue.core.config.profile_secrets import is_for, secret_name
 from multikueue.core.model.names import Json
-from multikueued.commands.structured import camel
 from multikueued.settings.file import parse_settings
 from multikueued.settings.profiles import AccessProviderSettings, ExecSettings
+from multikueued.settings.values import camel
 
 WORKERS = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
 PAGE = WORKERS.partition("\n## Workers by ClusterProfile\n")[2].partition("\n## ")[0]

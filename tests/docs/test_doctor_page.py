@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
-import click
-
-from multikueued.cli import main
 from multikueued.doctor.checks.jobs import MOST
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.workers import SKEW
@@ -28,16 +24,3 @@ def test_its_bounds_are_the_codes() -> None:
     assert f"each for {DEADLINE:.0f} s at most" in PAGE
     assert f"the {MOST} that have waited longest" in PAGE
     assert f"from {SKEW:.0f} s on" in PAGE
-
-
-def test_the_commands_it_shows_exist() -> None:
-    (shown,) = re.findall(r"^```console\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
-    for line in shown.splitlines():
-        _, *words = line.partition("#")[0].split()
-        words = [word for word in words if word not in ("--config-file", "multikueue.yaml")]  # it must exist
-        group: click.Command = main
-        while isinstance(group, click.Group):
-            found = group.get_command(click.Context(group), words.pop(0))
-            assert found is not None, line
-            group = found
-        group.make_context(group.name, words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-import pytest
 import pytest_asyncio
 
 from tests.controlplane.fixtures import clusters
@@ -13,11 +12,6 @@ from tests.integration.clearing import as_at_first
 from tests.integration.planes import Planes, started
 
 __all__ = ["clusters"]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the marker also where only this folder's tests are asked for."""
-    config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -14,9 +14,10 @@ from multikueue.core.model.kinds import CONFIG_MAP, JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
+from multikueue.protocols import read
 from multikueue.sandbox.setting_up import CHECK
 from multikueued.rbac.rules import dependency_rules, on_worker
-from multikueued.settings.dependencies import DependencyKind, DependencySettings
+from multikueued.settings.sections import DependencyKind, DependencySettings
 from tests.controlplane.polling import poll_until
 from tests.integration.daemon import SETTINGS
 from tests.integration.fleet import Fleet, fleet, job
@@ -69,16 +70,9 @@ def needing(name: str, **more: Any) -> Json:
     return made
 
 
-async def seen(client: KubeClient, resource: Resource, key: ObjectKey) -> Json | None:
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None
-
-
 async def gone(clients: Sequence[KubeClient], resource: Resource, key: ObjectKey) -> None:
     async def look() -> bool:
-        return [await seen(one, resource, key) for one in clients] == [None] * len(clients)
+        return [await read(one, resource, key) for one in clients] == [None] * len(clients)
 
     await poll_until(look, seconds=60, otherwise=f"{resource} {key} is not removed")
 
@@ -94,7 +88,7 @@ async def test_jobs_run_with_the_same_content_and_it_is_gone_after_the_last(plan
         for name in ("first", "second"):
             await here.create(JOB, needing(name, **claims))
             assert await real.running(name) == "worker1"
-        copy = await seen(workers[0], CONFIG_MAP, SETTINGS_MAP) or {}
+        copy = await read(workers[0], CONFIG_MAP, SETTINGS_MAP) or {}
         assert (copy["data"], copy["binaryData"]) == (original["data"], original["binaryData"])
         assert len(await _owners(workers[0], CONFIG_MAP, SETTINGS_MAP, 4)) == 4
         assert len(await _owners(workers[0], RESOURCE_CLAIM_TEMPLATE, GPU, 4)) == 4
@@ -111,7 +105,7 @@ async def _owners(client: KubeClient, resource: Resource, key: ObjectKey, count:
     found: list[Json] = []
 
     async def look() -> bool:
-        found[:] = ((await seen(client, resource, key)) or {"metadata": {}})["metadata"].get("ownerReferences", [])
+        found[:] = ((await read(client, resource, key)) or {"metadata": {}})["metadata"].get("ownerReferences", [])
         return len(found) == count
 
     await poll_until(look, seconds=30, otherwise=f"{resource} {key} has not {count} owners")

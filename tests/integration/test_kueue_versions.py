@@ -9,13 +9,12 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.machinery.kueue_status import KUEUE
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import DEPLOYMENT, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, name_of
-from multikueue.core.model.worker_kueue import GATES, Version
+from multikueue.core.model.worker_kueue import GATES, KUEUE, Version
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
 from multikueued.rbac.rules import ON_WORKER
 from multikueued.settings.config import PreemptionSettings

@@ -29,9 +29,9 @@ from multikueue.errors import (
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
-from multikueue.kube.deadlines import CallTime
 from multikueue.kube.requester import Requester
 from multikueue.kube.requests import Request
+from multikueue.kube.transport import CallTime
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, sessions_of, talking
 
 KEY = ObjectKey("default", "a")

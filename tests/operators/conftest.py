@@ -32,9 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Know the markers also where only this folder's tests are asked for."""
-    config.addinivalue_line("markers", "operators: needs real controllers of job kinds (nox -s operators)")
-    config.addinivalue_line("markers", "every_operator: one of the further controllers (nox -s operators -- --all)")
+    """Note which commit a result is of."""
     if config.getoption("--result", default=None) is not None:
         RESULTS.commit = commit()
 

@@ -1,4 +1,7 @@
-"""Jobs and the fleet as objects of the manager: over HTTPS, by the word of a front proxy."""
+"""Jobs and the fleet as objects of the manager: over HTTPS, by the word of a front proxy.
+
+Which changes of the manager make jobs anew.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import anyio
@@ -22,7 +25,9 @@ from multikueued.doctor.worker_facts import WorkerFacts
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, Account, binding, role
 from multikueued.remoteapi import handlers, manager_view
 from multikueued.remoteapi.job_watch import INITIAL_EVENTS_END
+from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.workers.move_targets import QueuesOnWorker
+from tests.commands.test_report_runner import NOBODY
 from tests.logserver.stage import BASE, FINDINGS, TENANT, Stage, stage
 
 JOBS = f"{BASE}/namespaces/default/remotejobs"
@@ -426,3 +431,29 @@ async def test_a_job_whose_queue_does_not_exist_is_there_until_it_is_somebody_el
             return any('did you mean "user-queue"?' in one["status"].get("reason", "") for one in items)
 
         await until(told)
+
+
+KEY = ObjectKey("default", "queue")
+
+
+def queue(**changed: Json) -> Json:
+    return {"metadata": {"namespace": "default", "name": "queue"}, "spec": {"clusterQueue": "cq"}, **changed}
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "due"),
+    [
+        ("local_queues", queue(status={"pendingWorkloads": 1}), queue(status={"pendingWorkloads": 2}), False),
+        ("local_queues", queue(), queue(spec={"clusterQueue": "other"}), True),
+        ("local_queues", queue(), None, True),
+        ("cluster_queues", queue(status={"pendingWorkloads": 1}), queue(status={"pendingWorkloads": 2}), False),
+        ("cluster_queues", queue(), queue(spec={"admissionChecks": ["multikueue"]}), True),
+        ("checks", queue(), queue(status={}), True),
+    ],
+)
+async def test_figures_of_queues_make_no_job_anew(kind: str, old: Json | None, new: Json | None, due: bool) -> None:
+    """Kueue writes them with each admission, and there may be ten thousand jobs."""
+    view = ManagerView(cast(Any, NOBODY), lambda: NOW, cast(Any, None))
+    view._by_job[ObjectKey("default", "job.train")] = {ObjectKey("default", "w")}
+    view._other_changed(kind, KEY, old, new)
+    assert bool(view._due) is due

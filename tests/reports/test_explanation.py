@@ -70,7 +70,7 @@ def test_quota_that_others_use_needs_nobody() -> None:
     explanation = offered(f"worker1: {told} · worker2: {told}")
 
     assert len(found(explanation, "quota-in-use")) == 2
-    assert not explanation.needs_somebody
+    assert not any(one.blocking for one in explanation.findings)
 
 
 def test_missing_local_queue_on_the_workers() -> None:
@@ -80,7 +80,7 @@ def test_missing_local_queue_on_the_workers() -> None:
     assert [one.where for one in missing] == ["worker1", "worker2"]
     assert missing[0].why == 'LocalQueue "user-queue" does not exist in namespace "default" on worker1'
     assert "create it there" in missing[0].remedy
-    assert explanation.needs_somebody
+    assert any(one.blocking for one in explanation.findings)
 
 
 def test_what_the_daemon_saw_of_a_worker_is_told_where_the_check_says_nothing_of_it() -> None:
@@ -153,7 +153,7 @@ def test_a_lost_worker_with_the_deadline_that_the_check_tells() -> None:
     explanation = explained(saying(made, told), fleet(saying(made, told), workers=(lost, worker("worker2"))))
 
     assert explanation.job.state is JobState.LOST
-    assert explanation.needs_somebody
+    assert any(one.blocking for one in explanation.findings)
     assert explanation.next[0].text.endswith(
         f"unless this one is back before: unreachable since {timestamp(NOW)}; moves at {moves}"
     )

@@ -117,7 +117,7 @@ def test_what_a_daemon_before_this_one_saw_is_not_reckoned_with() -> None:
 
 
 def test_what_has_been() -> None:
-    failed = json.dumps([{"worker": "worker1", "fault": FAULT}])
+    failed = json.dumps([{"worker": "worker1", "until": timestamp(NOW), "fault": FAULT}])
     assert reasons(waiting(says={PLACEMENTS_ANNOTATION: failed}))[0][0] == "FailedBefore"
     assert reasons(waiting(State(NOW, asked=("worker1",))))[0][0] == "AskedBefore"
     refused = State(NOW, refused=(QueueRefusal("worker1", "1.1", NOW),))

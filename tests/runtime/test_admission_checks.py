@@ -8,7 +8,6 @@ import pytest
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import resource_version
 from multikueue.sandbox.setting_up import admission_check, cluster, config
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 
@@ -52,18 +51,6 @@ async def test_a_check_follows_its_config() -> None:
         await fleet.admin.create(MULTIKUEUE_CONFIG, {**config(["c"]), "metadata": {"name": "other"}})
         await fleet.admin.merge_patch(ADMISSION_CHECK, CONFIG, {"spec": {"parameters": {"name": "other"}}})
         assert await settled(fleet) == ("False", "NoUsableClusters", "Missing clusters: [c]")
-
-
-async def test_a_check_of_another_controller_is_left_alone() -> None:
-    """Whatever happens to the clusters and configs it may share with ours."""
-    fleet = await Fleet.connected("worker1")
-    foreign = {**admission_check("example.com/other"), "metadata": {"name": "foreign"}}
-    created = await fleet.admin.create(ADMISSION_CHECK, foreign)
-    async with fleet.dispatching():
-        await fleet.admin.merge_patch(MULTIKUEUE_CONFIG, CONFIG, {"spec": {"clusters": ["a"]}})
-        assert (await settled(fleet))[1] == "NoUsableClusters"
-        found = await fleet.admin.get(ADMISSION_CHECK, ObjectKey("", "foreign"))
-        assert resource_version(found) == resource_version(created)
 
 
 async def test_a_check_that_does_not_exist_may_be_ours() -> None:

@@ -13,17 +13,15 @@ import pytest
 from structlog.testing import capture_logs
 
 from multikueue.adapters import BUILTIN
-from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import ObjectKey
-from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.runtime.cluster_pool import LINGER
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.pool import WorkerCluster
 from multikueue.sandbox.apiserver import DirectClient, Fault, Match, Refuse
-from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, kubeconfig_secret
+from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 
 pytestmark = pytest.mark.looptime
@@ -37,13 +35,6 @@ async def told(fleet: Fleet, name: str = "worker1") -> tuple[str, str, str]:
     await until(lambda: fleet.active(name))
     active = await fleet.active(name)
     return active["status"], active["reason"], active["message"]
-
-
-async def cause(fleet: Fleet) -> str:
-    """What is wrong with its configuration, for programs."""
-    found = connection_facts(await fleet.admin.get(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")))
-    assert found is not None
-    return found.cause
 
 
 async def test_a_worker_that_answers_is_active_and_an_event_says_so() -> None:
@@ -89,34 +80,6 @@ async def test_a_worker_served_by_a_bug_takes_no_other_along_and_is_tried_again(
             broken.clear()
             assert 50 < await until(is_active(fleet), within=90) < 70
     assert [entry["cluster"] for entry in logged if entry["event"] == "unexpected exception"] == ["worker1"]
-
-
-async def test_a_missing_secret_is_waited_for() -> None:
-    """Objects of one manifest are created in any order."""
-    fleet = await Fleet.connected("worker1")
-    await fleet.admin.delete(SECRET, SECRET_KEY)
-    async with fleet.running():
-        assert await told(fleet) == (
-            "False",
-            "BadKubeConfig",
-            'load client config failed: Secret "worker1-secret" not found',
-        )
-        assert await cause(fleet) == Cause.SECRET_MISSING
-        await fleet.admin.create(SECRET, kubeconfig_secret("worker1", kubeconfig("worker1")))
-        assert await until(is_active(fleet)) < 1
-        assert await cause(fleet) == ""
-
-
-async def test_a_secret_without_the_key_is_told() -> None:
-    fleet = await Fleet.connected("worker1")
-    await fleet.admin.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": None, "config": "YQ=="}})
-    async with fleet.running():
-        assert await told(fleet) == (
-            "False",
-            "BadKubeConfig",
-            'load client config failed: key "kubeconfig" not found in secret "worker1-secret"',
-        )
-        assert await cause(fleet) == Cause.KEY_MISSING
 
 
 async def test_a_path_that_may_not_be_read_is_refused() -> None:

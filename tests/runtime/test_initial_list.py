@@ -12,7 +12,7 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Resource
 from multikueue.core.model.workloads import check_state
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.unregistered_kinds import with_running_kinds

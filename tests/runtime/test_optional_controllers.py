@@ -11,10 +11,10 @@ from multikueue.core.inventory.settings import PlacementSettings, SpokeSettings
 from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime import optional_controllers
+from multikueue.runtime.controller import Process
 from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory
-from multikueue.runtime.part import Process
 from multikueue.runtime.workers.pool import WorkerPool
 from tests.runtime.fleet import Fleet, now
 from tests.runtime.inventory.hub import Chosen, settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.core.machinery.write_budget import AT_ONCE
+from multikueue.core.machinery.message_rate import AT_ONCE
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import (

@@ -16,12 +16,6 @@ from tests.scenarios.on_servers import Servers, started
 __all__ = ["clusters"]
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    """Know the markers also where only this folder's tests are asked for."""
-    config.addinivalue_line("markers", "real: needs a real control plane (tests/controlplane)")
-    config.addinivalue_line("markers", "decisive: a scenario that also runs on real control planes")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A decisive scenario is two tests: one on a virtual clock, and one on real servers, which share a loop."""
     if "scenario" not in metafunc.fixturenames:

@@ -233,7 +233,6 @@ class Scenario(Protocol):
             workers: how many; real ones are always two.
             settings: the daemon's, where it is in memory.
         """
-        ...
 
 
 def _told(obj: Json | None) -> tuple[str, str, str]:

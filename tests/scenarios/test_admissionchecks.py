@@ -65,26 +65,6 @@ async def test_missing_cluster(scenario: Scenario) -> None:
         await fleet.until(lambda: fleet.check_active() == expected)
 
 
-async def test_inactive_cluster(scenario: Scenario) -> None:
-    """One of the clusters cannot be reached: the check works with the other and names it."""
-    async with scenario() as fleet:
-        fleet.worker(1).link.change(down=True)
-
-        expected = ("True", "SomeActiveClusters", "Inactive clusters: [worker1]")
-        await fleet.until(lambda: fleet.check_active() == expected)
-
-
-async def test_mixed_clusters(scenario: Scenario) -> None:
-    """Without any cluster that can be used the check is inactive, and tells missing ones from inactive ones."""
-    async with scenario(3) as fleet:
-        await fleet.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker3"))
-        for number in (1, 2):
-            fleet.worker(number).link.change(down=True)
-
-        expected = ("False", "NoUsableClusters", "Missing clusters: [worker3], Inactive clusters: [worker1 worker2]")
-        await fleet.until(lambda: fleet.check_active() == expected)
-
-
 @pytest.mark.decisive
 async def test_foreign_controller_name_is_left_alone(scenario: Scenario) -> None:
     """A check of another controller gets no condition from us."""

@@ -8,9 +8,11 @@ from collections.abc import Callable
 import anyio
 import pytest
 
+from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.errors import Cause
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.scenarios.fleet import Fleet, Scenario
 from tests.simulation.weather import DEADLINE
@@ -51,6 +53,7 @@ async def test_wrong_key(scenario: Scenario) -> None:
         await fleet.manager.api.merge_patch(SECRET, SECRET_KEY, renamed)
         expected = ("False", "BadKubeConfig", FAILED + 'key "kubeconfig" not found in secret "worker1-secret"')
         await fleet.until(lambda: fleet.active(1) == expected)
+        assert _cause(fleet) == Cause.KEY_MISSING
 
         await fleet.manager.api.merge_patch(SECRET, SECRET_KEY, {"data": {"kubeconfig": data}})
         await fleet.until(lambda: fleet.active(1)[0] == "True")
@@ -64,11 +67,13 @@ async def test_missing_secret_then_created(scenario: Scenario) -> None:
         await fleet.manager.api.delete(SECRET, SECRET_KEY)
         expected = ("False", "BadKubeConfig", FAILED + 'Secret "worker1-secret" not found')
         await fleet.until(lambda: fleet.active(1) == expected)
+        assert _cause(fleet) == Cause.SECRET_MISSING
 
         kept = {"name": SECRET_KEY.name, "namespace": SECRET_KEY.namespace}
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": kept, "data": secret["data"]}
         await fleet.manager.api.create(SECRET, body)
         await fleet.until(lambda: fleet.active(1)[0] == "True")
+        assert _cause(fleet) == ""
 
 
 @pytest.mark.decisive
@@ -130,30 +135,6 @@ async def test_config_change_resets_attempts(scenario: Scenario) -> None:
         assert anyio.current_time() - before < 1
 
 
-async def test_status_suffix_with_attempt_count(scenario: Scenario) -> None:
-    """A failing connection says how often it was tried and when it is tried next."""
-    async with scenario() as fleet:
-        fleet.worker(1).link.change(down=True)
-        await fleet.until(lambda: fleet.active(1)[0] == "False")
-
-        _, reason, message = fleet.active(1)
-        assert reason == "ClientConnectionFailed"
-        assert "; connection attempts: 1, next connection attempt: 2026-01-01T00:00:0" in message
-
-
-async def test_watch_open_hangs(scenario: Scenario) -> None:
-    """A worker that accepts connections and says nothing becomes inactive, and active when it answers again."""
-    async with scenario() as fleet:
-        link = fleet.worker(1).link
-        link.change(silent=True)
-        link.cut()
-        await fleet.until(lambda: fleet.active(1)[0] == "False", seconds=120)
-
-        link.change(silent=False)
-        link.cut()
-        await fleet.until(lambda: fleet.active(1)[0] == "True", seconds=120)
-
-
 async def test_watch_ends_without_status_flap(scenario: Scenario) -> None:
     """A watch that ends, as they do every half hour, is opened again without anybody being told."""
     async with scenario() as fleet:
@@ -195,16 +176,10 @@ async def test_delete_cluster(scenario: Scenario) -> None:
         assert fleet.copy(1) is None
 
 
-async def test_a_hot_loop_of_broken_watches_is_slowed_down(scenario: Scenario) -> None:
-    """A worker whose streams end at once is tried less and less often (item 36)."""
-    async with scenario() as fleet:
-        link = fleet.worker(1).link
-        link.change(expired_watches=1.0)
-        link.cut()
-        before = link.requests.total()
-        await fleet.rest(300)
-
-        assert link.requests.total() - before < 200
+def _cause(fleet: Fleet) -> str:
+    """What is wrong with the first worker's configuration, for programs."""
+    found = connection_facts(fleet.manager.find(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1")) or {})
+    return found.cause if found is not None else "nothing is known"
 
 
 def _version(fleet: Fleet, number: int) -> str:

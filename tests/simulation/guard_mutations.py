@@ -6,7 +6,7 @@ How many of them the simulation finds is measured, and stands in docs/testing.md
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
@@ -33,16 +33,9 @@ from multikueue.runtime.reconcilers import workload as reading
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workload_memory import WorkloadMemory
+from tests.simulation.planted import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]
-
-
-@contextmanager
-def _all(*patches: AbstractContextManager[Any]) -> Iterator[None]:
-    with ExitStack() as stack:
-        for patch in patches:
-            stack.enter_context(patch)
-        yield
 
 
 def _without_row(name: str) -> AbstractContextManager[Any]:
@@ -106,7 +99,7 @@ def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
 
 def last_workers_are_not_noted() -> AbstractContextManager[Any]:
     """A restart forgets which worker out of sight may still have what was evicted."""
-    return _all(
+    return all_of(
         mock.patch.object(evicting, "note_last_worker", return_value=()),
         mock.patch.object(pending, "note_last_worker", return_value=()),
     )
@@ -119,7 +112,7 @@ def _left(forget: Callable[[Worker], bool]) -> AbstractContextManager[Any]:
     def left(situation: Situation, worker: Worker) -> timedelta:
         return timedelta(0) if forget(worker) else original(situation, worker)
 
-    return _all(*(mock.patch.object(module, "assumed_for", left) for module in (earlier, assigned, unrecorded)))
+    return all_of(*(mock.patch.object(module, "assumed_for", left) for module in (earlier, assigned, unrecorded)))
 
 
 def starts_wait_for_nobodys_first_answer() -> AbstractContextManager[Any]:
@@ -171,7 +164,7 @@ def jobs_that_are_not_read_yet_are_absent() -> AbstractContextManager[Any]:
         found = original(self, gvk)
         return Served() if isinstance(found, Syncing) else found
 
-    return _all(
+    return all_of(
         mock.patch.object(WorkerInformers, "kind", kind),
         mock.patch.object(WorkerInformers, "have_read", return_value=True),
     )
@@ -185,7 +178,7 @@ def doubts_are_not_renewed() -> AbstractContextManager[Any]:
 def doubts_end_at_once() -> AbstractContextManager[Any]:
     """A creation without an answer that does not show at once has not happened."""
     none = timedelta(0)
-    return _all(mock.patch.object(earlier, "LATE_CREATION", none), mock.patch.object(reading, "LATE_CREATION", none))
+    return all_of(mock.patch.object(earlier, "LATE_CREATION", none), mock.patch.object(reading, "LATE_CREATION", none))
 
 
 def drains_forget_what_is_evicted() -> AbstractContextManager[Any]:
@@ -238,7 +231,7 @@ def ends_are_not_shown() -> AbstractContextManager[Any]:
         )
 
     original = ending.sync_status
-    return _all(*(mock.patch.object(module, "sync_status", synced) for module in (ending, assigned)))
+    return all_of(*(mock.patch.object(module, "sync_status", synced) for module in (ending, assigned)))
 
 
 def _is_over(situation: Situation) -> Callable[[Any], bool]:

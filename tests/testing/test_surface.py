@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import multikueue.testing
+from tests.test_public_api import ruffs_order
 
 
 def test_all_is_exact_and_sorted() -> None:
@@ -17,7 +18,7 @@ def test_all_is_exact_and_sorted() -> None:
     }
 
     assert set(multikueue.testing.__all__) == public
-    assert multikueue.testing.__all__ == sorted(multikueue.testing.__all__, key=_ruffs_order)
+    assert multikueue.testing.__all__ == sorted(multikueue.testing.__all__, key=ruffs_order)
 
 
 def test_the_library_and_the_daemon_do_without_it() -> None:
@@ -28,8 +29,3 @@ def test_the_library_and_the_daemon_do_without_it() -> None:
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=20)
 
     assert result.stdout.strip() == "False"
-
-
-def _ruffs_order(name: str) -> tuple[int, str]:
-    """Constants, then classes, then functions: what ruff's RUF022 keeps `__all__` in."""
-    return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)

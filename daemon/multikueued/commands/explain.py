@@ -17,10 +17,10 @@ from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.queue_places import read_waiting
-from multikueued.commands.read_back import read_as
 from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
+from multikueued.commands.structured import read_as
 from multikueued.commands.tables import paragraph
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued

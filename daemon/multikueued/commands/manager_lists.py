@@ -26,7 +26,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import name_of
 from multikueue.core.model.workloads import has_members, owner
 from multikueue.errors import ApiError, Forbidden, NotFound
-from multikueue.protocols import Reader
+from multikueue.protocols import Reader, read
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.published import LABEL as FINDINGS_LABEL
 from multikueued.doctor.published import NAME as FINDINGS
@@ -202,11 +202,8 @@ async def job_behind(client: ClusterClient, workload: Json) -> Json | None:
     if found is None or has_members(workload):
         return None
     resource = await job_resource(client, found.gvk)
-    try:
-        key = ObjectKey(ObjectKey.of(workload).namespace, found.name)
-        return await client.get(resource, key) if resource is not None else None
-    except NotFound:
-        return None
+    key = ObjectKey(ObjectKey.of(workload).namespace, found.name)
+    return await read(client, resource, key) if resource is not None else None
 
 
 async def events_of(client: Reader, about: Sequence[Json]) -> tuple[EventReport, ...]:

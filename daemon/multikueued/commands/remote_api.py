@@ -19,7 +19,7 @@ from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, TooManyRequests
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import USAGE, CommandError
-from multikueued.commands.read_back import read_as
+from multikueued.commands.structured import read_as
 from multikueued.logserver.answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.typenames import JobName, is_called

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+import attrs
 import click
 from rich.console import Group, RenderableType
 from rich.panel import Panel
@@ -21,9 +22,29 @@ from multikueued.commands.manager_lists import read_objects
 from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import daemon_line, finding_lines, status_lines, totals_line, workers_table
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.jobs import WAITING_STATES, state_of
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.refused_jobs import with_refusals
+from multikueued.reports.remedies import Finding
 from multikueued.reports.status import StatusReport, status_report
+
+MOST: Final = 200
+"""Jobs that are looked at; as a rule many wait for the same reason."""
+
+
+def with_refusals(report: StatusReport, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
+    """The report, with what keeps workers from taking jobs that wait: each once, as the first such job tells it."""
+    waiting = [one for one in objects.dispatched if state_of(one, objects) in WAITING_STATES][:MOST]
+    known = {(one.where, one.id) for one in report.findings}
+    found: dict[tuple[str, str], Finding] = {}
+    for workload in waiting:
+        for one in explain(Seen(workload, None, objects, (), now, daemon_namespace)).findings:
+            place = one.where, one.id
+            if one.where in objects.clusters_by_name and place not in known and one.blocking:
+                found.setdefault(place, one)
+    return attrs.evolve(report, findings=(*report.findings, *found.values()))
+
 
 _WIDTH = 76
 """Columns inside of the frame on a terminal of 80."""

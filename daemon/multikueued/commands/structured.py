@@ -1,4 +1,4 @@
-"""Reports as JSON and YAML: the fields of the value in camelCase, times in RFC 3339."""
+"""Reports as JSON and YAML: the fields of the value in camelCase, times in RFC 3339; and read back from JSON."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
 from functools import partial
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import attrs
+import cattrs
 import orjson
 import yaml
+from cattrs.gen import make_dict_structure_fn, override
 
-from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.outside_text import has_hidden, is_hidden
+from multikueued.commands.exits import NOT_REACHABLE, CommandError
+from multikueued.settings.values import camel
 
 
 def plain(value: Any) -> Any:
@@ -45,7 +49,35 @@ def as_yaml(value: Any) -> str:
     return (str(made(allow_unicode=False)) if has_hidden(text) else text).rstrip("\n")
 
 
-def camel(name: str) -> str:
-    """`next_attempt` as `nextAttempt`, `a_cli_b` as `aCLIB`."""
-    first, *rest = name.split("_")
-    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)
+R = TypeVar("R")
+
+_CONVERTER: Final = cattrs.Converter()
+
+
+def read_as(cls: type[R], value: Any) -> R:
+    """A report of a class, from JSON. What the class does not know is left out: the server may be newer.
+
+    Raises:
+        CommandError: something is missing, or of another type.
+    """
+    try:
+        return _CONVERTER.structure(value, cls)
+    except (cattrs.BaseValidationError, ValueError) as error:
+        told = f"the manager's API answers with a {cls.__name__} that this version cannot read"
+        raise CommandError(f"{told}: use the version of its multikueue api-server", NOT_REACHABLE) from error
+
+
+def _values(cls: type[Any]) -> Any:
+    renamed = {field.name: override(rename=camel(field.name)) for field in attrs.fields(cls)}
+    structure: Any = make_dict_structure_fn  # `**renamed` is keyed by the fields' names: its signature cannot say so
+    return structure(cls, _CONVERTER, **renamed)
+
+
+def _time(value: Any, _: Any) -> datetime:
+    if (found := parse_timestamp(value)) is None:
+        raise ValueError("no time")
+    return found
+
+
+_CONVERTER.register_structure_hook_factory(attrs.has, _values)
+_CONVERTER.register_structure_hook(datetime, _time)

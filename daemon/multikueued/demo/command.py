@@ -29,8 +29,7 @@ from multikueued.demo.ocm.command import tell_stories
 from multikueued.demo.output import giving_up, print_problems, print_table, problems, summary
 from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
-from multikueued.demo.run import Demo
-from multikueued.demo.worker_break import break_worker, check_broken, with_short_patience
+from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
 from multikueued.run.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
 

@@ -20,7 +20,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
-from multikueued.settings.leader import FindingsSettings
+from multikueued.settings.sections import FindingsSettings
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 

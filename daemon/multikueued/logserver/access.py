@@ -55,18 +55,15 @@ class Rights(Protocol):
         Raises:
             RefusedError: nobody vouches for one.
         """
-        ...
 
     async def check(self, request: web.Request, verb: str, resource: str, key: ObjectKey, part: str = "") -> None:
         """
         Raises:
             RefusedError: who asks may not, or nobody says.
         """
-        ...
 
     async def namespaces(self, request: web.Request, known: list[str]) -> list[str]:
         """Those of the known ones in which who asks may list jobs."""
-        ...
 
 
 async def until_refused(check: Check) -> None:

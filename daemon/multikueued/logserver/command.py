@@ -16,7 +16,7 @@ from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.run.logs import configure_logging
 from multikueued.settings.config import LoggingSettings, MarkSettings, Settings
-from multikueued.settings.leader import FindingsSettings
+from multikueued.settings.sections import FindingsSettings
 
 F = TypeVar("F", bound=Callable[..., Any])
 

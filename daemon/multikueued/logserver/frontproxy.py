@@ -27,11 +27,9 @@ class Headers(Protocol):
 
     def __iter__(self) -> Iterator[str]:
         """The names."""
-        ...
 
     def getall(self, key: str, default: list[str], /) -> list[str]:
         """All values of a name."""
-        ...
 
 
 @attrs.frozen

@@ -21,7 +21,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, Forbidden, KubeconfigError, NotFound, NotSent, TooManyRequests, Unauthorized
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient, parse_worker_kubeconfig
-from multikueue.protocols import ObjectList
+from multikueue.protocols import ObjectList, read
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError
@@ -184,11 +184,8 @@ class LocatorOfTenant:
         return [*siblings_of(before, every), *(one for one in every if uid(one) == uid(before))]
 
     async def _same(self, before: Json) -> Json | None:
-        try:
-            now = await self.workers.client.get(WORKLOAD, ObjectKey.of(before))
-        except NotFound:
-            return None
-        return now if uid(now) == uid(before) and not workloads.is_finished(now) else None
+        now = await read(self.workers.client, WORKLOAD, ObjectKey.of(before))
+        return now if now is not None and uid(now) == uid(before) and not workloads.is_finished(now) else None
 
 
 def told_of_worker(worker: str, error: ApiError) -> str:

@@ -13,9 +13,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import AlreadyExists
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.clusters import read
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.workers.objects import WorkerError, namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace

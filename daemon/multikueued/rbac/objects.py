@@ -1,4 +1,4 @@
-"""Roles and their bindings, as objects."""
+"""Roles and their bindings, as objects, and the roles of those who submit jobs and of those who look at them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Final
 
 import attrs
 
+from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueued.logserver.answers import API_SERVICE_NAME
+from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
     logs_on_worker,
     logs_server_rules,
@@ -19,6 +20,7 @@ from multikueued.rbac.logs import (
     own_certificate_rules,
 )
 from multikueued.rbac.policies import policy_objects, taking_objects
+from multikueued.rbac.role_rule import merged, rule
 from multikueued.rbac.rules import (
     RBAC_GROUP,
     copied_resources,
@@ -28,9 +30,40 @@ from multikueued.rbac.rules import (
     own_token_rules,
 )
 from multikueued.rbac.spokes import GRANTING, spoke_agent_rules
-from multikueued.rbac.users import AGGREGATED, role_rules
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
+
+READ: Final = ("get", "list", "watch")
+WRITE: Final = ("create", "delete", "patch", "update")
+AGGREGATED: Final = {"viewer": "view", "submitter": "edit"}
+"""By role: the role of Kubernetes that it may be made a part of. `view` shows the jobs of a namespace, their pods and
+logs already, and no Secret: this shows the same of where they run. `edit` creates and deletes them already."""
+
+
+def viewer_rules() -> list[Json]:
+    """In a namespace of the manager, whatever kinds its jobs have: the API, and what is read without it."""
+    return [
+        rule(GROUP, [REMOTE_JOB.plural], READ),
+        rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
+        rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
+        rule(EVENT.gvk.group, [EVENT.plural], READ),
+    ]
+
+
+def user_kind_rules(kind: JobKind, verbs: Sequence[str]) -> list[Json]:
+    """To read jobs of a kind, or to submit, change and delete them."""
+    return [] if kind.workload_only else [rule(kind.resource.gvk.group, [kind.resource.plural], verbs)]
+
+
+def role_rules(name: str, kinds: Sequence[JobKind]) -> list[Json]:
+    """The rules of one of the two roles, for these kinds."""
+    return merged([*viewer_rules(), *(one for kind in kinds for one in user_kind_rules(kind, verbs_of(name)))])
+
+
+def verbs_of(name: str) -> Sequence[str]:
+    """What one of the two roles may do with jobs."""
+    return READ if name == "viewer" else (*WRITE, *READ)
+
 
 CLUSTER_ROLE: Final = Resource(GVK(RBAC_GROUP, "v1", "ClusterRole"), "clusterroles", namespaced=False)
 CLUSTER_ROLE_BINDING: Final = Resource(

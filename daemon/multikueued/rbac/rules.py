@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from multikueue import AVAILABLE, JobKind
+from multikueue import JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.dependencies import COPIED, LOOKED_FOR
 from multikueue.core.model.kinds import COHORT, KUEUE_GROUP, OCM_GROUP, RESOURCE_FLAVOR
@@ -249,14 +249,6 @@ EXTRAS: Final[Mapping[str, Sequence[Json]]] = {
     "exec": (rule("", ["pods/exec"], ["create"]),),
 }
 """What tells by the rules of a role with which options of `on_worker` it was made."""
-
-
-def framework_rules() -> dict[str, list[Json]]:
-    """By Kueue's name of a built-in framework: its rules on the manager."""
-    found: dict[str, list[Json]] = {}
-    for kind in AVAILABLE:
-        found.setdefault(kind.framework, []).extend(kind_rules_on_manager(kind))
-    return {name: merged(rules) for name, rules in found.items()}
 
 
 def dependency_kinds(settings: Settings) -> list[str]:

@@ -18,9 +18,9 @@ from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, NOT_FOUND, NOT_REACHABLE, CommandError, for_people
 from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
-from multikueued.commands.read_back import read_as
 from multikueued.commands.remote_api import ELSEWHERE, RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
+from multikueued.commands.structured import read_as
 from multikueued.remote.log_output import LogSelection, LogShower
 from multikueued.remote.placement_watch import Follower
 from multikueued.remote.pod_lookup import Asked, LocatorOfManager, UnplacedJob, WorkerPods, sought_job

@@ -57,7 +57,6 @@ class JobLocator(Protocol):
     @property
     def worker(self) -> str:
         """The one that was read last, for an audit; empty: none, or nobody audits it."""
-        ...
 
     async def look(self) -> PlacedJob | UnplacedJob:
         """Where the job is now.
@@ -66,7 +65,6 @@ class JobLocator(Protocol):
             CommandError: there is no such job.
             ApiError: the manager cannot be read, for now.
         """
-        ...
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """A client of a worker.
@@ -74,11 +72,9 @@ class JobLocator(Protocol):
         Raises:
             CommandError: it cannot be asked.
         """
-        ...
 
     def told(self, error: ApiError) -> str:
         """Words for what the manager answers."""
-        ...
 
 
 @attrs.frozen

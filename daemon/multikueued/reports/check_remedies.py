@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from multikueue.adapters.available import AVAILABLE, setting_for
+from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER

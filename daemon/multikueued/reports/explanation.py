@@ -74,11 +74,6 @@ class Explanation:
     others: tuple[str, ...]
     """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
 
-    @property
-    def needs_somebody(self) -> bool:
-        """Whether it does not go on by itself."""
-        return any(finding.blocking for finding in self.findings)
-
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""

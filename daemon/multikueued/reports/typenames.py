@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.adapters.available import AVAILABLE
+from multikueue.adapters.registry import AVAILABLE
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of

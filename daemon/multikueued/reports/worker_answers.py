@@ -11,9 +11,9 @@ import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.refusal_facts import RefusalFacts, refusals_in
 from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals

@@ -9,10 +9,10 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import thousandths, written
+from multikueue.core.model.worker_names import cordon_of
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects

@@ -27,7 +27,7 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.credentials.authenticator import Authenticators
-from multikueue.kube.initial_list import InitialList
+from multikueue.kube.list_pages import InitialList
 from multikueue.kube.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings

@@ -13,10 +13,9 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.workers.kubeconfig_files import KUBECONFIG_PREFIX
-from multikueued.settings.dependencies import DependencySettings
 from multikueued.settings.inventory import InventorySettings, OcmSettings
-from multikueued.settings.leader import BoundTokenSettings, FindingsSettings
 from multikueued.settings.profiles import ClusterProfileSettings
+from multikueued.settings.sections import BoundTokenSettings, DependencySettings, FindingsSettings
 from multikueued.settings.value_types import (
     ByteSize,
     ControllerName,

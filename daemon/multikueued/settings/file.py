@@ -17,13 +17,13 @@ from multikueue.kube.bounded_yaml import fault
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
 from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings
-from multikueued.settings.dependencies import dependency_contradictions
 from multikueued.settings.documents import Loader, read_text, reading
 from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions
 from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.settings.profiles import profile_contradictions
-from multikueued.settings.values import Hook, advice, is_list, register_values, shown
+from multikueued.settings.sections import dependency_contradictions
+from multikueued.settings.values import Hook, advice, camel, is_list, register_values, shown
 
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where kubelet writes the pod's own namespace."""
@@ -87,7 +87,7 @@ def _structured(document: Any, source: str) -> Settings:
         settings = _CONVERTER.structure(document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
         raise SettingsError(_listed(source, list(_complaints(error)))) from error
-    doubled = [f"multiKueue.{_camel(name)}" for name in _given(settings) if _camel(name) in document]
+    doubled = [f"multiKueue.{camel(name)}" for name in _given(settings) if camel(name) in document]
     contradictions = [f"{place}: it is set outside of multiKueue, too: keep one of the two" for place in doubled]
     settings = attrs.evolve(settings, **_given(settings))
     contradictions += _contradictions(settings)
@@ -138,7 +138,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
 def written(declaration: Declaration) -> dict[str, Any]:
     """A declared kind as settings have it."""
     said = attrs.asdict(declaration)
-    return {_camel(name): value for name, value in said.items() if value is not None}
+    return {camel(name): value for name, value in said.items() if value is not None}
 
 
 def _own_namespace(file: Path) -> str:
@@ -164,17 +164,12 @@ class _Loader(Loader):
         return super().construct_mapping(node, deep)
 
 
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)  # as Kubernetes writes it
-
-
 def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:
     """The hook of a group of settings: its keys in camelCase, and no others."""
     fields, types = attrs.fields(cls), get_type_hints(cls)
-    lists = {_camel(field.name) for field in fields if is_list(types[field.name])}
-    empty = {_camel(field.name) for field in fields if field.default in ("", None)}
-    renamed = {field.name: override(rename=_camel(field.name)) for field in fields}
+    lists = {camel(field.name) for field in fields if is_list(types[field.name])}
+    empty = {camel(field.name) for field in fields if field.default in ("", None)}
+    renamed = {field.name: override(rename=camel(field.name)) for field in fields}
     # `**renamed` is keyed by the fields' names: cattrs' signature cannot say so.
     structure: Any = make_dict_structure_fn
     read: Hook = structure(cls, converter, _cattrs_forbid_extra_keys=True, **renamed)
@@ -218,7 +213,7 @@ def _declaration(group: Hook) -> Hook:
 def _complaints(error: BaseException, path: str = "") -> Iterator[str]:
     """The errors: each setting's place, and what to write."""
     if isinstance(error, cattrs.ForbiddenExtraKeysError):
-        known = [_camel(field.name) for field in attrs.fields(error.cl)]
+        known = [camel(field.name) for field in attrs.fields(error.cl)]
         for key in sorted(error.extra_fields):
             hint = advice(key, known, f"the settings here are {', '.join(known)}")
             yield f"{path}.{key}: there is no such setting: {hint}".lstrip(".")
@@ -233,7 +228,7 @@ def _step_of(error: BaseException) -> str:
     """The setting of its group, or the entry of its list, that an error is about."""
     for note in getattr(error, "__notes__", []):
         if isinstance(note, cattrs.AttributeValidationNote):
-            return f".{_camel(note.name)}"
+            return f".{camel(note.name)}"
         if isinstance(note, cattrs.IterableValidationNote):
             return f"[{note.index}]"
     return ""

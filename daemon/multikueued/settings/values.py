@@ -148,3 +148,9 @@ _PLAIN: Final[Mapping[Any, Read]] = {
     str: checked(lambda value: type(value) is str, "is not a text: put it in quotes").read,
     timedelta: duration,
 }
+
+
+def camel(name: str) -> str:
+    """`next_attempt` as `nextAttempt`, `a_cli_b` as `aCLIB`."""
+    first, *rest = name.split("_")
+    return first + "".join("CLI" if word == "cli" else word.capitalize() for word in rest)

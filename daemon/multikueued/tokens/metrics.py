@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import Counter, Gauge
 from prometheus_client.registry import CollectorRegistry
 
-from multikueued.metrics.bounded import Children
+from multikueued.metrics.collectors import Children
 
 MAX_WORKERS: Final = 100
 

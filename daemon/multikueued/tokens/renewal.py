@@ -50,7 +50,6 @@ class Emit(Protocol):
 
     def __call__(self, regarding: Json, type: str, reason: str, action: str, note: str) -> None:
         """Do it."""
-        ...
 
 
 def connected(name: str, config: ClusterConfig) -> AbstractAsyncContextManager[ClusterClient]:

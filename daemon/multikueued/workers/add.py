@@ -21,10 +21,10 @@ from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.clusters import ClusterClient, read
+from multikueued.clusters import ClusterClient
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS

@@ -8,8 +8,9 @@ from typing import Final
 from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
+from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
-from multikueued.clusters import ClusterClient, read
+from multikueued.clusters import ClusterClient
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
 from multikueued.workers.objects import WorkerError, WorkerSide, secret_name

@@ -227,7 +227,7 @@ _REASON = click.option("--reason", default="", help="Told to users whose jobs wa
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
-    from multikueued.workers.cordon import cordon as close
+    from multikueued.workers.jobs import cordon as close
 
     clusters.run(lambda manager: close(manager, name, reason))
 
@@ -237,7 +237,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
 @_ALONE
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
-    from multikueued.workers.cordon import uncordon as reopen
+    from multikueued.workers.jobs import uncordon as reopen
 
     clusters.run(lambda manager: reopen(manager, name))
 

@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.worker_kubeconfig import credentials_digest
-from multikueued.clusters import read
+from multikueue.protocols import read
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import ManagerAccess
 

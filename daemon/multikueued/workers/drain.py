@@ -14,10 +14,18 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
-from multikueued.clusters import read
+from multikueue.protocols import read
 from multikueued.reports.typenames import title
-from multikueued.workers.cordon import ask_to_leave, cordon
-from multikueued.workers.jobs import Ours, known_kinds, never_ends, pods_of, running_on, why_not_moved
+from multikueued.workers.jobs import (
+    Ours,
+    ask_to_leave,
+    cordon,
+    known_kinds,
+    never_ends,
+    pods_of,
+    running_on,
+    why_not_moved,
+)
 from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import ManagerAccess

@@ -15,8 +15,7 @@ import click
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
-from multikueue.protocols import ApiClient
-from multikueued.clusters import read
+from multikueue.protocols import ApiClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining

@@ -13,15 +13,15 @@ from multikueue import JobKind
 from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.quantities import thousandths
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
-from multikueued.clusters import NoAccess, access_to, read
+from multikueue.protocols import read
+from multikueued.clusters import NoAccess, access_to
 from multikueued.workers.places import ManagerAccess
 
 UNLIMITED: Final = float("inf")

@@ -17,8 +17,7 @@ from multikueue.core.model.objects import dig, name_of, resource_version
 from multikueue.core.model.outside_text import without_controls
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.protocols import ApiClient
-from multikueued.clusters import read
+from multikueue.protocols import ApiClient, read
 from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import WorkerError, namespace_object

@@ -9,14 +9,12 @@ import anyio
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.protocols import ApiClient
-from multikueued.clusters import read
+from multikueue.protocols import ApiClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.reports.typenames import title
 from multikueued.workers import objects
-from multikueued.workers.cordon import cordon
 from multikueued.workers.drain import drain
-from multikueued.workers.jobs import running_on
+from multikueued.workers.jobs import cordon, running_on
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import ManagerAccess, change_list, remove
 from multikueued.workers.tokens import account_secrets

@@ -15,9 +15,9 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, resource_version
 from multikueue.kube.bounded_yaml import BoundedLoader
-from multikueue.protocols import Writer
+from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.clusters import ClusterClient, read
+from multikueued.clusters import ClusterClient
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued

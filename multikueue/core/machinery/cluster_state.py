@@ -30,7 +30,6 @@ class Configuration(Protocol):
     @property
     def server(self) -> str:
         """Its address."""
-        ...
 
 
 C = TypeVar("C", bound=Configuration)

@@ -1,7 +1,8 @@
-"""Writes that may wait: each object's are some seconds apart, and those of all objects together, too.
+"""Writes that may wait, of one object, and of all objects together.
 
-They only change words for people. One that must wait gets a turn, so that of many that wait each comes once; whoever
-asks again before its turn gets the same one.
+Those that only change words for people are some seconds apart. One that must wait gets a turn, so that of many that
+wait each comes once; whoever asks again before its turn gets the same one. Those that answer what others change come at
+once at first, then one a second: whoever may change a copy on a worker decides how often it changes.
 """
 
 from __future__ import annotations
@@ -68,3 +69,30 @@ class MessageRate(Generic[K]):
         """The object is gone, or has nothing to wait for any more."""
         self._written.pop(key, None)
         self._turns.pop(key, None)
+
+
+AT_ONCE: Final = 30.0
+"""Writes for one object that may follow each other at once."""
+
+
+@attrs.define(eq=False)
+class WriteBudget(Generic[K]):
+    """When which object may be written. It knows no clock: `now` is in seconds, and never less than before."""
+
+    _lasts: dict[K, float] = attrs.field(factory=dict, init=False)
+    """Until when the writes of an object so far would last, at one a second."""
+
+    def __len__(self) -> int:
+        return len(self._lasts)
+
+    def wait(self, key: K, now: float) -> float:
+        """Seconds until the object may be written; 0: now, and then `wrote` must be called."""
+        return max(0.0, self._lasts.get(key, now) - now - AT_ONCE)
+
+    def wrote(self, key: K, now: float) -> None:
+        """The object is being written, also if that could not wait."""
+        self._lasts[key] = min(max(self._lasts.get(key, now), now), now + AT_ONCE) + 1.0
+
+    def forget(self, key: K) -> None:
+        """The object is gone."""
+        self._lasts.pop(key, None)

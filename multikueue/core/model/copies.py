@@ -6,9 +6,18 @@ from typing import Any, Final
 
 from multikueue.core.model import labels, workloads
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, clone, dig, digest, labels_of, merge_patch, pruned, uid
+from multikueue.core.model.objects import (
+    ByIdentity,
+    annotations_of,
+    clone,
+    dig,
+    digest,
+    labels_of,
+    merge_patch,
+    pruned,
+    uid,
+)
 from multikueue.core.model.started import unstarted_spec
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")

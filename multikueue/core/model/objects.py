@@ -1,11 +1,13 @@
-"""Reading and comparing JSON objects by path."""
+"""Reading and comparing JSON objects by path; what was computed of parts of cached ones."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, TypeVar
+
+import attrs
 
 from multikueue.core.model.names import GVK, Json
 
@@ -175,3 +177,26 @@ def reference_to(obj: Json, gvk: GVK) -> Json:
     """An owner reference that makes an object go with this one, and gives nobody a say in it."""
     metadata = obj["metadata"]
     return {"apiVersion": gvk.api_version, "kind": gvk.kind, "name": metadata["name"], "uid": metadata["uid"]}
+
+
+Value = TypeVar("Value")
+
+
+@attrs.define(eq=False)
+class ByIdentity(Generic[Value]):
+    """The values of a function for the objects that it was asked for lately."""
+
+    compute: Callable[[Json], Value]
+    size: int
+    """How many objects are kept, and with them what they hold."""
+    _known: dict[int, tuple[Json, Value]] = attrs.field(factory=dict, init=False, repr=False)
+    """With the object, so that no other one gets its `id`."""
+
+    def of(self, obj: Json) -> Value:
+        """The value for an object."""
+        known = self._known.get(id(obj))
+        if known is None:
+            if len(self._known) >= self.size:
+                del self._known[next(iter(self._known))]
+            known = self._known[id(obj)] = obj, self.compute(obj)
+        return known[1]

@@ -35,9 +35,9 @@ def without_start(value: Any) -> Any:
     for field, marks in _MARKS.items():
         found = made.get(field)
         if isinstance(found, dict) and not marks.isdisjoint(found):
-            _put(made, field, {key: item for key, item in found.items() if key not in marks})
+            put(made, field, {key: item for key, item in found.items() if key not in marks})
     if isinstance(made.get("schedulingGates"), list):
-        _put(made, "schedulingGates", lasting_gates(made["schedulingGates"]))
+        put(made, "schedulingGates", lasting_gates(made["schedulingGates"]))
     return made
 
 
@@ -56,10 +56,10 @@ def restore(template: Json, pod_set: Json, kept: tuple[str, ...] = ()) -> None:
     """
     metadata = template.setdefault("metadata", {})
     filled_in = {label: value for label, value in labels_of(template).items() if label in kept}
-    _put(metadata, "labels", {**(dig(pod_set, "template", "metadata", "labels") or {}), **filled_in})
-    _put(metadata, "annotations", dig(pod_set, "template", "metadata", "annotations"))
+    put(metadata, "labels", {**(dig(pod_set, "template", "metadata", "labels") or {}), **filled_in})
+    put(metadata, "annotations", dig(pod_set, "template", "metadata", "annotations"))
     restore_placement(template.setdefault("spec", {}), pod_set)
-    _put(template["spec"], "schedulingGates", dig(pod_set, "template", "spec", "schedulingGates"))
+    put(template["spec"], "schedulingGates", dig(pod_set, "template", "spec", "schedulingGates"))
     if not metadata:
         del template["metadata"]
 
@@ -67,7 +67,7 @@ def restore(template: Json, pod_set: Json, kept: tuple[str, ...] = ()) -> None:
 def restore_placement(spec: Json, pod_set: Json) -> None:
     """Give the spec of a pod the node selector and tolerations of its pod set, in place."""
     for field in ("nodeSelector", "tolerations"):
-        _put(spec, field, dig(pod_set, "template", "spec", field))
+        put(spec, field, dig(pod_set, "template", "spec", field))
 
 
 def runs_here(pod: Json) -> bool:
@@ -102,7 +102,7 @@ def _is_marked(holder: Json) -> bool:
     return False
 
 
-def _put(holder: Json, field: str, value: Any) -> None:
+def put(holder: Json, field: str, value: Any) -> None:
     """Set a field, or remove it where nothing is left."""
     if value:
         holder[field] = clone(value)

@@ -1,14 +1,21 @@
-"""What a worker's Kueue lacks of what copies may need: by its API's schema, and by its version."""
+"""What a worker's Kueue lacks of what copies may need: by its API's schema, and by its version.
+
+What is left out of an object that was sent tells the same, of any kind.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final, TypeAlias
+from datetime import datetime
+from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.core.model.conditions import condition, new_condition, says_the_same
 from multikueue.core.model.labels import MAX_LABEL_VALUE
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import dig, name_of
 
 Version: TypeAlias = tuple[int, int]
 
@@ -80,3 +87,76 @@ def version_of(image: str) -> Version | None:
     """The version that the tag of an image tells; None: none."""
     found = _TAG.search(image.partition("@")[0].rpartition("/")[2])
     return (int(found[1]), int(found[2])) if found is not None else None
+
+
+KUEUE: Final = "multikueue.dev/KueueComplete"
+"""A condition: whether the worker's Kueue has what copies may need."""
+
+
+def kueue_status(cluster: Json, kueue: WorkerKueue, now: datetime) -> Json | None:
+    """The condition that says what the worker's Kueue lacks, or None if the object says the same already.
+
+    A worker that never lacked anything has none.
+
+    Args:
+        cluster: the MultiKueueCluster.
+        kueue: what is known of the worker's.
+        now: the manager's wall clock.
+    """
+    found, lacks = condition(cluster, KUEUE), "; ".join(kueue.lacks)
+    if not lacks and (found is None or not kueue.read):
+        return None
+    said = (False, "Older", f"{kueue.name} there lacks {lacks}") if lacks else (True, "Complete", f"{kueue.name} there")
+    wanted = new_condition(KUEUE, *said, now=now, generation=dig(cluster, "metadata", "generation"))
+    return None if says_the_same(found, wanted) else wanted
+
+
+TOLD: Final = 5
+"""Fields that are named; of the others the number."""
+
+
+def dropped_fields(sent: Json, stored: Json) -> tuple[str, ...]:
+    """The paths of fields of the spec that were sent with a value, and are not there in what was stored.
+
+    A field that is empty, 0 or false counts as there: who writes an object anew leaves such fields out. Entries of a
+    list are compared if there are as many as before.
+    """
+    return tuple(_missing(".spec", sent.get("spec"), stored.get("spec")))
+
+
+def told_dropped(cluster: str, resource: Resource, sent: Json, stored: Json) -> str:
+    """What a user should know of a copy that is not as it was sent; empty if it is.
+
+    Args:
+        cluster: the worker.
+        resource: of the copy.
+        sent: the copy.
+        stored: what the worker answered.
+    """
+    found = dropped_fields(sent, stored)
+    if not found:
+        return ""
+    more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
+    kind = resource.gvk.kind
+    return (
+        f'worker cluster "{cluster}" has left {", ".join(found[:TOLD])}{more} out of {kind} "{name_of(sent)}", which '
+        f"runs there without: its API of {kind} is older than the manager's, or a webhook there removes them"
+    )
+
+
+def topology_of(workload: Json) -> Json:
+    """A Workload with nothing but how its pods are to be placed: of the rest its worker's job has what it needs."""
+    requests = [{"topologyRequest": one.get("topologyRequest")} for one in dig(workload, "spec", "podSets") or ()]
+    return {"metadata": workload["metadata"], "spec": {"podSets": requests}}
+
+
+def _missing(path: str, sent: Any, stored: Any) -> Iterator[str]:
+    if isinstance(sent, dict) and isinstance(stored, dict):
+        for field, value in sent.items():
+            if field in stored:
+                yield from _missing(f"{path}.{field}", value, stored[field])
+            elif value:
+                yield f"{path}.{field}"
+    elif isinstance(sent, list) and isinstance(stored, list) and len(sent) == len(stored):
+        for number, (one, other) in enumerate(zip(sent, stored, strict=True)):
+            yield from _missing(f"{path}[{number}]", one, other)

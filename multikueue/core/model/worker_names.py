@@ -3,6 +3,8 @@
 The MultiKueueCluster says how they are called there. Where a Workload's copies are is written on the Workload before
 the first one is made, and that holds from then on: what the MultiKueueCluster says later moves nothing. A copy notes
 the namespace and the queue that it comes from; its events are for the Workload of that namespace.
+
+Another annotation there says that the worker gets nothing new.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.labels import (
+    CORDON_ANNOTATION,
     MAX_LABEL_VALUE,
     NAMESPACE_ON_ANNOTATION,
     NAMESPACES_ANNOTATION,
@@ -257,3 +260,16 @@ def _filling(pattern: str, name: str) -> str | None:
     before, after = pattern.split("*")
     fits = len(name) > len(before) + len(after) and name.startswith(before) and name.endswith(after)
     return name[len(before) : len(name) - len(after)] if fits else None
+
+
+MAX_CORDON: Final = 200
+"""Characters of the reason of a cordon that are told."""
+
+
+def cordon_of(annotations: Mapping[str, str]) -> str:
+    """That a MultiKueueCluster gets nothing new, and why if whoever cordoned it said so; empty: it does."""
+    noted = annotations.get(CORDON_ANNOTATION, "")
+    if noted.lower() in ("", "false"):
+        return ""
+    said = one_line(noted)[:MAX_CORDON]
+    return "cordoned" if noted.lower() == "true" else f"cordoned: {said}"

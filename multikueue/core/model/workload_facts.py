@@ -7,11 +7,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.core.model.objects import ByIdentity, annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,

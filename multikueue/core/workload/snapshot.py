@@ -9,11 +9,10 @@ import attrs
 
 from multikueue.core.dispatchers.scored.facts import JobFacts, Room
 from multikueue.core.model.adapter import JobAdapter
-from multikueue.core.model.cordon import cordon_of
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_kueue import WorkerKueue
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.workload.worker_states import (
     Connected,

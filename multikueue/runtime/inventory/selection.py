@@ -21,15 +21,12 @@ class PlacementSelector(Protocol):
     @property
     def known(self) -> bool:
         """Whether the Placements of all checks have been read, and are ours to follow: else nothing is written."""
-        ...
 
     def selects(self, cluster: str) -> bool:
         """Whether any of them selects this ManagedCluster."""
-        ...
 
     def listen(self, on_cluster: Callable[[str], None], on_any: Callable[[], None]) -> None:
         """Have changes told: of one cluster, or of any."""
-        ...
 
 
 @attrs.define(eq=False)

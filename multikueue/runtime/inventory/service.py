@@ -13,14 +13,13 @@ from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube.informer import Informer
 from multikueue.protocols import ApiClient, ControllerHook, PlacementHook
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches, OcmCaches, profile_informer, start_hub
 from multikueue.runtime.inventory.executor import Executor
 from multikueue.runtime.inventory.handlers import PlacementHandlers
 from multikueue.runtime.inventory.reconcilers import InventoryReconciler, PlacementReconciler
 from multikueue.runtime.loop import Task
-from multikueue.runtime.part import Process
 
 
 @attrs.frozen

@@ -23,14 +23,13 @@ from multikueue.core.model.objects import name_of, uid
 from multikueue.kube.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.executor import Executor
 from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
 from multikueue.runtime.inventory.spoke_reader import REREAD, SpokeReader
-from multikueue.runtime.part import Process
 
 CONCURRENCY: Final = 4
 """Spokes reconciled at a time."""

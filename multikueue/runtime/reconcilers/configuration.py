@@ -23,12 +23,12 @@ from multikueue.core.machinery.connection import (
     notice,
 )
 from multikueue.core.machinery.connection_facts import facts_status
-from multikueue.core.machinery.kueue_status import kueue_status
 from multikueue.core.machinery.remembered_loss import remembered_loss
 from multikueue.core.model.conditions import condition, conditions, replaced, says_the_same, updated
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version
+from multikueue.core.model.worker_kueue import kueue_status
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import Cause, KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig

@@ -9,11 +9,10 @@ import anyio
 import attrs
 
 from multikueue.adapters.paths import FieldPath
-from multikueue.core.model.dropped import dropped_fields
 from multikueue.core.model.kinds import DEPLOYMENT, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.worker_kueue import FIELDS, Version, WorkerKueue, version_of
+from multikueue.core.model.worker_kueue import FIELDS, Version, WorkerKueue, dropped_fields, version_of
 from multikueue.errors import ApiError
 from multikueue.protocols import Describer, Reader
 

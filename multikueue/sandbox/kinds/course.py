@@ -87,21 +87,16 @@ class Course(Protocol):
             run: as the last turn left it.
             moment: times, the draw, and what the job wants.
         """
-        ...
 
     def ending(self, job: Json) -> Ending | None:
         """How the job ended; None while it has not."""
-        ...
 
     def is_active(self, job: Json) -> bool:
         """Whether pods of the job are still there: as long as they are, quota is held."""
-        ...
 
     def pods_ready(self, job: Json) -> bool:
         """Whether all that should run does."""
-        ...
 
     @property
     def ends(self) -> bool:
         """Whether jobs of this kind end by themselves."""
-        ...

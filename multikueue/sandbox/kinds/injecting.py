@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, clone, dig
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.started import put
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """In the pod templates of a job that Kueue has started: the name of its Workload."""
@@ -58,10 +59,10 @@ def restore(template: Json, original: Json, generated: Iterable[str]) -> None:
     metadata = template.setdefault("metadata", {})
     spec = template.setdefault("spec", {})
     kept = {label: value for label, value in (metadata.get("labels") or {}).items() if label in set(generated)}
-    _put(metadata, "labels", {**(dig(original, "metadata", "labels") or {}), **kept})
-    _put(metadata, "annotations", dig(original, "metadata", "annotations"))
-    _put(spec, "nodeSelector", dig(original, "spec", "nodeSelector"))
-    _put(spec, "tolerations", dig(original, "spec", "tolerations"))
+    put(metadata, "labels", {**(dig(original, "metadata", "labels") or {}), **kept})
+    put(metadata, "annotations", dig(original, "metadata", "annotations"))
+    put(spec, "nodeSelector", dig(original, "spec", "nodeSelector"))
+    put(spec, "tolerations", dig(original, "spec", "tolerations"))
 
 
 def is_noted(template: Json) -> bool:
@@ -84,10 +85,3 @@ def merge_into(holder: Json, field: str, values: Json) -> None:
             )
     if values:
         holder[field] = {**current, **values}
-
-
-def _put(holder: Json, field: str, value: Any) -> None:
-    if value:
-        holder[field] = clone(value)
-    else:
-        holder.pop(field, None)

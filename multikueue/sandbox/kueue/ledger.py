@@ -14,13 +14,21 @@ import attrs
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
-from multikueue.core.model.workloads import checks, cluster_queue, has_quota, is_admitted, is_evicted, is_finished
+from multikueue.core.model.workloads import (
+    checks,
+    cluster_queue,
+    has_quota,
+    is_active,
+    is_admitted,
+    is_evicted,
+    is_finished,
+)
 from multikueue.sandbox.kueue.gates import is_gated
 from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.podsets import request
 from multikueue.sandbox.kueue.quota import used_by
 from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Shape
-from multikueue.sandbox.kueue.statuses import ADMISSION_CHECK, PODS_READY_TIMEOUT, is_active
+from multikueue.sandbox.kueue.statuses import ADMISSION_CHECK, PODS_READY_TIMEOUT
 
 WAITS: Final = "Pending"
 """Reason of the QuotaReserved condition of a Workload that was tried and found no place."""

@@ -33,7 +33,6 @@ class Lookup(Protocol):
 
     def get(self, key: ObjectKey, /) -> Json | None:
         """The object, if there is one."""
-        ...
 
 
 @attrs.frozen

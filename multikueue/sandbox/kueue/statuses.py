@@ -28,11 +28,6 @@ ADMISSION_CHECK: Final = "AdmissionCheck"
 PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
 
 
-def is_active(workload: Json) -> bool:
-    """Whether the Workload may run: `spec.active` is true unless it says otherwise."""
-    return dig(workload, "spec", "active") is not False
-
-
 def all_checks_ready(workload: Json) -> bool:
     """Whether no admission check holds it back."""
     return all(entry.get("state") == "Ready" for entry in checks(workload))

@@ -18,7 +18,7 @@ from multikueue.core.model.conditions import new_condition, parse_timestamp, tim
 from multikueue.core.model.kinds import NAMESPACE, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.objects import built, owned_by
 from multikueue.sandbox.ocm.kinds import (
     ACCOUNT,
@@ -33,7 +33,7 @@ from multikueue.sandbox.ocm.kinds import (
     TOKEN_LABEL,
 )
 from multikueue.sandbox.ocm.spokes import Spoke, Token
-from multikueue.sandbox.ocm.writing import ensure, found, is_owned_by, remove, write_status
+from multikueue.sandbox.ocm.writing import ensure, is_owned_by, remove, write_status
 
 RENEWED: Final = 0.2
 """The part of a token's validity that is left when it is replaced."""
@@ -58,7 +58,7 @@ class AccountReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Make an account and its token, or replace a token that ends soon."""
-        spoke, account = self.spokes.get(key.namespace), await found(self.client, ACCOUNT, key)
+        spoke, account = self.spokes.get(key.namespace), await read(self.client, ACCOUNT, key)
         if spoke is None or not spoke.available:
             return Action.done()
         if account is None or is_terminating(account):
@@ -66,7 +66,7 @@ class AccountReconciler:
             return Action.done()
         await ensure(spoke.client, NAMESPACE, built(NAMESPACE, AGENT_NAMESPACE))
         await ensure(spoke.client, SERVICE_ACCOUNT, built(SERVICE_ACCOUNT, key.name, AGENT_NAMESPACE))
-        secret, now = await found(self.client, SECRET, key), self.clock()
+        secret, now = await read(self.client, SECRET, key), self.clock()
         renewal = self._renewal(account)
         if secret is None or not dig(secret, "data", "token") or (renewal is not None and renewal <= now):
             token = spoke.issue(AGENT_NAMESPACE, key.name, max(SHORTEST, int(_validity(account))))
@@ -105,7 +105,7 @@ class AccountReconciler:
 
     async def _forget(self, spoke: Spoke, name: str) -> None:
         """Remove the account on the cluster: its tokens are worth nothing then."""
-        there = await found(spoke.client, SERVICE_ACCOUNT, ObjectKey(AGENT_NAMESPACE, name))
+        there = await read(spoke.client, SERVICE_ACCOUNT, ObjectKey(AGENT_NAMESPACE, name))
         if there is not None:
             await remove(spoke.client, SERVICE_ACCOUNT, there)
 
@@ -122,7 +122,7 @@ class SyncReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Copy the tokens of a profile's cluster, and delete the copies of accounts that are gone."""
-        profile = await found(self.client, PROFILE, key)
+        profile = await read(self.client, PROFILE, key)
         if profile is None or not is_ocms(profile):
             return Action.done()
         listed = await self.client.list(ACCOUNT, namespace=key.name, label_selector=f"{SYNC_LABEL}=true")
@@ -138,7 +138,7 @@ class SyncReconciler:
     async def _copy(self, profile: Json, account: Json) -> None:
         """Copy one token; one that is not there yet is waited for."""
         cluster, source = account["metadata"]["namespace"], dig(account, "status", "tokenSecretRef", "name")
-        secret = await found(self.client, SECRET, ObjectKey(cluster, source)) if source else None
+        secret = await read(self.client, SECRET, ObjectKey(cluster, source)) if source else None
         if secret is None:
             return
         name = f"{cluster}-{name_of(account)}"

@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.kinds import (
     AGENT_NAMESPACE,
@@ -24,7 +24,7 @@ from multikueue.sandbox.ocm.kinds import (
     ROLE_BINDING,
 )
 from multikueue.sandbox.ocm.spokes import Spoke
-from multikueue.sandbox.ocm.writing import ensure, found, remove, write_status
+from multikueue.sandbox.ocm.writing import ensure, remove, write_status
 
 MADE_LABEL: Final = "open-cluster-management.io/cluster-permission"
 """On what was made for a ClusterPermission: its name."""
@@ -78,7 +78,7 @@ class PermissionReconciler:
         spoke = self.spokes.get(key.namespace)
         if spoke is None or not spoke.available:
             return Action.done()
-        permission = await found(self.client, PERMISSION, key)
+        permission = await read(self.client, PERMISSION, key)
         gone = permission is None or is_terminating(permission)
         wanted = [] if gone or permission is None else list(manifests(permission))
         refused = await self._apply(spoke, wanted)

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.objects import built, owned_by
 from multikueue.sandbox.ocm.kinds import (
     DECISION,
@@ -26,7 +26,7 @@ from multikueue.sandbox.ocm.kinds import (
 )
 from multikueue.sandbox.ocm.scheduling.deciding import Inventory, bound_sets, decide
 from multikueue.sandbox.ocm.scheduling.slicing import Slice
-from multikueue.sandbox.ocm.writing import ensure, found, is_owned_by, remove, write_status
+from multikueue.sandbox.ocm.writing import ensure, is_owned_by, remove, write_status
 
 REASON: Final = ""
 """What a decision says of why; OCM leaves it empty."""
@@ -47,7 +47,7 @@ class PlacementReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Bring the decisions of one Placement up to date."""
-        placement = await found(self.client, PLACEMENT, key)
+        placement = await read(self.client, PLACEMENT, key)
         if placement is None or is_terminating(placement):
             return Action.done()
         if annotations_of(placement).get(UNSCHEDULED_ANNOTATION) == "true":
@@ -89,7 +89,7 @@ class PlacementReconciler:
         namespace, labels = placement["metadata"]["namespace"], part.labels(name_of(placement))
         wanted = built(DECISION, part.name, namespace, labels=labels)
         wanted["metadata"]["ownerReferences"] = [owned_by(PLACEMENT, placement)]
-        old = await found(self.client, DECISION, ObjectKey(namespace, part.name))
+        old = await read(self.client, DECISION, ObjectKey(namespace, part.name))
         if old is None:
             old = await self.client.create(DECISION, wanted)
             await anyio.sleep(self.pause)

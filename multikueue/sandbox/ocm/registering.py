@@ -14,11 +14,11 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.kinds import NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, name_of
-from multikueue.protocols import ApiClient
+from multikueue.protocols import ApiClient, read
 from multikueue.sandbox.objects import built
 from multikueue.sandbox.ocm.kinds import GLOBAL_SET, MANAGED_CLUSTER, SET_BINDING, SET_LABEL
 from multikueue.sandbox.ocm.spokes import Spoke
-from multikueue.sandbox.ocm.writing import ensure, found, write_status
+from multikueue.sandbox.ocm.writing import ensure, write_status
 
 UNREACHABLE: Final = "cluster.open-cluster-management.io/unreachable"
 UNAVAILABLE: Final = "cluster.open-cluster-management.io/unavailable"
@@ -60,7 +60,7 @@ class ClusterReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Give a cluster its namespace, its conditions, and the taint of one that does not report."""
-        cluster = await found(self.client, MANAGED_CLUSTER, key)
+        cluster = await read(self.client, MANAGED_CLUSTER, key)
         if cluster is None or is_terminating(cluster) or not dig(cluster, "spec", "hubAcceptsClient"):
             return Action.done()
         await ensure(self.client, NAMESPACE, built(NAMESPACE, key.name))
@@ -110,7 +110,7 @@ class BindingReconciler:
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """Say whether a binding is valid."""
-        binding = await found(self.client, SET_BINDING, key)
+        binding = await read(self.client, SET_BINDING, key)
         if binding is None:
             return Action.done()
         bound = dig(binding, "spec", "clusterSet") == name_of(binding)

@@ -8,15 +8,7 @@ from multikueue.core.model.conditions import updated
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, pruned, uid
 from multikueue.errors import NotFound
-from multikueue.protocols import ApiClient
-
-
-async def found(client: ApiClient, resource: Resource, key: ObjectKey) -> Json | None:
-    """The object as it is on the server now; None if there is none."""
-    try:
-        return await client.get(resource, key)
-    except NotFound:
-        return None
+from multikueue.protocols import ApiClient, read
 
 
 async def ensure(client: ApiClient, resource: Resource, wanted: Json, *fields: str) -> Json:
@@ -25,7 +17,7 @@ async def ensure(client: ApiClient, resource: Resource, wanted: Json, *fields: s
     Raises:
         ApiError: a write failed.
     """
-    old = await found(client, resource, ObjectKey.of(wanted))
+    old = await read(client, resource, ObjectKey.of(wanted))
     if old is None:
         return await client.create(resource, wanted)
     new = clone(old)

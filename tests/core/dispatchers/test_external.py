@@ -1,16 +1,20 @@
-"""Somebody else names the workers: the copies are where the names say, and nothing is said against them."""
+"""Somebody else names the workers: the copies are where the names say, and nothing is said against them.
+
+All at once: whom a Workload is offered to.
+"""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from multikueue.core.dispatchers.dispatcher import External
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, AllAtOnce, External, Nomination
 from multikueue.core.model.workloads import nominated
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Lost
-from tests.core.building import copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import NOW, candidates, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words
 
@@ -89,3 +93,32 @@ def test_names_are_never_chosen_and_copies_never_made_elsewhere(seen: Snapshot) 
         if isinstance(effect, ApplyStatus) and effect.cluster == MANAGER:
             names = nominated(effect.object)
             assert names == nominated(seen.workload) or set(names) <= placed
+
+
+names = st.lists(st.integers(0, 40).map(lambda number: f"w{number}"), unique=True)
+
+
+def nominate(configured: list[str], available: list[str], nominated: list[str]) -> Nomination:
+    return AllAtOnce().nominate(workload(), candidates(configured, available, nominated), NOW)
+
+
+def test_all_that_can_be_reached_are_offered_it() -> None:
+    """In an order that does not depend on who connected first, so that no write only reorders."""
+    assert nominate(["w2", "w1", "w3"], ["w2", "w1"], []) == Nomination(("w1", "w2"), None)
+
+
+def test_one_that_drops_stays_and_one_that_left_the_config_does_not() -> None:
+    assert nominate(["w1", "w2"], ["w2"], ["w1", "gone"]).names == ("w1", "w2")
+
+
+@given(names, names, names)
+def test_only_workers_of_the_config_are_named_and_never_too_many(
+    configured: list[str], available: list[str], nominated: list[str]
+) -> None:
+    """The API server refuses a longer list."""
+    usable = [name for name in available if name in configured]
+    chosen = nominate(configured, usable, nominated).names
+    assert set(chosen) <= set(configured)
+    assert len(chosen) <= MAX_NOMINATIONS
+    assert len(chosen) == MAX_NOMINATIONS or set(usable) <= set(chosen)
+    assert nominate(configured, usable, list(chosen)).names == chosen

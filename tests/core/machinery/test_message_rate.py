@@ -1,4 +1,7 @@
-"""Writes for the sake of words: how often, and that each has its turn."""
+"""Writes for the sake of words: how often, and that each has its turn.
+
+Writes that others bring about: at once at first, then one a second.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.message_rate import A_SECOND, BETWEEN, MessageRate
+from multikueue.core.machinery.message_rate import A_SECOND, AT_ONCE, BETWEEN, MessageRate, WriteBudget
 
 
 def test_the_first_may_be_written_at_once_and_the_next_after_ten_seconds() -> None:
@@ -77,3 +80,34 @@ def test_one_that_is_written_again_and_again_hides_none_that_are_settled() -> No
     for key, at in (("often", 0.0), ("once", 1.0), ("often", 9.0), ("often", 18.0)):
         pace.touched(key, at)
     assert len(pace) == 1
+
+
+def written(budget: WriteBudget[str], seconds: int) -> int:
+    """How often an object is written that changes fifty times a second."""
+    count = 0
+    for tick in range(50 * seconds):
+        if budget.wait("a", tick / 50) <= 0:
+            budget.wrote("a", tick / 50)
+            count += 1
+    return count
+
+
+def test_what_changes_all_the_time_is_written_once_a_second_in_the_end() -> None:
+    assert written(WriteBudget[str](), 100) <= AT_ONCE + 101
+
+
+def test_the_next_one_waits_a_second_at_most_however_often_it_was_written() -> None:
+    budget = WriteBudget[str]()
+    for _ in range(600):
+        budget.wrote("a", 100.0)
+    assert 0 < budget.wait("a", 100.0) <= 1.0
+    assert budget.wait("b", 100.0) == 0.0
+
+
+def test_it_may_be_written_at_once_again_after_a_while_and_if_it_is_another_one() -> None:
+    budget = WriteBudget[str]()
+    for _ in range(60):
+        budget.wrote("a", 100.0)
+    assert budget.wait("a", 101.0) == 0.0
+    budget.forget("a")
+    assert len(budget) == 0

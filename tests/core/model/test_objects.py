@@ -1,4 +1,9 @@
-"""Reading and comparing JSON objects."""
+"""Reading and comparing JSON objects.
+
+Text from outside as people may be shown it.
+
+Identities and how they are written.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import (
     annotations_of,
     counted,
@@ -25,6 +31,7 @@ from multikueue.core.model.objects import (
     with_value,
     without,
 )
+from multikueue.core.model.outside_text import one_line, without_controls
 from tests.core.applying import merged
 
 scalars = st.booleans() | st.integers(-5, 5) | st.text("ab", max_size=2)
@@ -132,3 +139,63 @@ def test_a_shortened_text_fits_and_says_that_it_was_cut(text: str, limit: int) -
 def test_a_number_in_an_annotation_is_one_or_none(text: str, number: int | None) -> None:
     """Anybody may write it: Python refuses to read one of thousands of digits, and nothing that reads it may stop."""
     assert counted(text) == number
+
+
+HIDDEN = [
+    "\x1b]0;title\x07",  # the terminal's title
+    "\x1b[2J",  # clears the screen
+    "\x9b2J",  # the same, as one character
+    "\u202e",  # turns the direction
+    "\u200b",
+    "\u2066",
+    "\x08",
+    "\r",
+    "\u2028",
+]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_a_terminal_acts_on_is_taken_out(hidden: str) -> None:
+    for cleaned in (one_line(f"a{hidden}b"), without_controls(f"a{hidden}b")):
+        assert not any(one in cleaned for one in "\x1b\x07\x9b\u202e\u200b\u2066\x08\r\u2028")
+        assert cleaned[0] + cleaned[-1] == "ab"
+
+
+def test_lines_and_tabs_stay_where_there_may_be_several() -> None:
+    assert without_controls("a\n\tb é 日本") == "a\n\tb é 日本"
+    assert one_line(" a\n\tb  é ") == "a b é"
+
+
+POD = GVK("", "v1", "Pod")
+SET = GVK("apps", "v1", "StatefulSet")
+
+
+@pytest.mark.parametrize(
+    ("gvk", "api_version", "text"),
+    [(POD, "v1", "/v1, Kind=Pod"), (SET, "apps/v1", "apps/v1, Kind=StatefulSet")],
+    ids=["core group", "named group"],
+)
+def test_a_gvk_reads_and_writes_both_forms(gvk: GVK, api_version: str, text: str) -> None:
+    """The owner annotation's form is Kueue's; an owner reference has the other."""
+    assert (gvk.api_version, str(gvk)) == (api_version, text)
+    assert GVK.of(api_version, gvk.kind) == gvk
+    assert GVK.parse(text) == gvk
+
+
+@pytest.mark.parametrize("text", ["", "Pod", "v1, Kind=Pod", "apps/v1, Kind=", "apps/v1 Kind=Pod"])
+def test_what_is_not_a_gvk_is_none(text: str) -> None:
+    """A damaged annotation is no crash."""
+    assert GVK.parse(text) is None
+
+
+def test_a_resource_is_named_as_in_rbac() -> None:
+    assert str(JOB) == "jobs.batch"
+    assert str(WORKLOAD) == "workloads.kueue.x-k8s.io"
+    assert str(Resource(POD, "pods")) == "pods"
+
+
+def test_keys_are_namespace_and_name() -> None:
+    """Cluster-scoped objects have no namespace; an object without metadata has an empty key."""
+    assert str(ObjectKey.of({"metadata": {"namespace": "a", "name": "b"}})) == "a/b"
+    assert str(ObjectKey.of({"metadata": {"name": "b"}})) == "b"
+    assert ObjectKey.of({}) == ObjectKey("", "")

@@ -6,10 +6,9 @@ import attrs
 import pytest
 
 from multikueue.core.model import workloads
-from multikueue.core.model.by_identity import ByIdentity
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import ByIdentity, is_terminating
 from multikueue.core.model.workload_facts import COPIES, WORKLOADS, WorkloadFacts
 from tests.core.building import condition, copy_of, workload
 

@@ -24,7 +24,7 @@ from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings
-from multikueued.settings.leader import BoundTokenSettings
+from multikueued.settings.sections import BoundTokenSettings
 from multikueued.tokens import renewal
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
 from multikueued.workers.connection_wait import digest_in_use, digest_of

@@ -26,7 +26,7 @@ from multikueued.doctor.published import Published, published_in
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING
 from multikueued.rbac.rules import ON_WORKER
 from multikueued.settings.config import DispatcherSettings
-from multikueued.settings.leader import FindingsSettings
+from multikueued.settings.sections import FindingsSettings
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, SETTINGS, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)

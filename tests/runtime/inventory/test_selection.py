@@ -12,10 +12,10 @@ from multikueue.core.inventory.ocm_workers.spoke import SPOKE_ANNOTATION
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.protocols import ApiClient
+from multikueue.runtime.controller import Process
 from multikueue.runtime.inventory.caches import HubCaches, OcmCaches, when_readable
 from multikueue.runtime.inventory.selection import PlacementSelection
 from multikueue.runtime.inventory.spokes import Spokes
-from multikueue.runtime.part import Process
 from tests.runtime.fleet import now
 from tests.runtime.inventory.hub import Chosen, settings
 from tests.runtime.inventory.test_caches import KEY, caches

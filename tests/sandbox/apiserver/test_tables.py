@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
-from multikueue.sandbox.apiserver.kinds.resources import CustomKind, ResourceType
+from multikueue.sandbox.apiserver.kinds.resources import CustomKind, ResourceType, builtin_types
 from multikueue.sandbox.apiserver.serving.jsonpaths import find
 from multikueue.sandbox.apiserver.serving.printing import age, human_duration
 from multikueue.sandbox.apiserver.serving.tables import table

@@ -8,8 +8,7 @@ from typing import Final, Protocol
 import attrs
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.identity.shapes import struct
-from multikueue.sandbox.apiserver.identity.users import User, account_user
+from multikueue.sandbox.apiserver.identity.users import User, account_user, struct
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _ALL: Final = "*"

@@ -8,9 +8,8 @@ from typing import Any, Final, TypeAlias
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.identity.rbac import Attributes
-from multikueue.sandbox.apiserver.identity.shapes import of_type, struct, texts
 from multikueue.sandbox.apiserver.identity.tokens import AUDIENCE
-from multikueue.sandbox.apiserver.identity.users import User
+from multikueue.sandbox.apiserver.identity.users import User, of_type, struct, texts
 from multikueue.sandbox.apiserver.status_errors import bad_request, method_not_allowed, no_route
 
 GROUPS: Final = ("authorization.k8s.io", "authentication.k8s.io")

@@ -20,8 +20,7 @@ import attrs
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
-from multikueue.sandbox.apiserver.identity.shapes import of_type, struct, texts
-from multikueue.sandbox.apiserver.identity.users import User, account_user, user_named
+from multikueue.sandbox.apiserver.identity.users import User, account_user, of_type, struct, texts, user_named
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.apiserver.status_errors import Cause, conflict, invalid, not_found
 from multikueue.sandbox.apiserver.storage.cluster import Cluster

@@ -1,13 +1,14 @@
-"""Users and their groups, as tokens and impersonation name them."""
+"""Users and their groups, as tokens and impersonation name them, and bodies whose kinds are not stored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.status_errors import bad_request
 
 ANONYMOUS: Final = "system:anonymous"
 ADMINISTRATORS: Final = "system:masters"
@@ -69,3 +70,41 @@ def impersonated(name: str, groups: Iterable[str]) -> User:
     """Whom an administrator acts as: a service account has its groups, others those that are named."""
     own = tuple(groups) or account_groups(name)
     return User(name, tuple(dict.fromkeys((*own, AUTHENTICATED))))
+
+
+T = TypeVar("T")
+
+
+def struct(body: Any, field: str) -> Json:
+    """A field with fields; empty if it is not there.
+
+    Raises:
+        StatusError: 400, it is something else.
+    """
+    return of_type(body, field, dict) or {}
+
+
+def texts(body: Json, field: str) -> list[str]:
+    """A list of texts; empty if it is not there.
+
+    Raises:
+        StatusError: 400, it is something else.
+    """
+    found = of_type(body, field, list) or []
+    if not all(isinstance(item, str) for item in found):
+        raise bad_request(f"the field {field} is no list of strings")
+    return found
+
+
+def of_type(body: Any, field: str, kind: type[T]) -> T | None:
+    """A field of this type; None if it is not there.
+
+    Raises:
+        StatusError: 400, it is something else, or the body has no fields.
+    """
+    if not isinstance(body, dict):
+        raise bad_request("the object provided is unrecognized")
+    found = body.get(field)
+    if found is None or (isinstance(found, kind) and not (kind is int and isinstance(found, bool))):
+        return found
+    raise bad_request(f"json: cannot unmarshal {field} into Go type {kind.__name__}")

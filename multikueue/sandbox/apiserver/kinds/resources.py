@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeAlias
 
 import attrs
 
 from multikueue.core.model.names import Json
+from multikueue.sandbox.apiserver.encoding import packaged
 from multikueue.sandbox.apiserver.kinds.builtin_schemas import (
     builtin_schema,
     builtin_shape,
@@ -236,3 +237,18 @@ def _type_of(definition: Json, version: Json, storage: str) -> ResourceType:
             scale=subresources.get("scale"),
         ),
     )
+
+
+@cache
+def _rows() -> list[Json]:
+    rows: list[Json] = packaged(__package__, "builtin_kinds.yaml")
+    for row in rows:
+        row.update({name: tuple(value) for name, value in row.items() if isinstance(value, list)})
+        if "twin" in row:
+            row["twin"] = Twin(**row["twin"])
+    return rows
+
+
+def builtin_types() -> Iterator[ResourceType]:
+    """Fresh rows, for one server."""
+    return (ResourceType(**row) for row in _rows())

@@ -12,8 +12,14 @@ import attrs
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
-from multikueue.sandbox.apiserver.kinds.builtin_kinds import builtin_types
-from multikueue.sandbox.apiserver.kinds.resources import DEFINITIONS, NAMESPACES, GroupResource, ResourceType, types_of
+from multikueue.sandbox.apiserver.kinds.resources import (
+    DEFINITIONS,
+    NAMESPACES,
+    GroupResource,
+    ResourceType,
+    builtin_types,
+    types_of,
+)
 from multikueue.sandbox.apiserver.status_errors import no_route, not_found
 from multikueue.sandbox.apiserver.storage.store import Entry, Key, Store
 

@@ -27,15 +27,12 @@ class Sink(Protocol):
 
     async def events(self, emissions: Sequence[Emission]) -> None:
         """Send events."""
-        ...
 
     async def bookmark(self, revision: int, *, initial_end: bool) -> None:
         """Send a bookmark; `initial_end` marks the end of the initial events."""
-        ...
 
     async def failure(self, error: StatusError) -> None:
         """Send an ERROR event; it is the last."""
-        ...
 
 
 @attrs.define(eq=False)
