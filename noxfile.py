@@ -75,7 +75,7 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Mypy, strict, over everything."""
     install(session, "types", "tests")
-    session.run("mypy", "multikueue", "daemon/multikueued", "tests", "noxfile.py")
+    session.run("mypy", "--num-workers", "2", "multikueue", "daemon/multikueued", "tests", "noxfile.py")
     session.run("python", "-m", "tests.docs.blocks")
 
 

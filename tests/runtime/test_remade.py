@@ -163,14 +163,14 @@ async def test_a_status_that_changes_all_the_time_there_is_written_here_once_a_s
         await until(fleet.running_on)
         await anyio.sleep(5)
         before, there = _syncs(fleet), DirectClient(fleet.workers["worker1"])
-        for number in range(3_000):
+        for number in range(1_000):
             status = {"status": {"failed": number}}
             await there.merge_patch(JOB, ObjectKey("default", "job"), status, subresource="status")
             await anyio.sleep(0.02)
-        assert 50 <= _syncs(fleet) - before <= 100
+        assert 17 <= _syncs(fleet) - before <= 33
         assert 0.9 < max(hook.lags[-20:]) <= 1.1, "from the first change that has not been written"
         await anyio.sleep(2)
-        assert (await fleet.admin.get(JOB, ObjectKey("default", "job")))["status"]["failed"] == 2_999
+        assert (await fleet.admin.get(JOB, ObjectKey("default", "job")))["status"]["failed"] == 999
 
 
 def _syncs(fleet: Fleet) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
+from typing import Final
 
 import click
 
@@ -14,11 +15,13 @@ from tests.simulation.mutations import MUTATIONS, runner
 from tests.simulation.shrinking import shrink
 from tests.simulation.simulating import Run
 
+SEEDS: Final = 300
+"""How many run in the gate, from 0 on."""
 REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 
 
 @click.command()
-@click.option("--seeds", type=click.IntRange(1), default=300, show_default=True, help="How many.")
+@click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="How many.")
 @click.option("--first-seed", type=click.IntRange(0), default=0, show_default=True, help="The first of them.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
 @click.option("--mutation", type=click.Choice(sorted(MUTATIONS)), help="Put a defect back, and stop when it is caught.")

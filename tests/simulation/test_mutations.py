@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.simulation.__main__ import SEEDS
 from tests.simulation.choosing_mutations import UNSEEN
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.mutations import MUTATIONS, simulate_mutated
@@ -15,6 +16,12 @@ from tests.simulation.simulating import simulate
 TRIES = 60
 """Seeds looked at: whatever changes the order of events moves the first that catches."""
 FIRST = {
+    "the_first_event_after_a_resume_is_dropped": 56,
+    "lost_workers_get_no_grace": 40,
+    "losers_are_not_cleaned_once_assigned": 32,
+    "lost_workers_get_a_third_of_the_grace": 62,
+    "losers_out_of_the_config_are_kept": 44,
+    "kinds_stay_unwatched": 56,
     "a_gate_that_is_being_opened_is_shut": 37,
     "all_gates_open_at_once": 37,
     "connecting_wakes_nobody": 28,
@@ -22,24 +29,24 @@ FIRST = {
     "earlier_attempts_are_forgotten": 42,
     "earliest_admission_wins": 101,
     "errors_quote_kubeconfigs": 18,
-    "every_admitted_worker_runs_it": 0,
+    "every_admitted_worker_runs_it": 32,
     "failed_deletions_are_forgotten": 30,
     "finished_jobs_are_made_again": 28,
     "jobs_are_created_before_the_record": 9,
     "names_are_not_kept_apart": 167,
-    "lost_answers_count_as_not_sent": 0,
-    "origins_are_not_checked": 0,
+    "lost_answers_count_as_not_sent": 1,
+    "origins_are_not_checked": 40,
     "removed_clusters_are_forgotten": 109,
-    "stale_copies_are_believed": 11,
+    "stale_copies_are_believed": 22,
     "unmarked_copies_win": 55,
     "places_are_not_written": 134,
     "copies_are_made_under_the_managers_name": 4,
     "an_unreadable_mapping_is_none": 68,
     "marks_lead_nowhere": 4,
-    "the_way_back_is_the_mapping": 64,
+    "the_way_back_is_the_mapping": 40,
     "company_is_ignored": 3,
     "copies_with_quota_are_taken_back": 225,
-    "flavors_are_summed": 100,
+    "flavors_are_summed": 103,
     "flavors_of_the_manager_are_ignored": 3,
     "given_up_is_tried_at_once": 24,
     "later_ones_overtake": 4,
@@ -60,17 +67,17 @@ FIRST = {
     "a_timeout_counts_as_not_sent": 91,
     "a_relist_forgets_one_deletion": 53,
     "an_earlier_copy_is_believed_while_pending": 135,
-    "deletes_have_no_uid": 4,
+    "deletes_have_no_uid": 40,
     "quota_is_freed_before_the_job_has_stopped": 52,
-    "sizes_stay_on_the_manager": 835,
+    "sizes_stay_on_the_manager": 839,
     "busy_clusters_are_dropped_beside_another_controller": 9,
     "decisions_are_believed_at_once": 39,
     "orders_are_written_at_once": 39,
     "orders_have_no_hysteresis": 89,
     "parts_of_decisions_are_believed": 1,
-    "copies_are_owned_by_nobody": 4,
+    "copies_are_owned_by_nobody": 62,
     "what_is_somebody_elses_is_shared": 12,
-    "jobs_do_not_wait_for_what_they_need": 3,
+    "jobs_do_not_wait_for_what_they_need": 62,
     "messages_of_nobody_are_written": 25,
     "workers_are_recorded_unasked": 6,
 }
@@ -80,10 +87,13 @@ FIRST = {
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - GUARDS.keys() - UNSEEN))
 def test_a_defect_put_back_is_caught(name: str) -> None:
-    """A seed that is fine breaks once the defect is there: the net has no hole where upstream had a bug."""
+    """A seed that is fine breaks once the defect is there: the net has no hole where upstream had a bug.
+
+    Whether the gate's seeds are fine is not looked at here: `nox -s simulation` runs each of them after these tests.
+    """
     for seed in range(FIRST.get(name, 0), FIRST.get(name, 0) + TRIES):
         if simulate_mutated(name, seed).broken:
-            assert not simulate(seed).broken, "it breaks without the defect as well"
+            assert seed < SEEDS or not simulate(seed).broken, "it breaks without the defect as well"
             return
     pytest.fail(f"not caught: look for other seeds with python -m tests.simulation --mutation {name} --seeds 500")
 
