@@ -28,8 +28,8 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
-that has ended there by an earlier attempt can take no other end."""
+"""How long copies whose Workload is Finished wait for their job's last status, and for the manager to take it. It may
+never: a Job that has ended there by an earlier attempt can take no other end. A dead watch is found out before."""
 
 HELD_UP: Final = timedelta(seconds=5)
 """After so long without a change a deletion counts as refused, or held up."""
@@ -48,9 +48,9 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
-    if ends and not have_ended(situation, jobs) and not quiet:
-        # The job's own watch is a little behind the Workload's.
-        return Plan(look_again=KUEUE_GRACE.total_seconds())
+    if ends and not have_ended(situation, jobs) and situation.snapshot.quiet_for < SYNC_GRACE:
+        # The job's own watch is behind the Workload's: by so much, if it has to be found out that it is dead.
+        return Plan(look_again=SYNC_GRACE.total_seconds())
     patches = tuple(sync_status(situation, jobs))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
