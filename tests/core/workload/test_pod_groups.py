@@ -13,7 +13,7 @@ from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
-from multikueue.core.workload.ending import SYNC_GRACE
+from multikueue.core.workload.ending import KUEUE_GRACE, SYNC_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
