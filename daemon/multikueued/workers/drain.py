@@ -10,6 +10,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue import JobKind
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -96,12 +97,18 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
             why = endless or (why_not_moved(workload, kind, ours.check_of(workload)) if can_move else "it runs")
             if not why and kind is not None:
                 others = [name for name in ours.workers_of(workload) if name != worker]
-                why = _nowhere([(name, await elsewhere.why_not(name, workload, kind)) for name in others])
+                job = await _job(manager, workload, kind)
+                why = _nowhere([(name, await elsewhere.why_not(name, workload, job, kind)) for name in others])
             if why:
                 stay.append(UnmovedJob(workload, why, ends=not endless))
             else:
                 movable.append(workload)
     return Sorted(tuple(movable), tuple(stay))
+
+
+async def _job(manager: ManagerAccess, workload: Json, kind: JobKind) -> Json | None:
+    owner, namespace = workloads.owner(workload), ObjectKey.of(workload).namespace
+    return await read(manager.client, kind.resource, ObjectKey(namespace, owner.name)) if owner is not None else None
 
 
 def _nowhere(asked: list[tuple[str, str]]) -> str:
@@ -137,7 +144,8 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
     while True:
         now = await read(manager.client, WORKLOAD, key)
         if now is None or uid(now) != uid(workload) or workloads.is_finished(now):
-            manager.say(f"{title(workload)} has ended")
+            resized = now is not None and workloads.is_replaced(now)
+            manager.say(f"{title(workload)} has {'got another size, and is moved no further' if resized else 'ended'}")
             return
         place = workloads.cluster_name(now)
         if place is not None and place != worker:

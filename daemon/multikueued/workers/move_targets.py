@@ -11,16 +11,21 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.config.quota import cohort_of
+from multikueue.core.dispatchers.dispatcher import Candidate
+from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
+from multikueue.core.dispatchers.scored.filters import FilteredWorkload, obstacle
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
+from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
 from multikueue.protocols import read
+from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
 from multikueued.workers.places import ManagerAccess
 
@@ -88,6 +93,27 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     return None
 
 
+def narrowed_out(workload: Json, job: Json | None, cluster: Json) -> str:
+    """Why a job's annotations, or a worker's taints and flavors, keep it from there; empty: they do not.
+
+    Args:
+        workload: the manager's. A job that goes together with another is where that one is.
+        job: its job on the manager.
+        cluster: the MultiKueueCluster of the worker.
+    """
+    company = cluster_name(workload)
+    wanted = FilteredWorkload(
+        request=None,
+        priority=0,
+        narrowing=job_annotations.read({**annotations_of(job or {}), **annotations_of(workload)}),
+        company=ClusterName(company) if company is not None else None,
+        refused=(),
+        flavors=kueue_objects.flavors(workload),
+    )
+    candidate = Candidate(ClusterName(name_of(cluster)), labels_of(cluster), annotations_of(cluster))
+    return str(obstacle(candidate, wanted, utc_now()) or "")
+
+
 def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
     """What a ClusterQueue could give of each resource, by flavor, in thousandths."""
     found: dict[str, list[float]] = {}
@@ -110,19 +136,22 @@ class MoveTargets:
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""
     _queues: dict[str, QueuesOnWorker] = attrs.field(factory=dict, init=False)
-    _names: dict[str, WorkerNames] = attrs.field(factory=dict, init=False)
+    _clusters: dict[str, Json] = attrs.field(factory=dict, init=False)
 
-    async def why_not(self, worker: str, workload: Json, kind: JobKind) -> str:
+    async def why_not(self, worker: str, workload: Json, job: Json | None, kind: JobKind) -> str:
         """Why a job cannot be moved to a worker; empty: it can."""
         client = self._seen.get(worker) or await self._connected(worker)
         self._seen[worker] = client
         if isinstance(client, str):
             return client
+        cluster = self._clusters[worker]
+        if why := narrowed_out(workload, job, cluster):
+            return why
         try:
             if await client.discover(kind.resource.gvk) is None:
                 return f"it does not serve {kind.resource}"
             queues = self._queues.get(worker) or await self._read_queues(worker, client)
-            return str(quota_mismatch(workload, queues, self._names[worker]) or "")
+            return str(quota_mismatch(workload, queues, WorkerNames.of(annotations_of(cluster))) or "")
         except Forbidden:
             return "its queues may not be read with the daemon's credentials (worker add --diagnose grants that)"
         except ApiError as error:
@@ -134,7 +163,7 @@ class MoveTargets:
             return "it has no MultiKueueCluster"
         if cordon := cordon_of(annotations_of(cluster)):
             return f"it is {cordon}"
-        self._names[worker] = WorkerNames.of(annotations_of(cluster))
+        self._clusters[worker] = cluster
         if not is_true(cluster, "Active"):
             return "it is not connected"
         try:

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from multikueue import AVAILABLE, JobKind
+from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOGETHER
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.reports.typenames import title
 from multikueued.workers.jobs import never_ends, why_not_moved
-from multikueued.workers.move_targets import QueuesOnWorker, quota_mismatch
+from multikueued.workers.move_targets import QueuesOnWorker, narrowed_out, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
 KEY = ObjectKey("team", "lq")
@@ -81,6 +82,26 @@ class TestFitting:
         names, bare = WorkerNames({"team": "mk-team"}, {"lq": "theirs"}), QueuesOnWorker({KEY: "cq"}, {})
         assert str(quota_mismatch(workload(), bare, names)) == 'LocalQueue "mk-team/theirs" does not exist'
         assert "none there" in str(quota_mismatch(workload(), bare, WorkerNames({})))
+
+
+@pytest.mark.parametrize(
+    ("annotations", "why"),
+    [
+        ({}, ""),
+        ({SELECTOR: "region=eu"}, ""),
+        ({SELECTOR: "region=us"}, "the job does not select it"),
+        ({NAMES: "oslo"}, "the job does not name it"),
+        ({TOGETHER: "job/other"}, "job/other is on oslo"),
+    ],
+)
+@pytest.mark.parametrize("on_job", [False, True])
+def test_a_job_is_moved_only_where_its_annotations_take_it(annotations: dict[str, str], why: str, on_job: bool) -> None:
+    """It was evicted, and waited until its worker was uncordoned."""
+    seen = workload(annotations={} if on_job else annotations)
+    seen["status"]["clusterName"] = "oslo"
+    cluster = {"metadata": {"name": "bergen", "labels": {"region": "eu"}}}
+
+    assert narrowed_out(seen, {"metadata": {"annotations": annotations}} if on_job else None, cluster) == why
 
 
 class TestWhatNeverEnds:
