@@ -62,33 +62,44 @@ class EffectExecutor:
     _dependencies: DependencyCopies = attrs.field(factory=DependencyCopies, init=False)
 
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
-        """Execute effects one after the other, up to the first that fails.
+        """Execute effects one after the other, up to the first that fails and is not optional.
 
         Args:
             workload: the manager's Workload they are for; None if it is gone.
             part: the effects of one cluster.
 
         Raises:
-            ApiError: an effect failed; those after it were not tried.
+            ApiError: an effect failed; those after it were not tried, unless it is optional.
         """
+        failed: ApiError | None = None
         for effect in part:
-            match effect:
-                case effects.AnnounceWorkload():
-                    about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
-                    for one in filter(None, about):
-                        self._emit(one, effect.type, effect.note)
-                case effects.CountAdmitted():
-                    if self.hook is not None:
-                        self.hook.admitted(effect.cluster_queue, effect.worker)
-                case effects.CountRejections():
-                    if self.hook is not None:
-                        for worker, reason in effect.reasons:
-                            self.hook.rejected(worker, reason)
-                case _:
-                    target = self.target(effect.cluster)
-                    if target is None:
-                        raise NotSent(f'cluster "{effect.cluster}" is not connected')
-                    await self._write(target, effect, workload)
+            try:
+                await self._execute(workload, effect)
+            except ApiError as error:
+                if not (isinstance(effect, effects.ApplyStatus) and effect.optional):
+                    raise
+                failed = error
+        if failed is not None:
+            raise failed
+
+    async def _execute(self, workload: Json | None, effect: effects.Effect) -> None:
+        match effect:
+            case effects.AnnounceWorkload():
+                about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                for one in filter(None, about):
+                    self._emit(one, effect.type, effect.note)
+            case effects.CountAdmitted():
+                if self.hook is not None:
+                    self.hook.admitted(effect.cluster_queue, effect.worker)
+            case effects.CountRejections():
+                if self.hook is not None:
+                    for worker, reason in effect.reasons:
+                        self.hook.rejected(worker, reason)
+            case _:
+                target = self.target(effect.cluster)
+                if target is None:
+                    raise NotSent(f'cluster "{effect.cluster}" is not connected')
+                await self._write(target, effect, workload)
 
     async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
         if self.origin is not None and workload is not None and isinstance(effect, _CREATIONS):

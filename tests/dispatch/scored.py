@@ -217,6 +217,7 @@ class ScoredPolicy:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
         since = (before.others_since if before and before.others_pending else now) if others else None
+        left = before.others_left if before else None
         known.facts = QueueFacts(
             "pool",
             (group(known.site.worker),),
@@ -225,6 +226,7 @@ class ScoredPolicy:
             nominal=tree.nominal("pool"),
             others_pending=others,
             others_since=since,
+            others_left=now if before and others < before.others_pending else left,
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
             lent=tree.lent("pool"),

@@ -223,6 +223,21 @@ async def test_what_follows_a_failed_write_on_a_cluster_is_not_done() -> None:
     assert fleet.admitted_on == []
 
 
+async def test_a_question_that_fails_holds_up_no_deletion() -> None:
+    """A webhook refuses the status of a copy whose job is to go."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    made = await client.create(WORKLOAD, a_workload())
+    stale = {**a_workload(resourceVersion="1"), "status": {}}
+    asked = ApplyStatus(W1, stale, "kueue-admission", optional=True)
+    with pytest.raises(Conflict):
+        await fleet.executor.execute(
+            a_workload(), (asked, DeleteWorkload(W1, ObjectKey.of(made), made["metadata"]["uid"]))
+        )
+
+    assert (await client.list(WORKLOAD)).items == []
+
+
 async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
     """Otherwise the next decision would ask for the same copy again."""
     fleet = Fleet()

@@ -10,7 +10,7 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
 
@@ -30,12 +30,6 @@ from multikueued.metrics.collectors import (
 )
 from multikueued.reports.usage import Payer
 from multikueued.tokens.metrics import TokenMetrics
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from multikueued.metrics.collectors import Children
-
 
 MAX_CONFIGS: Final = 40
 """Configs with series of their own; those beyond are not shown: their figures cannot be added up."""

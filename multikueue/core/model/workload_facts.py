@@ -76,6 +76,11 @@ class CopyFacts(CommonFacts):
         return not self.is_finished and (self.is_evicted or not self.is_admitted)
 
     @property
+    def runs(self) -> bool:
+        """Whether its Kueue has let it in, and nothing has ended that."""
+        return self.is_admitted and not (self.is_finished or self.is_evicted)
+
+    @property
     def goes(self) -> bool:
         """Whether it is being deleted, or evicted."""
         return self.is_terminating or self.is_evicted

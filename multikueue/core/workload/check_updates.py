@@ -162,11 +162,11 @@ def finish(situation: Situation, reason: str, message: str) -> Effect:
 
 
 def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
-    """Ask the worker's Kueue to stop the job: the manager has evicted it, or it is over there."""
-    evicted = condition(situation.snapshot.workload or {}, "Evicted") or {}
-    message = f"Evicted on manager: {evicted.get('message', '')}"
+    """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more."""
+    evicted = condition(situation.snapshot.workload or {}, "Evicted")
+    message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
     changes = _with_condition(situation, copy, "DeactivationTarget", "EvictedOnManagerCluster", message)
-    return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER)
+    return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
 
 def _with_condition(situation: Situation, workload: Json, kind: str, reason: str, message: str) -> Json:

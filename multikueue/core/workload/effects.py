@@ -22,6 +22,8 @@ class ApplyStatus:
     cluster: ClusterName
     object: Json
     field_manager: str
+    optional: bool = False
+    """Whether what comes after it is done though this fails."""
 
 
 @attrs.frozen

@@ -28,8 +28,12 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long copies whose Workload is Finished wait for their job's last status, and for the manager to take it. It may
-never: a Job that has ended there by an earlier attempt can take no other end. A dead watch is found out before."""
+"""How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
+that has ended there by an earlier attempt can take no other end."""
+
+END_SHOWN: Final = timedelta(minutes=2)
+"""How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
+is found out after 90 s of silence and a probe."""
 
 HELD_UP: Final = timedelta(seconds=5)
 """After so long without a change a deletion counts as refused, or held up."""
@@ -48,9 +52,9 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
-    if ends and not have_ended(situation, jobs) and situation.snapshot.quiet_for < SYNC_GRACE:
-        # The job's own watch is behind the Workload's: by so much, if it has to be found out that it is dead.
-        return Plan(look_again=SYNC_GRACE.total_seconds())
+    if ends and not have_ended(situation, jobs) and (left := END_SHOWN - situation.snapshot.quiet_for) > timedelta(0):
+        # The job's own watch is behind the Workload's, or dead.
+        return Plan(look_again=left.total_seconds())
     patches = tuple(sync_status(situation, jobs))
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
@@ -80,7 +84,7 @@ def clean_finished(situation: Situation) -> Plan:
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
     patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
     left = retention_left(situation, worker, ended)
-    awaited = situation.job is not None and not worker.in_sight
+    awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
     waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
@@ -190,7 +194,7 @@ def _ask_to_stop(situation: Situation, worker: Worker, copy: Json) -> Iterator[E
     Of a Workload that is gone nothing is remembered, so nobody knows how long the deletion has been held up.
     """
     facts, seen = worker.copy, situation.snapshot
-    runs = bool(worker.jobs) and facts.is_admitted and not (facts.is_finished or facts.goes)
+    runs = bool(worker.jobs) and facts.runs and not facts.is_terminating
     asked = facts.is_told_to_stop or not facts.is_active
     held_up = worker.reachable and (seen.workload is None or seen.quiet_for >= HELD_UP)
     if runs and held_up and not asked and not keeps_job_alive(worker):

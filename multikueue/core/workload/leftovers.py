@@ -23,7 +23,7 @@ from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
-from multikueue.core.workload.ending import HELD_UP, clean, delete_job, delete_workload, keeps_job_alive
+from multikueue.core.workload.ending import HELD_UP, clean, delete_job, keeps_job_alive
 from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on, may_start_unseen
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
@@ -165,7 +165,8 @@ def withdraw(
 
     The worker's Kueue is asked to stop it first: the deletion of the job may be refused, or held up. What was evicted
     there and may be started again is asked only once that is so: while it changes all the time the question is refused.
-    So is what cannot be seen: its jobs may be ones that we may not delete, either.
+    Where jobs of the kind cannot be seen, what runs is asked as well, and its copy goes once it has stopped: without it
+    nothing would say that it runs.
     """
     copy = worker.workload
     jobs = [job for job in worker.jobs if not unless(job.object)]
@@ -176,7 +177,7 @@ def withdraw(
         for job in jobs
     )
     if worker.reachable and not worker.in_sight:
-        going = waited and (not worker.copy.is_stopping or may_start_unseen(worker))
+        going = worker.copy.runs or may_start_unseen(worker)
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
@@ -186,5 +187,3 @@ def withdraw(
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)
-    if not worker.in_sight:
-        yield from delete_workload(worker.name, copy)

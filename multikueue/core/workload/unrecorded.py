@@ -36,8 +36,8 @@ def find_recorded(situation: Situation) -> Plan:
     hidden = {one.name: left for one in asked if not one.in_sight and (left := assumed_for(situation, one))}
     if hidden:
         waiting = _wait(situation, f"{_listed(hidden)} cannot be seen and may have it", min(hidden.values()))
-        holder = found[0].name if len(found) == 1 else last
-        if holder is not None and (found or holder in hidden) and (noted := tuple(note_worker(situation, holder))):
+        holder = found[0].name if len(found) == 1 else last if last in hidden else None
+        if holder is not None and (noted := tuple(note_worker(situation, holder))):
             # The check's words follow with the next plan: of two writes of one object the second meets a conflict.
             told = tuple(one for one in waiting.effects if isinstance(one, AnnounceWorkload))
             return attrs.evolve(waiting, effects=(*noted, *told))

@@ -65,18 +65,21 @@ class WorkerProbe:
     async def _run(self, informer: Informer) -> None:
         async with anyio.create_task_group() as tasks:
             while True:
-                await anyio.sleep(self.rounds.at(self._state.due_at) - loop_time())
+                at = self.rounds.at(self._state.due_at)
+                await anyio.sleep(at - loop_time())
                 if (heard_at := self.client.last_activity) > self._state.heard_at:
                     self._state, _ = self._state.step(Heard(), heard_at)
-                match self._step(Due(following=informer.status.synced and not informer.status.failures)):
+                match self._step(Due(following=informer.status.synced and not informer.status.failures), at):
                     case Probe():
                         tasks.start_soon(_probe, self.client)
                     case Lose(silent_for):
                         text = f"{informer.resource}: no answer to anything for {silent_for:.0f} s"
                         informer.give_up(DeadlineExceeded(text))
 
-    def _step(self, event: Due) -> Probe | Lose | None:
-        self._state, command = self._state.step(event, loop_time())
+    def _step(self, event: Due, at: float) -> Probe | Lose | None:
+        """Look. A loop wakes a little late: reckoned from then, the next look would be a round later."""
+        now = loop_time()
+        self._state, command = self._state.step(event, at if now - at < ROUND else now)
         return command
 
 

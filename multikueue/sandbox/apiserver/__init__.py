@@ -4,7 +4,7 @@ kinds, CRDs with validation, finalizers, garbage collection, and faults on reque
 
 Every rule in it was checked against a real kube-apiserver; `tests/conformance` holds the checks. Not in it:
 admission and conversion webhooks, `exec` and `logs`, controllers other than the garbage collector's and the
-namespace's, and builtin kinds beyond those of `kinds.builtin_kinds`. `managedFields` work, but are not byte for byte
+namespace's, and builtin kinds beyond those of `builtin_kinds.yaml`. `managedFields` work, but are not byte for byte
 what the real server writes. RBAC is an option: without it a token may do everything.
 
 Imports point down this list; import-linter checks it: `direct` (a client without HTTP), `serving`, `identity`, `verbs`,

@@ -13,7 +13,7 @@ from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, SYNC_GRACE
+from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.core.workload.worker_states import Lost
 from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
@@ -156,7 +156,7 @@ class TestFinishing:
         assert words(shown) == ["copy job status", "copy job status"]
 
     def test_a_pod_whose_watch_is_behind_is_waited_for(self) -> None:
-        assert decide(self.ended(DONE, RUNNING)).look_again == SYNC_GRACE.total_seconds()
+        assert decide(self.ended(DONE, RUNNING)).look_again == END_SHOWN.total_seconds()
 
     def test_where_kueue_does_not_we_finish_it(self) -> None:
         """A pod that had run before the last eviction is not among the copies."""

@@ -32,6 +32,8 @@ SILENT_AFTER: Final = timedelta(seconds=90)
 
 OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
+OTHERS_START: Final = timedelta(hours=1)
+"""After the last of those has started they count as ones that may for so long."""
 
 
 class Known(StrEnum):
@@ -93,6 +95,8 @@ class QueueFacts:
     """`status.pendingWorkloads` without our own copies."""
     others_since: datetime | None = None
     """Since when `others_pending` is above 0."""
+    others_left: datetime | None = None
+    """When `others_pending` fell last: one of them has started, or was taken away. None: not since it is watched."""
     generation: str = ""
     """UID and generation of the ClusterQueue: another one ends a refusal."""
     within: str = "Never"
@@ -126,8 +130,10 @@ class QueueFacts:
         return self.others_pending > 0 and (self.others_since is None or now - self.others_since < OTHERS_FIRST)
 
     def is_contested(self, now: datetime) -> bool:
-        """Whether jobs of others have stood there for longer than that: they get what would be kept free for ours."""
-        return self.others_pending > 0 and not self.others_wait(now)
+        """Whether jobs of others have stood there for longer than `OTHERS_FIRST`, and still start: they get what would
+        be kept free for ours."""
+        start = self.others_left is not None and now - self.others_left < OTHERS_START
+        return start and self.others_pending > 0 and not self.others_wait(now)
 
     def penalized(self, now: datetime) -> bool:
         """Whether jobs have failed there by the worker's fault, and none has succeeded since."""

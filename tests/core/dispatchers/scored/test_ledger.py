@@ -234,12 +234,15 @@ def test_the_second_eldest_has_one_on_another_queue_and_the_third_none() -> None
     assert [made.reservation(place, NOW) for place in both] == [key("second"), key("first"), None]
 
 
-@pytest.mark.parametrize(("minutes", "kept"), [(9, True), (10, False)])
-def test_nothing_is_kept_free_where_jobs_of_others_have_waited_for_long(minutes: int, kept: bool) -> None:
-    """They took it each time, and small ones of ours waited beside it."""
+@pytest.mark.parametrize(
+    ("minutes", "left", "kept"), [(9, 1, True), (10, 1, False), (90, 59, False), (90, 60, True), (90, None, True)]
+)
+def test_nothing_is_kept_free_where_jobs_of_others_wait_and_start(minutes: int, left: int | None, kept: bool) -> None:
+    """They took it each time, and small ones of ours waited beside it. One that never fits takes nothing."""
     made = ledger(entry("big", 8, age=9000), entry("small", 1, age=1), w1=4)
     since = NOW - timedelta(minutes=minutes)
-    made.set_queue(W1, attrs.evolve(queue(4), others_pending=1, others_since=since))
+    fell = NOW - timedelta(minutes=left) if left is not None else None
+    made.set_queue(W1, attrs.evolve(queue(4), others_pending=1, others_since=since, others_left=fell))
 
     assert made.reservation(W1, NOW) == (key("big") if kept else None)
     assert (key("small") in made.woken(NOW)) is not kept

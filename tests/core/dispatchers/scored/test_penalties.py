@@ -45,6 +45,12 @@ def test_a_job_goes_back_after_an_hour_though_others_have_had_no_room(until: str
     assert failed_on([{"worker": "w1", "until": until, "fault": FAULT}], ["w1", "w2"], NOW) == {}
 
 
+def test_a_failure_is_over_in_an_hour_whatever_time_stands_there() -> None:
+    """Whoever may change the Workload writes it."""
+    placement = {"worker": "w1", "until": "9999-12-31T23:59:59Z", "fault": FAULT}
+    assert failed_on([placement], ["w1", "w2"], NOW) == {"w1": NOW + HOUR}
+
+
 def test_an_end_that_is_not_the_workers_fault_excludes_nobody() -> None:
     assert failed_on([{"worker": "w1", "until": timestamp(NOW), "why": "Preempted"}], ["w1", "w2"], NOW) == {}
 

@@ -74,6 +74,7 @@ def test_others_are_counted_from_when_they_were_first_seen() -> None:
     again = kueue_objects.queue_facts(tree, queue, NOW + timedelta(minutes=3), before=none)
 
     assert [one.others_since for one in (later, none, again)] == [NOW, None, NOW + timedelta(minutes=3)]
+    assert [one.others_left for one in (first, later, none, again)] == [None, None, NOW, NOW]
 
 
 def test_a_queue_with_more_flavors_than_a_status_lists_is_raced() -> None:
