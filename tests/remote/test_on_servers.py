@@ -251,7 +251,8 @@ async def test_a_worker_that_a_cluster_profile_describes_may_take_what_is_moved(
         workload = {"metadata": {"name": "w", "namespace": "default"}, "spec": {"queueName": "nowhere"}}
 
         async def why_not() -> str:
-            return await MoveTargets(ManagerAccess(admin, settings), stack).why_not("worker1", workload, KINDS[0])
+            targets = MoveTargets(ManagerAccess(admin, settings), stack)
+            return await targets.why_not("worker1", workload, None, KINDS[0])
 
         without = await why_not()
         await write_its_secret(here)

@@ -99,11 +99,8 @@ def queue_facts(
     name = name_of(cluster_queue)
     groups = tuple(_groups(cluster_queue, worker.flavors))
     others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
-    since, left = None, before.others_left if before is not None else None
-    if before is not None and others < before.others_pending:
-        left = now
-    if others:
-        since = before.others_since if before is not None and before.others_pending else now
+    since = (before.others_since if before is not None and before.others_pending else now) if others else None
+    fell = before is not None and others < before.others_pending
     many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
     return QueueFacts(
         name,
@@ -116,7 +113,7 @@ def queue_facts(
         has_checks=_has_checks(cluster_queue),
         others_pending=others,
         others_since=since,
-        others_left=left,
+        others_left=now if fell else before.others_left if before is not None else None,
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
