@@ -167,7 +167,7 @@ async def test_the_life_of_a_job_is_two_lines_and_a_move_is_one() -> None:
             await fleet.assign(2)
             await fleet.set_job_status(2, {"active": 1, "startTime": timestamp(fleet.now())})
             await fleet.say(2, "Finished", reason="Succeeded")
-            await fleet.until(lambda: fleet.says("Finished"), seconds=60)
+            await fleet.until(lambda: fleet.says("Finished"), seconds=150)
             await fleet.rest(1)
         lines = [entry for entry in logged if entry["event"] in ("placed", "moved", "ended")]
         assert [(line["event"], line["worker"], line["log_level"]) for line in lines] == [

@@ -52,10 +52,10 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
+    patches = tuple(sync_status(situation, jobs))
     if ends and not have_ended(situation, jobs) and (left := END_SHOWN - situation.snapshot.quiet_for) > timedelta(0):
         # The job's own watch is behind the Workload's, or dead.
-        return Plan(look_again=left.total_seconds())
-    patches = tuple(sync_status(situation, jobs))
+        return Plan(patches, look_again=left.total_seconds())
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
