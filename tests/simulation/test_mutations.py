@@ -49,7 +49,7 @@ FIRST = {
     "flavors_are_summed": 103,
     "flavors_of_the_manager_are_ignored": 3,
     "given_up_is_tried_at_once": 24,
-    "later_ones_overtake": 4,
+    "later_ones_overtake": 478,
     "names_are_ignored": 3,
     "narrowing_annotations_are_ignored": 3,
     "offers_take_no_room": 80,
