@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running
+from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running, times_of_others
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -216,8 +216,7 @@ class ScoredPolicy:
     def _status(self, known: _Known, tree: Tree, pending: int, ours: bool) -> None:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
-        since = (before.others_since if before and before.others_pending else now) if others else None
-        left = before.others_left if before else None
+        since, left = times_of_others(others, now, before)
         known.facts = QueueFacts(
             "pool",
             (group(known.site.worker),),
@@ -226,7 +225,7 @@ class ScoredPolicy:
             nominal=tree.nominal("pool"),
             others_pending=others,
             others_since=since,
-            others_left=now if before and others < before.others_pending else left,
+            others_left=left,
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
             lent=tree.lent("pool"),

@@ -10,7 +10,6 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue import JobKind
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -95,20 +94,16 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
             kind = kinds.get(owner.gvk) if owner is not None else None
             endless = never_ends(workload, kind, await pods_of(manager, workload))
             why = endless or (why_not_moved(workload, kind, ours.check_of(workload)) if can_move else "it runs")
-            if not why and kind is not None:
+            if not why and kind is not None and owner is not None:
                 others = [name for name in ours.workers_of(workload) if name != worker]
-                job = await _job(manager, workload, kind)
+                key = ObjectKey(ObjectKey.of(workload).namespace, owner.name)
+                job = await read(manager.client, kind.resource, key)
                 why = _nowhere([(name, await elsewhere.why_not(name, workload, job, kind)) for name in others])
             if why:
                 stay.append(UnmovedJob(workload, why, ends=not endless))
             else:
                 movable.append(workload)
     return Sorted(tuple(movable), tuple(stay))
-
-
-async def _job(manager: ManagerAccess, workload: Json, kind: JobKind) -> Json | None:
-    owner, namespace = workloads.owner(workload), ObjectKey.of(workload).namespace
-    return await read(manager.client, kind.resource, ObjectKey(namespace, owner.name)) if owner is not None else None
 
 
 def _nowhere(asked: list[tuple[str, str]]) -> str:

@@ -93,7 +93,7 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     return None
 
 
-def narrowed_out(workload: Json, job: Json | None, cluster: Json) -> str:
+def annotations_mismatch(workload: Json, job: Json | None, cluster: Json) -> str:
     """Why a job's annotations, or a worker's taints and flavors, keep it from there; empty: they do not.
 
     Args:
@@ -145,7 +145,7 @@ class MoveTargets:
         if isinstance(client, str):
             return client
         cluster = self._clusters[worker]
-        if why := narrowed_out(workload, job, cluster):
+        if why := annotations_mismatch(workload, job, cluster):
             return why
         try:
             if await client.discover(kind.resource.gvk) is None:

@@ -81,6 +81,11 @@ class CopyFacts(CommonFacts):
         return self.is_admitted and not (self.is_finished or self.is_evicted)
 
     @property
+    def can_be_asked(self) -> bool:
+        """Whether its Kueue can be asked to stop it: it has not ended, does not go, and nobody has asked."""
+        return self.is_active and not (self.is_finished or self.is_terminating or self.is_told_to_stop)
+
+    @property
     def goes(self) -> bool:
         """Whether it is being deleted, or evicted."""
         return self.is_terminating or self.is_evicted

@@ -194,8 +194,7 @@ def _ask_to_stop(situation: Situation, worker: Worker, copy: Json) -> Iterator[E
     Of a Workload that is gone nothing is remembered, so nobody knows how long the deletion has been held up.
     """
     facts, seen = worker.copy, situation.snapshot
-    runs = bool(worker.jobs) and facts.runs and not facts.is_terminating
-    asked = facts.is_told_to_stop or not facts.is_active
+    runs = bool(worker.jobs) and facts.runs and facts.can_be_asked
     held_up = worker.reachable and (seen.workload is None or seen.quiet_for >= HELD_UP)
-    if runs and held_up and not asked and not keeps_job_alive(worker):
+    if runs and held_up and not keeps_job_alive(worker):
         yield deactivate_copy(situation, worker.name, copy)

@@ -181,9 +181,7 @@ def withdraw(
     if not going or copy is None or unless(copy) or keeps_job_alive(worker):
         yield from clean(worker, unless)
         return
-    facts = worker.copy
-    asked = facts.is_finished or facts.is_terminating or facts.is_told_to_stop or not facts.is_active
-    if not asked and (waited or not facts.is_stopping):
+    if worker.copy.can_be_asked and (waited or not worker.copy.is_stopping):
         yield deactivate_copy(situation, worker.name, copy)
     for job in jobs:
         yield from delete_job(worker.name, job)

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.reports.typenames import title
 from multikueued.workers.jobs import never_ends, why_not_moved
-from multikueued.workers.move_targets import QueuesOnWorker, narrowed_out, quota_mismatch
+from multikueued.workers.move_targets import QueuesOnWorker, annotations_mismatch, quota_mismatch
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
 KEY = ObjectKey("team", "lq")
@@ -101,7 +101,7 @@ def test_a_job_is_moved_only_where_its_annotations_take_it(annotations: dict[str
     seen["status"]["clusterName"] = "oslo"
     cluster = {"metadata": {"name": "bergen", "labels": {"region": "eu"}}}
 
-    assert narrowed_out(seen, {"metadata": {"annotations": annotations}} if on_job else None, cluster) == why
+    assert annotations_mismatch(seen, {"metadata": {"annotations": annotations}} if on_job else None, cluster) == why
 
 
 class TestWhatNeverEnds:

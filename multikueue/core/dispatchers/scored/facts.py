@@ -148,6 +148,13 @@ class QueueFacts:
         return self.active and not self.is_raced and not self.others_wait(now) and not self.on_trial(now)
 
 
+def times_of_others(others: int, now: datetime, before: QueueFacts | None) -> tuple[datetime | None, datetime | None]:
+    """The `others_since` and `others_left` of a queue in which so many jobs of others wait now."""
+    since = (before.others_since if before is not None and before.others_pending else now) if others else None
+    fell = before is not None and others < before.others_pending
+    return since, now if fell else before.others_left if before is not None else None
+
+
 @attrs.frozen
 class PodSet:
     """What the pods of one pod set need together."""

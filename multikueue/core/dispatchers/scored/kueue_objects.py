@@ -17,6 +17,7 @@ from multikueue.core.dispatchers.scored.facts import (
     QueueFacts,
     ResourceRequest,
     Running,
+    times_of_others,
 )
 from multikueue.core.dispatchers.scored.flavors import Flavor, Pods
 from multikueue.core.dispatchers.scored.room import Node, Quota, Tree
@@ -99,8 +100,7 @@ def queue_facts(
     name = name_of(cluster_queue)
     groups = tuple(_groups(cluster_queue, worker.flavors))
     others = max(0, int(dig(cluster_queue, "status", "pendingWorkloads") or 0) - ours_pending)
-    since = (before.others_since if before is not None and before.others_pending else now) if others else None
-    fell = before is not None and others < before.others_pending
+    since, left = times_of_others(others, now, before)
     many = sum(len(group.flavors) for group in groups) > MAX_FLAVORS
     return QueueFacts(
         name,
@@ -113,7 +113,7 @@ def queue_facts(
         has_checks=_has_checks(cluster_queue),
         others_pending=others,
         others_since=since,
-        others_left=now if fell else before.others_left if before is not None else None,
+        others_left=left,
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
