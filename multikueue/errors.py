@@ -202,7 +202,13 @@ class Forbidden(ApiError):
 
 
 class NotFound(ApiError):
-    """No such object, or no such resource."""
+    """No such object, or no such resource.
+
+    Attributes:
+        name: the object that is not there; empty: the server does not serve its kind, or names none.
+    """
+
+    name = ""
 
 
 class AlreadyExists(ApiError):

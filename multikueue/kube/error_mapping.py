@@ -60,6 +60,8 @@ def error_of_status(
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (errors.ServerFault if status >= 500 else ApiError)
     error = kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
     error.cluster = cluster
+    if isinstance(error, errors.NotFound) and isinstance(details := body.get("details"), dict):
+        error.name = str(details.get("name") or "")
     return error
 
 

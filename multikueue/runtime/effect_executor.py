@@ -144,7 +144,7 @@ class EffectExecutor:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
-            if workload is not None and not (isinstance(error, NotFound) and f'"{key.name}"' in str(error)):
+            if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
                 self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}', effect.cluster)
@@ -273,14 +273,15 @@ def _has_no_effect(error: ApiError) -> bool:
 
 
 async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:
+    is_served = True
     try:
         await target.client.delete(resource, key, uid=uid, propagation="Background")
-    except NotFound:
-        pass
+    except NotFound as error:
+        is_served = error.name == key.name
     except Conflict:
         return  # another object has the name by now
     if cache is not None:
-        cache.removed(key, uid)
+        cache.removed(key, uid, is_certain=is_served)
 
 
 async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:

@@ -33,6 +33,16 @@ class _Write:
     """The Workload keys it belongs to; None: its rules fail for it."""
 
 
+@attrs.frozen
+class _Deletion:
+    """An object that was deleted, or is out of sight with its kind."""
+
+    uid: str
+    until: float
+    is_certain: bool
+    """Else the server did not serve its kind: once it does again, the informer tells better."""
+
+
 @attrs.define(eq=False, repr=False)
 class MutationCache:
     """One kind on one cluster: what its informer shows, and what was written since."""
@@ -41,7 +51,7 @@ class MutationCache:
     index: Callable[[Json], Iterable[str] | None] = lambda _: ()
     """The Workload keys an object belongs to, for `of`; None: its rules fail for it."""
     _written: dict[ObjectKey, _Write] = attrs.field(factory=dict, init=False)
-    _deleted: dict[ObjectKey, tuple[str, float]] = attrs.field(factory=dict, init=False)
+    _deleted: dict[ObjectKey, _Deletion] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
     _history: int = attrs.field(default=0, init=False)
 
@@ -119,12 +129,18 @@ class MutationCache:
         entries = self.index(obj)
         return _Write(obj, _version(obj), None if entries is None else frozenset(entries))
 
-    def removed(self, key: ObjectKey, object_uid: str) -> None:
-        """The server accepted the deletion of this object."""
+    def removed(self, key: ObjectKey, object_uid: str, *, is_certain: bool = True) -> None:
+        """The server accepted the deletion of this object.
+
+        Args:
+            key: the object.
+            object_uid: its uid.
+            is_certain: whether it did; else it does not serve the kind now, and may have the object still.
+        """
         self._forget_settled()
         self._written.pop(key, None)
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
-        self._deleted[key] = (object_uid, loop_time() + DELETION_GRACE)
+        self._deleted[key] = _Deletion(object_uid, loop_time() + DELETION_GRACE, is_certain)
 
     def patched(self, patch: Json, answer: Json) -> None:
         """The server answered a patch with this object. A patch with that resourceVersion in it has changed nothing."""
@@ -181,8 +197,10 @@ class MutationCache:
         return written.version > max(seen, _version(cached) if cached else 0)
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
-        object_uid, until = self._deleted[key]
-        if object_uid == uid(obj) and loop_time() < until and "deletionTimestamp" not in obj["metadata"]:
+        deletion = self._deleted[key]
+        is_out_of_sight = deletion.is_certain or self.informer.status.failing_since is not None
+        holds = is_out_of_sight and loop_time() < deletion.until
+        if holds and deletion.uid == uid(obj) and "deletionTimestamp" not in obj["metadata"]:
             return True
         del self._deleted[key]
         return False
@@ -191,7 +209,7 @@ class MutationCache:
         """Forget writes that the informer has seen, oldest first: most of them are not read again."""
         self._forget_other_histories()
         now = loop_time()
-        _drop_leading(self._deleted, lambda key: self._deleted[key][1] <= now)
+        _drop_leading(self._deleted, lambda key: self._deleted[key].until <= now)
         _drop_leading(self._written, lambda key: not self._is_ahead(self._written[key], None))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 
 import aiohttp
@@ -70,6 +71,14 @@ async def test_statuses_become_errors(status: int, reason: str, expected: type[A
     error = await error_of(refuses(status, reason, "because"))
     assert type(error) is expected
     assert (error.status, error.reason, str(error)) == (status, reason, "w1: get jobs.batch: because")
+
+
+@pytest.mark.parametrize(("details", "name"), [({"name": "a"}, "a"), ({}, ""), (None, ""), ("a", "")])
+async def test_a_missing_object_is_told_from_a_missing_kind(details: object, name: str) -> None:
+    body = {"kind": "Status", "reason": "NotFound", "message": "no", "details": details}
+    error = await error_of(says(404, json.dumps(body)))
+    assert isinstance(error, NotFound)
+    assert error.name == name
 
 
 async def test_a_servers_words_are_one_line_of_bounded_length() -> None:

@@ -259,6 +259,21 @@ async def test_a_deleted_object_is_gone_before_the_watch_shows_it(followed: bool
     assert (cache.get(key) is None) is followed
 
 
+@pytest.mark.parametrize(("name", "gone"), [("job", True), ("", False)])
+async def test_a_kind_that_is_not_served_does_not_count_as_a_deleted_object(name: str, gone: bool) -> None:
+    fleet, key = Fleet(), ObjectKey("default", "job")
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
+    uid = (await fleet.clusters[W1].client.get(JOB, key))["metadata"]["uid"]
+    error = NotFound("no", status=404)
+    error.name = name
+    with (
+        mock.patch.object(DirectClient, "delete", side_effect=error),
+        mock.patch.object(MutationCache, "removed") as removed,
+    ):
+        await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
+    removed.assert_called_once_with(key, uid, is_certain=gone)
+
+
 async def test_only_the_object_that_was_seen_is_deleted() -> None:
     """An object that took the name since is somebody else's, or a newer copy."""
     fleet = Fleet()

@@ -119,6 +119,18 @@ async def test_what_was_deleted_shows_again_if_the_watch_never_confirms_it() -> 
         assert cache.get(KEY) == obj("a", "4", uid="u")
 
 
+async def test_what_a_server_does_not_serve_shows_as_soon_as_it_does_again() -> None:
+    """A 404 for the kind is no deletion: an old job showed 5 s later than its kind, when a new copy had started it."""
+    server = FakeServer([listed("5", obj("a", "4", uid="u"))], [[Broken(Unreachable("x"), after=1)], [wait(1e6)]])
+    cache = MutationCache(Informer(server, JOB))
+    async with running(cache.informer.run):
+        await anyio.sleep(1.1)
+        cache.removed(KEY, "u", is_certain=False)
+        assert (cache.get(KEY), cache.informer.status.failures) == (None, 1)
+        await anyio.sleep(4)
+        assert cache.get(KEY) == obj("a", "4", uid="u")
+
+
 async def test_another_object_of_the_same_name_is_not_hidden() -> None:
     async with mutated(listed("5", obj("a", "4", uid="new"))) as cache:
         cache.removed(KEY, "old")

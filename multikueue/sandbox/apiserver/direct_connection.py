@@ -42,7 +42,10 @@ def to_error(status: StatusError) -> ApiError:
     if status.reason == "AlreadyExists":
         kind = AlreadyExists
     wait = status.headers.get("Retry-After")
-    return kind(status.message, status=status.code, reason=status.reason, retry_after=float(wait) if wait else None)
+    error = kind(status.message, status=status.code, reason=status.reason, retry_after=float(wait) if wait else None)
+    if isinstance(error, NotFound):
+        error.name = (status.details or {}).get("name", "")
+    return error
 
 
 @attrs.define(eq=False)
