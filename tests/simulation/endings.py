@@ -6,8 +6,10 @@ import json
 from collections.abc import Collection
 from typing import Final
 
+import anyio
+
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, EVENT, JOB, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, EVENT, JOB, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, uid
@@ -21,6 +23,7 @@ from multikueue.core.model.workloads import (
     owner,
 )
 from multikueue.errors import Cause
+from multikueue.runtime import flavor_list
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.foreign import has_namesake
@@ -127,6 +130,8 @@ def _lists(world: World, verb: str, kind: str) -> float:
     """How often a kind may be read: a kind of jobs when a worker is connected, and when a job comes after a while."""
     if verb != "list" or kind == str(WORKLOAD):
         return 1
+    if kind == str(RESOURCE_FLAVOR):
+        return 2 + anyio.current_time() // flavor_list.INTERVAL
     return 2 if world.unused_after == UNUSED_AFTER else float("inf")
 
 
