@@ -147,6 +147,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("finished", job, None, lambda: self.row.outcome(job))
 
+    def may_have_ended(self, job: Json) -> bool:
+        """See `JobAdapter`. A change of a copy of which this is true is acted on at once."""
+        return self._tried("finished", job, True, lambda: self.row.outcome(job) is not None)
+
     def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
         """See `JobAdapter`."""
         return self._tried("finished or all_finished", jobs[0], None, lambda: self.row.outcome_of(jobs))
@@ -154,10 +158,6 @@ class SafeAdapter:
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""
         return self._tried("finished or stopped", local, None, lambda: self.row.release_patch(local))
-
-    def may_have_ended(self, copy: Json) -> bool:
-        """Whether a change of a copy is to be acted on at once: if that cannot be told, it is."""
-        return self._tried("finished", copy, True, lambda: self.row.outcome(copy) is not None)
 
     def copy_entries(self, copy: Json, *, noted: bool = False) -> list[str] | None:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.

@@ -13,7 +13,7 @@ from multikueue.adapters.safe import MAX_NOTED, Problems
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.effects import AnnounceWorkload
-from multikueue.core.workload.ending import END_SHOWN
+from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.snapshot import Snapshot
 from multikueue.errors import RuleError
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
@@ -68,9 +68,9 @@ def test_a_kind_whose_rules_work_has_no_problems() -> None:
 
 
 def test_a_job_whose_end_cannot_be_told_ends_with_its_workload() -> None:
-    """The worker's Kueue knows the end; a rule that fails must not keep the manager's quota for ever."""
+    """The worker's Kueue knows the end. Another version of the job would tell no more: it is not waited for."""
     finished = worker("w1", copy_of(ASSIGNED, admitted=True, finished="Succeeded"), job_copy_of(ASSIGNED))
-    seen = attrs.evolve(running(BROKEN), workers=(finished,), quiet_for=END_SHOWN)
+    seen = attrs.evolve(running(BROKEN), workers=(finished,), quiet_for=KUEUE_GRACE)
 
     assert in_words(seen, decide(seen)) == ["finish Succeeded", "warn"]
 

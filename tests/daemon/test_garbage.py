@@ -7,19 +7,33 @@ from collections.abc import Iterator
 
 import anyio
 import pytest
+from click.testing import CliRunner
 
+from multikueue import ClusterConfig
+from multikueued.cli import main
+from multikueued.run import command
 from multikueued.run.leadership import LONG, freeze, postponed
 
 
 @pytest.fixture(autouse=True)
 def _as_it_was() -> Iterator[None]:
-    """With Python's own thresholds meanwhile: a daemon that ran in this process has set others, for millions."""
+    """With Python's own thresholds meanwhile: those of the tests are for millions."""
     thresholds = gc.get_threshold()
     gc.set_threshold(700, 10, 10)
     yield
     gc.unfreeze()
     gc.enable()
     gc.set_threshold(*thresholds)
+
+
+def test_a_daemon_that_has_ended_leaves_the_thresholds_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They stayed in the process that it was run in."""
+    seen: list[tuple[int, int, int]] = []
+    monkeypatch.setattr(command, "load_incluster", lambda _: ClusterConfig("https://manager"))
+    monkeypatch.setattr(command, "configure_logging", lambda *_: None)
+    monkeypatch.setattr(anyio, "run", lambda *_, **__: seen.append(gc.get_threshold()))
+    assert CliRunner().invoke(main, ["run"], env={"KUBECONFIG": ""}).exit_code == 0
+    assert (seen, gc.get_threshold()) == ([(50_000, 20, 100)], (700, 10, 10))
 
 
 def collections() -> int:

@@ -11,7 +11,12 @@ import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import CORDON_ANNOTATION, NAMESPACES_ANNOTATION, PLACEMENTS_ANNOTATION
+from multikueue.core.model.labels import (
+    CORDON_ANNOTATION,
+    LAST_WORKER_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    PLACEMENTS_ANNOTATION,
+)
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
 from multikueued.commands.report_text import explanation_lines
@@ -311,6 +316,19 @@ def test_a_rejected_job_whose_events_are_gone() -> None:
     (by_kind,) = explained(judged(made, "KindNotEnabled"), of=TRAIN).findings
     assert by_kind.id == "kind-not-enabled"
     assert 'add "batch/job" to integrations.frameworks' in by_kind.remedy
+
+
+def test_an_evicted_job_whose_worker_hides_its_kind_tells_what_to_do_there() -> None:
+    """Its Kueue may be down as well: then the eviction waits for one of the two."""
+    made = workload(TRAIN, evicted="Preempted")
+    made["metadata"]["annotations"] = {LAST_WORKER_ANNOTATION: "worker1"}
+    hidden = ConnectionFacts(unusable={"Job.v1.batch": 'User "x" cannot list resource "jobs" in API group "batch"'})
+    objects = attrs.evolve(fleet(made), clusters=tuple(worker(name, facts=hidden) for name in BOTH))
+    explanation = explained(made, objects)
+
+    assert explanation.job.state is JobState.STOPPING
+    assert explanation.workers[0].state == "Unusable"
+    assert [(one.id, one.where) for one in explanation.findings] == [("rbac", "worker1")]
 
 
 def test_a_deactivated_job() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import anyio
 import pytest
 
 from multikueue.adapters.declaration import Declaration
@@ -15,7 +14,6 @@ from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.workloads import cluster_name
-from multikueue.core.workload.ending import END_SHOWN
 from multikueue.sandbox.kinds import SandboxKind
 from tests.kinds.cases import Case, cases
 from tests.kinds.ground import Ground
@@ -78,7 +76,6 @@ async def test_a_rule_that_fails_for_one_job_is_told_on_it_and_the_others_go_on(
         await ground.manager.client.create(WIDGET.resource, job)
         await ground.submit(WIDGET, "even")
         await ground.ended(WIDGET, "even", "Succeeded")
-        await anyio.sleep(END_SHOWN.total_seconds())
         await ground.ended(WIDGET, "odd", "Succeeded")
 
         events = (await ground.manager.client.list(EVENT)).items

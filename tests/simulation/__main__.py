@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Collection
 from concurrent.futures import ProcessPoolExecutor
 from typing import Final
 
 import click
 
+from multikueued.settings.values import advice
 from tests.garbage import collect_rarely
 from tests.simulation.adversity import ROWS
 from tests.simulation.mutations import MUTATIONS, runner
@@ -20,12 +22,27 @@ SEEDS: Final = 300
 REPLAY = "python -m tests.simulation --seeds 1 --first-seed {seed}"
 
 
+class OneOf(click.ParamType[str]):
+    """One of a hundred names: too many for a help text, or for an error."""
+
+    name = "name"
+
+    def __init__(self, known: Collection[str]) -> None:
+        self.known = known
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.known:
+            every = f"there are {len(self.known)}, in the modules of tests/simulation"
+            self.fail(f"there is no {value!r}: {advice(value, self.known, every, most=3)}", param, ctx)
+        return value
+
+
 @click.command()
 @click.option("--seeds", type=click.IntRange(1), default=SEEDS, show_default=True, help="How many.")
 @click.option("--first-seed", type=click.IntRange(0), default=0, show_default=True, help="The first of them.")
 @click.option("--processes", type=click.IntRange(1), default=None, help="How many at a time; all cores by default.")
-@click.option("--mutation", type=click.Choice(sorted(MUTATIONS)), help="Put a defect back, and stop when it is caught.")
-@click.option("--with", "extra", type=click.Choice(sorted(ROWS)), multiple=True, help="What happens in each seed.")
+@click.option("--mutation", type=OneOf(MUTATIONS), help="Put a defect back, and stop when it is caught.")
+@click.option("--with", "extra", type=OneOf(ROWS), multiple=True, help="What happens in each seed.")
 def main(seeds: int, first_seed: int, processes: int | None, mutation: str | None, extra: tuple[str, ...]) -> None:
     """Run seeds; a failing one is shrunk, told as a story, and can be replayed."""
     started = time.perf_counter()

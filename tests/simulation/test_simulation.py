@@ -8,7 +8,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
+from tests.simulation.__main__ import main
 from tests.simulation.simulating import simulate
 
 pytestmark = pytest.mark.timeout(300)  # a seed takes 2 to 25 s, and twice that beside other work
@@ -23,6 +25,18 @@ def test_a_fleet_keeps_its_promises_through_a_bad_week(seed: int) -> None:
     run = simulate(seed)
 
     assert not run.broken, "\n".join([*run.history, run.broken])
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [("hiden_workers_are_not_waited_for", '"hidden_workers_are_not_waited_for'), ("q", "there are ")],
+)
+def test_a_name_that_is_none_is_answered_by_those_like_it(asked: str, told: str) -> None:
+    """A hundred names stood in the help and in the error."""
+    answer = CliRunner().invoke(main, ["--mutation", asked])
+    assert (answer.exit_code, told in answer.output) == (2, True)
+    shown = CliRunner().invoke(main, ["--help"]).output
+    assert ("--mutation NAME" in shown, len(shown) < 1000, len(answer.output) < 500) == (True, True, True)
 
 
 def test_a_seed_repeats() -> None:

@@ -7,11 +7,10 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.own_queues import unfit
-from multikueue.core.machinery.connection_facts import connection_facts
+from multikueue.core.machinery.connection_facts import names_by
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
@@ -44,15 +43,10 @@ class Twin:
         cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", self.worker))
         if cluster is None:
             raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"')
-        names = WorkerNames.of(annotations_of(cluster), of_manager=_is_manager(cluster))
+        names = names_by(cluster)
         if why := names.why_none(self.key.namespace):
             raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')
         return names.local_queue(self.key)
-
-
-def _is_manager(cluster: Json) -> bool:
-    facts = connection_facts(cluster)
-    return facts is not None and facts.is_manager is True
 
 
 def twin_object(key: ObjectKey, cluster_queue: str) -> Json:

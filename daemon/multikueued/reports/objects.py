@@ -11,12 +11,12 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
-from multikueue.core.machinery.connection_facts import connection_facts
+from multikueue.core.machinery.connection_facts import names_by, says_manager
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.doctor.published import Published, published_in
 
@@ -69,13 +69,11 @@ class ManagerObjects:
 
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        cluster = self.clusters_by_name.get(worker) or {}
-        return WorkerNames.of(annotations_of(cluster), of_manager=self.is_manager(worker))
+        return names_by(self.clusters_by_name.get(worker) or {})
 
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
-        facts = connection_facts(self.clusters_by_name.get(worker) or {})
-        return facts is not None and facts.is_manager is True
+        return says_manager(self.clusters_by_name.get(worker) or {})
 
     @cached_property
     def queues_by_name(self) -> dict[str, Json]:

@@ -121,7 +121,8 @@ def _answer(
         return WorkerAnswer(name, "Running" if job.state in RUNNING_STATES else str(job.state), parts.get(name, ""), "")
     owner = workloads.owner(workload)
     unusable = said.unusable.get(owner.gvk.dotted, "") if owner is not None else ""
-    if unusable and job.state in WAITING_STATES:
+    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(workload)
+    if unusable and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(owner.gvk.dotted, "") if owner is not None else ""
         return WorkerAnswer(name, "Unusable", unusable, "condition", cause=cause)
     away = _kept_away(name, workload, cluster, objects) if name not in (*job.offered_to, *refused) else None

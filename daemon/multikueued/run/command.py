@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import os
 import sys
@@ -17,6 +16,7 @@ from multikueue.kube import load_incluster
 from multikueued.cli import known_error
 from multikueued.commands.options import named_cluster
 from multikueued.run.daemon import serve
+from multikueued.run.leadership import collected_rarely
 from multikueued.run.logs import configure_logging
 from multikueued.settings.file import load_settings
 from multikueued.settings.kueue_configuration import Remark
@@ -45,10 +45,10 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
     manager = named_cluster(kubeconfig, context) if kubeconfig else load_incluster(os.environ)
     configure_logging(settings.logging, sys.stderr)
     _tell(loaded.remarks)
-    gc.set_threshold(50_000, 20, 100)  # reading a big list would spend three quarters of its time in the collector
     uvloop = importlib.util.find_spec("uvloop") is not None
     try:
-        anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
+        with collected_rarely():
+            anyio.run(serve, settings, manager, backend_options={"use_uvloop": uvloop})
     except Exception as error:
         if known_error(error) is None:  # a bug: the traceback goes to the log only
             structlog.get_logger(__name__).error("internal error", exc_info=error)

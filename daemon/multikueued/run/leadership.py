@@ -113,6 +113,18 @@ LONG: Final = 60.0
 
 
 @contextmanager
+def collected_rarely() -> Iterator[None]:
+    """With thresholds for millions of objects: reading a big list would spend three quarters of its time in the
+    collector. Whoever runs a daemon in a process of their own gets theirs back."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(50_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
 def postponed() -> Iterator[None]:
     """Collect nothing until `freeze`, or the block ends, but for `LONG` seconds at most.
 

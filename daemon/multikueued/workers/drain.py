@@ -88,7 +88,7 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
     movable: list[Json] = []
     stay: list[UnmovedJob] = []
     async with AsyncExitStack() as stack:
-        elsewhere = MoveTargets(manager, stack)
+        elsewhere = MoveTargets(manager, stack, ours.workers)
         for workload in await running_on(manager, worker):
             owner = workloads.owner(workload)
             kind = kinds.get(owner.gvk) if owner is not None else None

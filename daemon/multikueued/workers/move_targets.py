@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import Final
@@ -10,11 +10,13 @@ from typing import Final
 import attrs
 
 from multikueue import JobKind
+from multikueue.core.config.own_queues import unfit
 from multikueue.core.config.quota import cohort_of
 from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, obstacle
 from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.machinery.connection_facts import names_by
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -60,13 +62,18 @@ class Mismatch:
         return self.why
 
 
+def local_queue_of(workload: Json) -> ObjectKey:
+    """The LocalQueue of a Workload on the manager."""
+    return ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+
+
 def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -> Mismatch | None:
     """Why a worker could never admit a Workload, by what the manager reserved for it; None: it could.
 
     It is a necessary condition only: of a cohort no limit is known but the queue's own `borrowingLimit`. `names` is how
     the worker calls namespaces and queues.
     """
-    here = ObjectKey(ObjectKey.of(workload).namespace, str(dig(workload, "spec", "queueName") or ""))
+    here = local_queue_of(workload)
     if why := names.why_none(here.namespace):
         return Mismatch(Why.NO_NAMESPACE, why)
     key = names.local_queue(here)
@@ -91,6 +98,23 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
                 why = f"insufficient quota for {resource} ({wanted / 1000:g} > {most / 1000:g})"
                 return Mismatch(Why.NEVER_FITS, why, {"resource": resource})
     return None
+
+
+def queues_mismatch(workload: Json, cluster: Json, queues: QueuesOnWorker, ours: Collection[str]) -> str:
+    """Why a job could never run on a worker by its queues, as it calls them; empty: it could.
+
+    Args:
+        workload: the manager's.
+        cluster: the MultiKueueCluster of the worker. It may be the manager itself.
+        queues: those that are there.
+        ours: the names of our AdmissionChecks.
+    """
+    names = names_by(cluster)
+    if (found := quota_mismatch(workload, queues, names)) is not None:
+        return str(found)
+    leads = queues.local[names.local_queue(local_queue_of(workload))]
+    flaw = unfit(queues.cluster.values(), (), ours).get(leads) if names.of_manager else None
+    return f'ClusterQueue "{leads}" cannot hold copies: {flaw}' if flaw else ""
 
 
 def annotations_mismatch(workload: Json, job: Json | None, cluster: Json) -> str:
@@ -133,6 +157,8 @@ class MoveTargets:
 
     manager: ManagerAccess
     stack: AsyncExitStack
+    ours: Collection[str] = ()
+    """The names of our AdmissionChecks."""
     _seen: dict[str, KubeClient | str] = attrs.field(factory=dict, init=False)
     """By worker: a client, or why there is none."""
     _queues: dict[str, QueuesOnWorker] = attrs.field(factory=dict, init=False)
@@ -151,7 +177,7 @@ class MoveTargets:
             if await client.discover(kind.resource.gvk) is None:
                 return f"it does not serve {kind.resource}"
             queues = self._queues.get(worker) or await self._read_queues(worker, client)
-            return str(quota_mismatch(workload, queues, WorkerNames.of(annotations_of(cluster))) or "")
+            return queues_mismatch(workload, cluster, queues, self.ours)
         except Forbidden:
             return "its queues may not be read with the daemon's credentials (worker add --diagnose grants that)"
         except ApiError as error:

@@ -123,6 +123,9 @@ class JobAdapter(Protocol):
     def outcome(self, job: Json) -> Outcome | None:
         """How the job ended; None while it has not."""
 
+    def may_have_ended(self, job: Json) -> bool:
+        """Whether it has ended, or the rule that says so fails for it: then another look tells no more."""
+
     def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
         """How all the jobs of one Workload ended, of which there may be several; None while they have not."""
 

@@ -53,7 +53,8 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
     patches = tuple(sync_status(situation, jobs))
-    if ends and not have_ended(situation, jobs) and (left := END_SHOWN - situation.snapshot.quiet_for) > timedelta(0):
+    left = END_SHOWN - situation.snapshot.quiet_for
+    if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
         return Plan(patches, look_again=left.total_seconds())
     if ends and (patches or not quiet):

@@ -24,7 +24,15 @@ from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import HELD_UP, clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, has_stopped, may_go_on, may_start_unseen
+from multikueue.core.workload.possible_runs import (
+    LEFTOVER_GRACE,
+    given_up,
+    has_stopped,
+    is_given_up,
+    may_go_on,
+    may_start_unseen,
+    unstopped,
+)
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import JobCopy, Worker
 
@@ -55,7 +63,7 @@ def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
     """
     others = [worker for worker in situation.workers if worker.name != chosen.name]
     return tuple(
-        one for other in others for one in _left_on(situation, other) if not _is_given_up(situation, other, one)
+        one for other in others for one in _left_on(situation, other) if not is_given_up(situation, other, one.object)
     )
 
 
@@ -65,6 +73,7 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None:
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
+    yield from unseen(situation, worker)
     jobs, unproven = _of_no_attempt(situation, worker), False
     for job in jobs:
         if _is_of_earlier_attempt(situation, worker, job.object) and may_go_on(situation, worker, job.object):
@@ -79,12 +88,22 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _FOREIGN)
 
 
+def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
+    """What its Kueue has not stopped, where jobs of the kind are hidden."""
+    if (copy := unstopped(situation, worker)) is not None:
+        yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _UNSEEN)
+
+
 def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether we have made a copy for an earlier attempt: its mark is ours, and no worker's of this attempt."""
     named = (situation.marks.of(situation.workload, situation.facts.attempt, one.name) for one in situation.workers)
     return situation.proof(worker, copy) is Proof.OTHER and mark_of(copy) not in named
 
 
+_UNSEEN: Final = (
+    "is not stopped, and its jobs cannot be seen: start Kueue there, have the kind served and listed, "
+    f"or give it up by {GIVE_UP_ANNOTATION}"
+)
 _FOREIGN: Final = "is not of our making, and must be gone first"
 
 
@@ -98,29 +117,12 @@ def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
     return [job for job in listed if not situation.is_current(worker, job.object)]
 
 
-def _is_given_up(situation: Situation, worker: Worker, left: Leftover) -> bool:
-    if uid(left.object) in _given_up(situation).get(worker.name, ()):
-        return True
-    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
-    made = parse_timestamp(left.object["metadata"].get("creationTimestamp"))
-    return before is not None and made is not None and made < before
-
-
-def _given_up(situation: Situation) -> dict[str, set[str]]:
-    """The UIDs by worker that the annotation on the Workload names."""
-    found: dict[str, set[str]] = {}
-    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
-        worker, _, of = entry.strip().partition("/")
-        found.setdefault(worker, set()).add(of)
-    return found
-
-
 def whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[str]:
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
-        given_up = _given_up(situation)
-        if not any(given_up.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
+        named = given_up(situation)
+        if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
         before = worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION)

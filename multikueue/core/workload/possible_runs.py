@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -76,9 +78,11 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
     Args:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
-            is waited for, too, but not for ever: then the worker is recorded, and that job is told of.
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. What is
+            `unstopped` is a leftover.
     """
-    yield from (run for run in situation.possible_runs if run.worker != chosen.name)
+    kept = {chosen.name, *(worker.name for worker in situation.workers if unstopped(situation, worker) is not None)}
+    yield from (run for run in situation.possible_runs if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
             yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
@@ -95,13 +99,52 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return FIRST_ANSWER
     if worker.in_sight:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
-    if worker.reachable and worker.workload is not None and _may_matter(situation, worker):
-        # Only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice.
-        if not worker.copy.is_stopping or may_start_unseen(worker):
-            return situation.settings.worker_lost_timeout
-        if not _earlier_slices(situation):
-            return _NO_TIME
+    if unstopped(situation, worker) is not None:
+        return situation.settings.worker_lost_timeout
+    if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
+        return _NO_TIME
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
+
+
+def unstopped(situation: Situation, worker: Worker) -> Json | None:
+    """The Workload copy on a worker in reach whose Kueue has not stopped it, where only jobs of the kind are hidden.
+
+    No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
+    """
+    copy = worker.workload if _has_word(situation, worker) else None
+    if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
+        return None
+    return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
+
+
+def _has_word(situation: Situation, worker: Worker) -> bool:
+    """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
+    hidden = worker.reachable and not worker.in_sight
+    return hidden and worker.workload is not None and _may_matter(situation, worker)
+
+
+def _is_new(situation: Situation, worker: Worker) -> bool:
+    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
+    facts, had_it = worker.copy, worker.name == situation.last_worker
+    return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
+
+
+def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
+    """Whether a person has said that nobody waits for this object."""
+    if uid(left) in given_up(situation).get(worker.name, ()):
+        return True
+    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
+    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
+    return before is not None and made is not None and made < before
+
+
+def given_up(situation: Situation) -> dict[str, set[str]]:
+    """The UIDs by worker that the annotation on the Workload names."""
+    found: dict[str, set[str]] = {}
+    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
+        worker, _, of = entry.strip().partition("/")
+        found.setdefault(worker, set()).add(of)
+    return found
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:

@@ -30,7 +30,7 @@ from multikueue.core.workload.check_message import (
 )
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
-from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss
+from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
 from multikueue.core.workload.preemption_gates import awaits_turn
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
@@ -157,6 +157,8 @@ def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) 
 
 def _earlier_attempt(situation: Situation, worker: Worker) -> str:
     """Until when nobody else gets the job, because it may still run there."""
+    if unstopped(situation, worker) is not None:
+        return ", has not stopped an earlier attempt: no other gets it before that"
     for run in situation.possible_runs if _counts(worker) else ():
         if run.worker == worker.name:
             return f", may run an earlier attempt: no other gets it before {timestamp(situation.now + run.until)}"

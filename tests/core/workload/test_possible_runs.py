@@ -8,13 +8,28 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.model.labels import LAST_WORKER_ANNOTATION
+from multikueue.core.dispatchers.dispatcher import AllAtOnce
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import PatchWorkload, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, PatchWorkload, Plan
+from multikueue.core.workload.reasons import reasons
+from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Snapshot, Worker
 from multikueue.core.workload.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
-from tests.core.building import ADAPTER, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    ADAPTER,
+    EARLIER,
+    NOW,
+    SETTINGS,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.wording import words
 
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
@@ -133,6 +148,33 @@ class TestLastWorker:
         stopped = copy_of(AGAIN, attempt=EARLIER, owned=True, evicted=True, spec={"active": False})
         over = words(beside(attrs.evolve(left, workload=stopped), local, last_worker=W2))
         assert [word for word in over if word.endswith("w2")] == ["delete job on w2", "delete workload on w2"]
+
+    HIDDEN = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True, owned=True), kind=Unserved(timedelta(days=2)))
+
+    def test_one_whose_kueue_is_down_as_well_is_waited_for_without_quota_in_hand(self) -> None:
+        """It all but certainly runs, so no time ends that; both sides' quota was held, and a false time was told."""
+        plans = [decide(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=one))) for one in (0, 60)]
+        events = [one.note for plan in plans for one in plan.effects if isinstance(one, AnnounceWorkload)]
+        why = 'Workload "job-train-1a2b3" (UID uid-copy) is not stopped, and its jobs cannot be seen: start Kueue there'
+        assert [why in note for note in events] == [True, True]
+        assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(minutes=1)))[0].startswith("retry: ")
+        waiting = Situation(beside(self.HIDDEN, last_worker=W2), SETTINGS, AllAtOnce(), NOW)
+        (said,) = reasons(waiting, ("w1", "w2"))
+        assert said.endswith(", has not stopped an earlier attempt: no other gets it before that")
+
+    def test_during_its_eviction_it_is_told_too(self) -> None:
+        left = worker("w2", copy_of(workload(cluster="w2"), admitted=True, owned=True, stopping=True), kind=Unserved())
+        assert words(snapshot(workload(evicted="Preempted", evictions=1), left, job=job())).count("warn") == 1
+
+    def test_a_person_may_give_it_up(self) -> None:
+        local = with_value(AGAIN, ("metadata", "annotations", GIVE_UP_ANNOTATION), "w2/uid-copy")
+        assert decided(self.HIDDEN, local=local, last_worker=W2)[0][0] == "record w1"
+
+    def test_a_copy_of_this_attempt_is_nobodys_run(self) -> None:
+        """Two workers had admitted it, and the kind of the one was not served any more: it waited for ever."""
+        first = workload(nominated=("w1", "w2"))
+        also = worker("w2", copy_of(first, admitted=True), kind=Unserved(timedelta(seconds=1)))
+        assert decided(also, local=first)[0] == ["record w1", "delete workload on w2"]
 
     def test_kinds_that_keep_their_status_are_not_seen_to_stop(self) -> None:
         """Their quota is free before anybody knows."""

@@ -8,13 +8,20 @@ import pytest
 
 from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.job_annotations import NAMES, SELECTOR, TOGETHER
+from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import COMPONENT_INDEX_ANNOTATION, POD_GROUP_SERVING_ANNOTATION, POD_PARENT_ANNOTATION
+from multikueue.core.model.labels import (
+    COMPONENT_INDEX_ANNOTATION,
+    NAMESPACES_ANNOTATION,
+    POD_GROUP_SERVING_ANNOTATION,
+    POD_PARENT_ANNOTATION,
+)
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueued.reports.typenames import title
 from multikueued.workers.jobs import never_ends, why_not_moved
-from multikueued.workers.move_targets import QueuesOnWorker, annotations_mismatch, quota_mismatch
+from multikueued.workers.move_targets import QueuesOnWorker, annotations_mismatch, queues_mismatch, quota_mismatch
+from tests.reports.objects import worker
 
 KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
 KEY = ObjectKey("team", "lq")
@@ -102,6 +109,24 @@ def test_a_job_is_moved_only_where_its_annotations_take_it(annotations: dict[str
     cluster = {"metadata": {"name": "bergen", "labels": {"region": "eu"}}}
 
     assert annotations_mismatch(seen, {"metadata": {"annotations": annotations}} if on_job else None, cluster) == why
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "checks", "why"),
+    [
+        ('{"team": "local-team"}', [], ""),
+        ('{"team": "local-team"}', ["mk"], 'AdmissionCheck "mk", so its jobs go to workers'),
+        ('{"other": "team"}', [], 'namespace "team" is for copies of others'),
+    ],
+)
+def test_the_manager_itself_is_asked_by_its_own_names(namespaces: str, checks: list[str], why: str) -> None:
+    """A job was evicted for a place where no copy of it could be made, or would ever start."""
+    local = worker("local", facts=ConnectionFacts(is_manager=True), annotations={NAMESPACES_ANNOTATION: namespaces})
+    strategy = {"admissionChecks": [{"name": one} for one in checks]}
+    pool = queue({"cpu": {"nominalQuota": "3"}}, admissionChecksStrategy=strategy)
+    leads = {ObjectKey(name, "lq"): "cq" for name in ("team", "local-team")}
+    found = queues_mismatch(workload(), local, QueuesOnWorker(leads, {"cq": pool}), ["mk"])
+    assert why in found if why else not found
 
 
 class TestWhatNeverEnds:
