@@ -11,7 +11,7 @@ from datetime import datetime
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERNETES
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
+from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
@@ -101,6 +101,7 @@ KINDS = (
         copies=CopyRules(
             left_out=(
                 ("spec", "selector"),
+                ("spec", TTL),
                 ("metadata", "annotations", STOPPING_ANNOTATION),  # by it the manager's Kueue knows what it is doing
                 *(("spec", "template", "metadata", "labels", label) for label in _GENERATED_LABELS),
             ),

@@ -61,6 +61,11 @@ class HoldRules:
     """The operation of a JSON patch that makes a new job one that is held; None if it is, or is not ours to hold."""
 
 
+TTL: Final = "ttlSecondsAfterFinished"
+"""By it a job is deleted some seconds after its end. A copy has none: it would go, and its Workload with it, while the
+manager cannot see that it has ended. We remove it, and the manager's job has its own."""
+
+
 @attrs.frozen(kw_only=True)
 class CopyRules:
     """What a copy is made like, from the manager's job."""

@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
@@ -34,7 +34,6 @@ from multikueue.protocols import ManagerHook, Subresource
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin, coming_from
 from multikueue.runtime.target import Target, has_origin_of, is_the_copy, object_there
 from multikueue.runtime.workload_memory import WorkloadMemory
@@ -126,7 +125,7 @@ class EffectExecutor:
                 if asked not in (None, got):  # else it would be sent again at once, and for ever
                     raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
             case effects.DeleteJob(resource=resource, key=key, uid=uid):
-                await _delete(target, target.cache_of(resource.gvk), resource, key, uid)
+                await _delete(target, resource, key, uid)
             case effects.DeleteWorkload():
                 await _delete_workload(target, effect)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
@@ -272,26 +271,28 @@ def _has_no_effect(error: ApiError) -> bool:
     return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-async def _delete(target: Target, cache: MutationCache | None, resource: Resource, key: ObjectKey, uid: str) -> None:
+async def _delete(target: Target, resource: Resource, key: ObjectKey, uid: str, version: str | None = None) -> None:
     is_served = True
     try:
-        await target.client.delete(resource, key, uid=uid, propagation="Background")
+        await target.client.delete(resource, key, uid=uid, resource_version=version, propagation="Background")
     except NotFound as error:
         is_served = error.name == key.name
     except Conflict:
-        return  # another object has the name by now
+        return  # another object has the name by now, or it has changed: its event leads to the next decision
+    cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
     if cache is not None:
         cache.removed(key, uid, is_certain=is_served)
 
 
 async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:
+    version = effect.version or None  # it may be held up on its way, and the copy has another leader's job by then
     if effect.held:
         remaining = list(effect.finalizers) or None
         metadata: Json = {"uid": effect.uid, "resourceVersion": effect.version, "finalizers": remaining}
         try:
-            await target.client.merge_patch(WORKLOAD, effect.key, {"metadata": metadata})
+            version = resource_version(await target.client.merge_patch(WORKLOAD, effect.key, {"metadata": metadata}))
         except NotFound:
             return
         except Conflict:
             return  # another object has the name by now, or it has changed: its event leads to the next decision
-    await _delete(target, target.workloads, WORKLOAD, effect.key, effect.uid)
+    await _delete(target, WORKLOAD, effect.key, effect.uid, version)

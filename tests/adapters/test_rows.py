@@ -42,6 +42,18 @@ def test_the_copy_is_the_users_job_for_the_workers_own_controller(kind: JobKind)
     assert original == a_job(kind, {"anything": 1})
 
 
+@pytest.mark.parametrize(
+    "name", ["Job", "JobSet", "JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob", "MPIJob", "TrainJob"]
+)
+def test_the_copy_does_not_go_before_the_manager_has_seen_its_end(name: str) -> None:
+    """Its worker would delete it some seconds after its end, and the Workload copy with it. Where the manager could not
+    see that, nothing told that the job had run, and it ran again."""
+    kind = row(name)
+    assert kind.delegation.path is not None
+    ttl = (*kind.delegation.path[:-1], "ttlSecondsAfterFinished")
+    assert dig(kind.copy(with_value(a_job(kind), ttl, 30), STAMP), *ttl) is None
+
+
 @rows
 def test_its_status_is_shown_and_written_only_when_it_differs(kind: JobKind) -> None:
     """A write that changes nothing is load on the manager (adapters.md H9)."""

@@ -134,13 +134,13 @@ async def test_a_worker_whose_version_refuses_a_value_is_told_of_and_another_run
 
     def bounded(version: Json) -> None:
         properties = dig(version, "schema", "openAPIV3Schema", "properties", "spec", "properties")
-        properties["ttlSecondsAfterFinished"]["maximum"] = 10
+        properties["failurePolicy"]["properties"]["maxRestarts"]["maximum"] = 10
 
     case = _case("jobset")
     _aged(monkeypatch, "worker1", case, bounded)
     async with sandbox_ground.sandbox_ground(case) as ground:
         await ground.queue_on("s", "worker1")
-        await ground.submit(case.kind, "s", queue="s", spec={"ttlSecondsAfterFinished": 86400})
+        await ground.submit(case.kind, "s", queue="s", spec={"failurePolicy": {"maxRestarts": 86400}})
         await ground.told(case.kind, "s", 'worker cluster "worker1" refuses jobsets.jobset.x-k8s.io "default/s"')
         await ground.open_queue("worker2", "s")
         await ground.ended(case.kind, "s", "Succeeded")

@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import cluster_name
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.apiserver.faults import Match, Refuse, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import cluster, set_up_queues
@@ -97,6 +97,28 @@ async def test_also_what_is_evicted_meanwhile_is_waited_for() -> None:
         await anyio.sleep(280)
         assert [*await fleet.running_on()] == ["worker1"]
         await until(lambda: _runs_on(fleet, "other"))
+
+
+async def test_nor_does_a_worker_that_is_removed_and_made_again_end_that_wait() -> None:
+    """Nothing of it showed on the new cluster, so it ran there at once, beside what the lost one ran."""
+    fleet = await Fleet.connected("worker1")
+    fleet.workers["other"] = server("other")
+    await set_up_queues(DirectClient(fleet.workers["other"]), {"cpu": "4"})
+    async with fleet.kueues(), fleet.running(fleet.build(300.0)):
+        await fleet.submit()
+        await until(fleet.running_on)
+        fleet.workers["worker1"].faults.add(Reset(), on=Match(user="multikueue"))
+        fleet.workers["worker1"].faults.connections.drop()
+        await until(is_active(fleet, status="False"))
+        lost_at = anyio.current_time()
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await anyio.sleep(5)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"))
+        await fleet.write_secret("worker1", kubeconfig("other"))
+        await anyio.sleep(5)
+        await fleet.admin.create(MULTIKUEUE_CLUSTER, cluster("worker1"))
+        await until(lambda: _runs_on(fleet, "other"), 400)
+        assert 270 < anyio.current_time() - lost_at < 310
 
 
 async def test_a_new_job_goes_to_the_new_cluster_at_once() -> None:

@@ -12,7 +12,13 @@ import pytest
 
 from multikueue.core.model.copies import bare_metadata
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, FROM_ANNOTATION, ORIGIN_LABEL, WORKLOAD_FINALIZER
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    FROM_ANNOTATION,
+    JOB_UID_LABEL,
+    ORIGIN_LABEL,
+    WORKLOAD_FINALIZER,
+)
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_kueue import Version
@@ -312,6 +318,18 @@ async def test_a_finalizer_that_was_put_there_meanwhile_stays() -> None:
     left = (await client.get(WORKLOAD, KEY))["metadata"]
     assert left["finalizers"] == both
     assert "deletionTimestamp" not in left
+
+
+async def test_a_copy_that_has_got_a_job_since_stays() -> None:
+    """A deletion was held up on its way, as that of a copy that had not won. Another leader had recorded that worker by
+    then, and the job that ran was stopped."""
+    fleet = Fleet()
+    client = fleet.clusters[W1].client
+    made = (await client.create(WORKLOAD, a_workload()))["metadata"]
+    await client.merge_patch(WORKLOAD, KEY, {"metadata": {"labels": {JOB_UID_LABEL: "uid"}}})
+    late = DeleteWorkload(W1, KEY, made["uid"], version=made["resourceVersion"])
+    await fleet.executor.execute(None, (late,))
+    assert await client.get(WORKLOAD, KEY)
 
 
 async def test_a_name_that_is_taken_is_told_and_noted() -> None:

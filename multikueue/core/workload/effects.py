@@ -87,7 +87,7 @@ class PatchWorkload:
 
 @attrs.frozen
 class DeleteWorkload:
-    """Delete the Workload copy of exactly this UID, after its finalizer is taken off if it has one."""
+    """Delete exactly this version of the Workload copy, after its finalizer is taken off if it has one."""
 
     cluster: ClusterName
     key: ObjectKey
@@ -97,7 +97,7 @@ class DeleteWorkload:
     held: bool = False
     """Whether Kueue's finalizer must be taken off first."""
     version: str = ""
-    """The resourceVersion that `finalizers` were read from: one that somebody has put there since must not go."""
+    """The resourceVersion that was looked at: a finalizer, or a job, that has come since must not go."""
 
 
 @attrs.frozen

@@ -211,7 +211,14 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     last = situation.last_worker
     if last is not None:
         return last == worker.name and not worker.seen
-    return not worker.seen and (situation.facts.is_evicted or evictions(situation.workload) > 0)
+    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or _shows_a_run(situation)
+    return not worker.seen and before
+
+
+def _shows_a_run(situation: Situation) -> bool:
+    """Whether the manager's job says that it runs: with another Workload, that somebody has deleted."""
+    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
+    return adapter is not None and any(adapter.release_patch(job) is not None for job in jobs)
 
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:

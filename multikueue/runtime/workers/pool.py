@@ -204,8 +204,11 @@ class WorkerPool:
         return sorted(other for other, its in self.shared_uids.items() if its == uid and other != name)
 
     def moved_since(self, name: str) -> datetime | None:
-        """Since when a worker leads, or may lead, to another cluster than before; None: it does not, or was removed."""
-        since = self._moved.get(name)
+        """Since when a worker leads, or may lead, to another cluster than before; None: it does not.
+
+        One that was removed, and made again for another cluster, does since the former one was lost.
+        """
+        since = self._moved.get(name, self._removed.get(name))
         return None if since is None else since + self.clusters.times.step()
 
     def _note_clusters(self) -> None:

@@ -196,6 +196,12 @@ class TestAfterAStart:
         assert (words, plan.look_again) == (["warn"], 600)
         assert decided(worker("w2", reach=unseen(minutes=15)))[0] == RECORD
 
+    def test_so_it_is_where_the_job_shows_that_it_ran_for_a_workload_that_is_gone(self) -> None:
+        """Somebody had deleted that, and Kueue made another one for the same pod: the pod ran on two workers."""
+        first, away = workload(nominated=("w1", "w2")), worker("w2", reach=unseen(minutes=5))
+        assert decided(away, local=first, job=job(status={"active": 1}))[0] == ["warn"]
+        assert decided(away, local=first, job=job(status={"active": 0}))[0][:1] == RECORD
+
     def test_one_that_was_not_asked_yet_has_a_minute(self) -> None:
         words, plan = decided(worker("w2", reach=Connecting()), running_for=timedelta(seconds=5))
         assert words == ["warn"]
