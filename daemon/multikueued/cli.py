@@ -6,6 +6,7 @@ A command that fails prints one message and never a traceback.
 from __future__ import annotations
 
 import errno
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -119,7 +120,8 @@ class CommandLine(LazyGroup):
                 raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
             known = known_error(error)
             told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
-            click.echo(f"multikueue: error: {told}", file=sys.stderr)
+            # a name that somebody else has chosen could begin a line that looks like ours
+            click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", told), file=sys.stderr)
             ctx.exit(_exit_code(known))
 
 

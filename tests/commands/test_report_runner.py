@@ -131,7 +131,15 @@ DENIED = (
             "you may not list workloads.kueue.x-k8s.io on the manager at the cluster scope: ask for a role that",
         ),
         (Forbidden("manager: get secrets: no"), "the manager refuses: manager: get secrets: no"),
-        (Unauthorized("x"), "the manager at https://m does not accept the credentials of the kubeconfig: renew"),
+        (
+            Unauthorized("x", status=401),
+            "the manager at https://m does not accept the credentials of the kubeconfig: renew",
+        ),
+        (
+            Unauthorized("getting credentials: exec: executable login cannot be run"),
+            "the kubeconfig leads to no credentials for the manager at https://m (getting credentials: exec: "
+            "executable login cannot be run): run, or read, what the user of this context names there",
+        ),
         (Unreachable("no route"), "the manager at https://m cannot be reached (no route)"),
         (
             NotFound("no such kind"),

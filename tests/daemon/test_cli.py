@@ -191,6 +191,14 @@ def test_a_failure_is_one_line_and_no_traceback(error: Exception, told: str, cod
     assert result.stderr.count("\n") == 1
 
 
+def test_no_name_in_an_error_begins_a_line_that_looks_like_ours() -> None:
+    """Whoever may create Workloads gives their owner any name: `pods` and `retry` say it."""
+    told = "job/a\nmultikueue: error: run this has no pods:\n  team/job/b"
+    result = CliRunner().invoke(failing_with(MultiKueueError(told)), [])
+
+    assert result.stderr == "multikueue: error: job/a\n  multikueue: error: run this has no pods:\n  team/job/b\n"
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), BaseExceptionGroup("tasks", [KeyboardInterrupt()])])
 def test_ctrl_c_is_no_error_message(error: BaseException) -> None:
     result = CliRunner().invoke(failing_with(error), [])

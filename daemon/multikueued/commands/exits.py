@@ -70,6 +70,9 @@ def for_people(server: str) -> AbstractContextManager[None]:
 
 def _told(server: str, error: ApiError) -> str:
     match error:
+        case Unauthorized(status=0):  # a plugin that fails, a file that is not there: the manager was not asked
+            advice = "run, or read, what the user of this context names there, or choose another with --context"
+            return f"the kubeconfig leads to no credentials for the manager at {server} ({error}): {advice}"
         case Unauthorized():
             advice = "renew the credentials of this context, or choose another with --context"
             return f"the manager at {server} does not accept the credentials of the kubeconfig: {advice}"

@@ -126,7 +126,7 @@ async def gather_jobs(
     try:
         return await (otherwise() if selector or user_label else api_first(client, ask, otherwise))
     except Invalid as error:
-        raise CommandError(f"-l {selector}: {error}", USAGE) from error
+        raise CommandError(f"{f'-l {selector}: ' if selector else ''}{error}", USAGE) from error
     except Forbidden as error:
         if chosen.namespace:
             raise

@@ -12,6 +12,7 @@ from multikueue.adapters.registry import AVAILABLE
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.workloads import has_members, is_finished, owner
 
 WORKLOAD_TYPE: Final = "workload"
@@ -139,8 +140,8 @@ def _fits(name: JobName, workload: Json) -> bool:
 
 
 def title(workload: Json) -> str:
-    """A job as its user knows it, among those of all namespaces: `team/job/train`."""
-    return f"{ObjectKey.of(workload).namespace}/{type_name(workload)}"
+    """A job as its user knows it, among those of all namespaces, on one line: `team/job/train`."""
+    return one_line(f"{ObjectKey.of(workload).namespace}/{type_name(workload)}")
 
 
 def _with_group(workload: Json) -> str:

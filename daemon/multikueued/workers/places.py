@@ -14,7 +14,7 @@ import click
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of, resource_version
-from multikueue.core.model.outside_text import without_controls
+from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient, read
@@ -31,7 +31,7 @@ _TRIES: Final = 5
 
 def tell(text: str) -> None:
     """Progress goes to standard error: what a command prints can be piped."""
-    click.echo(without_controls(text), err=True)
+    click.echo(one_line(text), err=True)
 
 
 @attrs.frozen

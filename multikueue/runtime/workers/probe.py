@@ -66,7 +66,7 @@ class WorkerProbe:
         async with anyio.create_task_group() as tasks:
             while True:
                 at = self.rounds.at(self._state.due_at)
-                await anyio.sleep(at - loop_time())
+                await anyio.sleep(max(0.0, at - loop_time()))
                 if (heard_at := self.client.last_activity) > self._state.heard_at:
                     self._state, _ = self._state.step(Heard(), heard_at)
                 match self._step(Due(following=informer.status.synced and not informer.status.failures), at):

@@ -177,4 +177,7 @@ class TestWhatIsNotMoved:
 
 def test_jobs_are_named_as_their_users_know_them() -> None:
     assert title(workload()) == "team/job/train"
+    named = workload()
+    named["metadata"]["ownerReferences"][0]["name"] = "a\x1b[2J\n  team/job/b"
+    assert title(named) == "team/job/a [2J team/job/b", "whoever may create Workloads gives their owner any name"
     assert JOB.gvk.kind == "Job"

@@ -20,6 +20,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
+from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.workers.objects import multikueue_cluster, multikueue_config
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
@@ -158,6 +159,11 @@ async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> Non
             assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
         error = await here.refused("worker", "rotate", "other", "--worker-context", "worker1")
         assert 'there is no MultiKueueCluster "other"' in error
+        error = await here.refused("worker", "remove", "wroker1")
+        assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
+        error = await here.refused("worker", "remove", "wroker1", "--worker-context", "worker1")
+        assert 'the daemon reaches MultiKueueCluster "worker1" with the account of that context' in error
+        assert (await here.worker("worker1").list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items
         error = await here.refused("worker", "remove", "worker1")
         assert '"worker1" is the last cluster of MultiKueueConfig "multikueue"' in error
         assert await here.clusters() == ["worker1"]

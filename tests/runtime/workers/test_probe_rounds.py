@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -71,3 +72,11 @@ async def test_more_workers_than_a_few_are_probed_in_rounds(late: float) -> None
 async def test_a_few_workers_are_probed_each_in_its_own_time() -> None:
     probes = await probed_at(3)
     assert len(set(probes)) == len(probes)
+
+
+async def test_a_loop_that_now_and_then_wakes_late_loses_nobody() -> None:
+    """What was heard just after the time to look was due made the next one lie in the past: no time to wait for."""
+    sleep, late = anyio.sleep, itertools.cycle((0.0, 0.0, 0.5))
+    with mock.patch.object(anyio, "sleep", lambda seconds: sleep(seconds + next(late) * (seconds > 0))):
+        probes = await probed_at(3)
+    assert len(probes) >= 3 * 10
