@@ -22,11 +22,11 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import unseen, withdraw
-from multikueue.core.workload.possible_runs import may_start_unseen
+from multikueue.core.workload.possible_runs import assumed_for, may_start_unseen
 from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.snapshot import Worker
 
@@ -40,8 +40,12 @@ def stop_evicted(situation: Situation) -> Plan:
         if (finished := _finished_copy(situation, worker)) is not None:
             if situation.job is None and not situation.traits.workload_only:
                 return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
+            if not worker.in_sight and (left := assumed_for(situation, worker)):
+                return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
+    if (ended := _end_out_of_sight(situation)) is not None:
+        return ended
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
     seen: list[Json] = []
@@ -66,6 +70,21 @@ def stop_evicted(situation: Situation) -> Plan:
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan((*effects, *noted))  # a note that is refused does not keep the quota
+
+
+def _end_out_of_sight(situation: Situation) -> Plan | None:
+    """Show on the manager how its job was seen to end on a worker that cannot be seen now; None: it was not."""
+    for worker in situation.workers:
+        jobs = situation.jobs_on(worker)
+        if worker.in_sight or not ending.have_ended(situation, jobs):
+            continue
+        outcome = situation.adapter.outcome_of(jobs)
+        if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
+            patches = tuple(ending.sync_status(situation, jobs))
+            if situation.job is None or patches or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+                return Plan(patches, look_again=ending.KUEUE_GRACE.total_seconds())
+            return Plan((finish(situation, outcome.reason, outcome.message),))
+    return None
 
 
 def is_being_stopped(situation: Situation) -> bool:
@@ -169,9 +188,8 @@ def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
     copy = worker.workload
     if not worker.reachable or copy is None or not worker.copy.has_ended:
         return None
-    of_this = _counts(situation, worker, copy)
-    ended = ending.have_ended(situation, situation.jobs_on(worker)) or situation.traits.workload_only
-    return copy if of_this and ended else None
+    replaced = worker.copy.finish_reason == workloads.SLICE_REPLACED  # its job goes on
+    return copy if _counts(situation, worker, copy) and not replaced else None
 
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Unpack
+from typing import Any, Unpack
 
 import attrs
 import pytest
@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
 from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost, Unserved
+from multikueue.core.workload.worker_states import Connecting, Lost, Syncing, Unserved
 from tests.core.building import NOW, CopyFacts, condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import words
 
@@ -67,6 +67,38 @@ def test_an_end_is_not_told_while_the_managers_job_cannot_be_seen() -> None:
     assert decide(snapshot(EVICTED, ended, job={})).effects == ()
     (patch,) = decide(snapshot(EVICTED, ended, job=RUNNING_JOB)).effects
     assert isinstance(patch, PatchJobStatus)
+
+
+COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [{"kind": Syncing()}, {"kind": Unserved(timedelta(minutes=1))}, {"quiet_for": timedelta(seconds=100)}],
+    ids=["being read", "failing", "watched"],
+)
+def test_what_has_ended_is_not_removed_before_its_job_shows_that(behind: dict[str, Any]) -> None:
+    """A worker that is back shows its Workloads first. The copies were removed then, and the job ran again."""
+    quiet = behind.pop("quiet_for", timedelta(0))
+    ended = attrs.evolve(w1(finished="Succeeded", status={"active": 1}), **behind)
+    seen = snapshot(EVICTED, ended, job=RUNNING_JOB, quiet_for=quiet)
+    assert "delete" not in " ".join(words(seen))
+    assert decide(seen).look_again is not None
+
+
+def test_what_has_ended_and_is_gone_is_not_run_again() -> None:
+    gone = worker("w1", copy_of(BEFORE, finished="Succeeded"))
+    assert "finish Succeeded" in words(snapshot(EVICTED, gone, job=RUNNING_JOB, quiet_for=timedelta(minutes=1)))
+
+
+def test_an_end_that_was_seen_counts_though_its_worker_is_lost() -> None:
+    """Its quota was released as that of a job of which nothing runs, and it ran again on another worker."""
+    lost = attrs.evolve(w1(admitted=True, status=COMPLETE), reach=Lost(NOW - timedelta(seconds=5)))
+    (patch,) = decide(snapshot(EVICTED, lost, job=RUNNING_JOB)).effects
+    assert isinstance(patch, PatchJobStatus)
+    assert patch.patch["status"]["conditions"] == COMPLETE["conditions"]
+    shown = snapshot(EVICTED, lost, job=job(suspended=True, status=COMPLETE), quiet_for=timedelta(minutes=1))
+    assert words(shown) == ["finish Succeeded"]
 
 
 def test_a_stopped_job_whose_status_is_synced_costs_nothing() -> None:
