@@ -14,10 +14,14 @@ import attrs
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import shortened
+from multikueue.core.model.outside_text import one_line
 from multikueue.errors import KubeconfigError
 from multikueue.kube.bounded_yaml import MAX_SIZE, BoundedLoader, OutOfBoundsError
 
 MAX_HOST: Final = 253
+MAX_TOLD: Final = 1_000
+"""Bytes of why a kubeconfig is refused."""
 
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
@@ -137,8 +141,9 @@ class KubeconfigFault(Exception):
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise a `KubeconfigFault` without a cause: a parser's error quotes what it could not read."""
-    raise KubeconfigFault(message) from None
+    """Raise a `KubeconfigFault` without a cause: a parser's error quotes what it could not read. Names in the message
+    are whatever the kubeconfig says, and it is shown at terminals and in conditions."""
+    raise KubeconfigFault(shortened(one_line(message), MAX_TOLD)) from None
 
 
 @contextmanager

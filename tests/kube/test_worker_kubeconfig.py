@@ -137,6 +137,8 @@ def test_kueues_checks(data: Json, message: str) -> None:
         (kubeconfig(user={"token": CANARY, "as": "admin"}), "impersonation"),
         (kubeconfig(whole={"current-context": ""}), "no current-context"),
         (kubeconfig(whole={"current-context": "y"}), 'context "y" does not exist'),
+        (kubeconfig(whole={"current-context": "y\x1b[2J\nz"}), 'context "y [2J z" does not exist'),
+        (kubeconfig(whole={"current-context": "y" * 2_000}), "yyy ..."),
         (kubeconfig(users=[]), 'user "u", which does not exist'),
         (kubeconfig(clusters=[]), "names no cluster"),
         (kubeconfig(clusters={}, users=[1]), "users is not a list of mappings"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import attrs
 
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     MULTIKUEUE_CLUSTER,
@@ -35,7 +36,7 @@ from multikueued.workers.bound_token import authority, check_bound, issued, stil
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
-from multikueued.workers.tokens import account_secrets, filled, token_in
+from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in
 from multikueued.yaml_output import to_yaml
 
 
@@ -138,12 +139,16 @@ async def check(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     if joining.bound:
         check_bound(manager.settings, joining.name, joining.life)
     config, found = await check_manager(manager, joining)
+    cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)) or {}
+    secret = await kubeconfig_secret(manager, joining.name, cluster) if is_true(cluster, "Active") else None
+    if (known := server_in(secret or {})) and known != joining.address and not joining.server:
+        told = f"{joining.name} is the worker at {known}, and context {joining.context} leads to {joining.address}"
+        raise WorkerError(f"{told}: choose another name; if it is one cluster, name its address with --server")
     try:
         await worker.list(WORKLOAD, limit=1)
     except NotFound:
         raise WorkerError(f"context {joining.context}: Kueue is not installed there: install it first") from None
     itself = await cluster_uid(manager.client) == await cluster_uid(worker)
-    cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", joining.name)) or {}
     said = {**annotations_of(cluster), **objects.naming(joining.namespaces)}
     if flaw := WorkerNames.of(said, of_manager=itself).flaw:
         option = "name the worker's with --worker-context, or give --namespaces" if itself else "correct --namespaces"

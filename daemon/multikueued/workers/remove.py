@@ -9,17 +9,15 @@ import anyio
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.protocols import ApiClient, read
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.reports.typenames import title
-from multikueued.tokens.bound import claims_of
 from multikueued.workers import objects
 from multikueued.workers.drain import drain
 from multikueued.workers.jobs import cordon, running_on
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import ManagerAccess, change_list, decoded, remove
-from multikueued.workers.tokens import account_secrets, token_in
+from multikueued.workers.places import ManagerAccess, change_list, remove
+from multikueued.workers.tokens import account_secrets, check_account, kubeconfig_secret
 
 _REASON: Final = "it is being removed"
 CLEARING: Final = 60.0
@@ -46,7 +44,7 @@ async def remove_worker(
     configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
     if worker is not None:
-        await _check_worker(manager, name, worker, side)
+        await check_account(manager, name, worker, side)
     if cluster is not None:
         await _empty(manager, name, timeout, force=force)
     try:
@@ -85,32 +83,9 @@ def _has_jobs(name: str, running: list[Json]) -> str:
     return f"{name} has jobs: {advice}:\n{listed}"
 
 
-async def _check_worker(manager: ManagerAccess, name: str, worker: ApiClient, side: WorkerSide) -> None:
-    """
-    Raises:
-        WorkerError: the account that would be deleted is another worker's: the name or the context is a wrong one.
-    """
-    account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
-    if account is None:
-        return
-    tokens = {decoded(one, "token") for one in await account_secrets(worker, side)} - {""}
-    for cluster in (await manager.client.list(MULTIKUEUE_CLUSTER)).items:
-        secret = await _secret(manager, name_of(cluster), cluster)
-        used = token_in(secret) if secret is not None and name_of(cluster) != name else ""
-        if used in tokens or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account):
-            told = f'the daemon reaches MultiKueueCluster "{name_of(cluster)}" with the account of that context'
-            raise WorkerError(f"{told}, which would be deleted: correct {name}, or --worker-context")
-
-
-async def _secret(manager: ManagerAccess, name: str, cluster: Json | None) -> Json | None:
-    """The Secret with a worker's kubeconfig."""
-    location = objects.location(cluster) if cluster is not None else objects.secret_name(name)
-    return await read(manager.client, SECRET, ObjectKey(manager.namespace, location)) if location else None
-
-
 async def _forget(manager: ManagerAccess, name: str, cluster: Json | None) -> bool:
     """Delete the MultiKueueCluster, and the Secret if it is ours; return whether there was a Secret."""
-    secret = await _secret(manager, name, cluster)
+    secret = await kubeconfig_secret(manager, name, cluster)
     if cluster is not None and await remove(manager.client, MULTIKUEUE_CLUSTER, ObjectKey.of(cluster)):
         manager.say(f"manager: MultiKueueCluster {name} is deleted")
     if secret is None:

@@ -24,7 +24,7 @@ from multikueued.workers.bound_token import check_bound, issued
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import ManagerAccess, decoded, remove
-from multikueued.workers.tokens import account_secrets, filled, token_in
+from multikueued.workers.tokens import account_secrets, check_account, filled, token_in
 
 
 async def rotate(
@@ -59,7 +59,8 @@ async def rotate(
         bound = bound or was is not None
         if bound:
             check_bound(manager.settings, name, life)
-        replaced = await _source(worker, side, secret, was)
+        if (replaced := await _source(worker, side, secret, was)) is None:
+            await check_account(manager, name, worker, side)
         fresh = f"{side.holder if bound else side.token}-{secrets.token_hex(4)}"
         new = ObjectKey(side.namespace, fresh)
         given = False

@@ -7,15 +7,16 @@ from typing import Final
 import anyio
 import yaml
 
-from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig
-from multikueue.protocols import ApiClient
+from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
-from multikueued.tokens.bound import ACCOUNT
+from multikueued.rbac.objects import SERVICE_ACCOUNT
+from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects
 from multikueued.workers.objects import WorkerError, WorkerSide
-from multikueued.workers.places import FIELD_MANAGER, decoded
+from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, decoded
 
 TOKEN_PATIENCE: Final = 30.0
 """Seconds that a worker may take to fill in a token Secret; it takes milliseconds."""
@@ -55,10 +56,43 @@ async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
     )
 
 
+async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, side: WorkerSide) -> None:
+    """Look whose account the one on a worker is, before it is changed in the name of a MultiKueueCluster.
+
+    Raises:
+        WorkerError: another's: the name or the context is a wrong one.
+    """
+    account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
+    if account is None:
+        return
+    tokens = {decoded(one, "token") for one in await account_secrets(worker, side)} - {""}
+    for cluster in (await manager.client.list(MULTIKUEUE_CLUSTER)).items:
+        secret = await kubeconfig_secret(manager, name_of(cluster), cluster) if name_of(cluster) != name else None
+        used = token_in(secret) if secret is not None else ""
+        if used in tokens or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account):
+            told = f'the daemon reaches MultiKueueCluster "{name_of(cluster)}" by the account of that context'
+            raise WorkerError(f"{told}, and not {name}: correct the name or --worker-context")
+
+
+async def kubeconfig_secret(manager: ManagerAccess, name: str, cluster: Json | None) -> Json | None:
+    """The Secret on the manager with a worker's kubeconfig."""
+    location = objects.location(cluster) if cluster is not None else objects.secret_name(name)
+    return await read(manager.client, SECRET, ObjectKey(manager.namespace, location)) if location else None
+
+
 def token_in(secret: Json) -> str:
     """The token in the kubeconfig of a Secret on the manager; empty if there is none."""
+    return _field(secret, "users", "user", "token")
+
+
+def server_in(secret: Json) -> str:
+    """The server in the kubeconfig of a Secret on the manager; empty if there is none."""
+    return _field(secret, "clusters", "cluster", "server")
+
+
+def _field(secret: Json, listed: str, one: str, field: str) -> str:
     try:
         document = yaml.safe_load(decoded(secret, KUBECONFIG_KEY))
-        return str(document["users"][0]["user"].get("token") or "")
+        return str(document[listed][0][one].get(field) or "")
     except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
         return ""

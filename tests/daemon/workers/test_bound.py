@@ -206,7 +206,7 @@ async def test_removal_leaves_nothing_of_it(tmp_path: Path, file: Path) -> None:
         await join(here, file)
         await here.join("worker2")
         error = await here.refused("worker", "remove", "wroker1", "--worker-context", "worker1")
-        assert 'the daemon reaches MultiKueueCluster "worker1" with the account of that context' in error
+        assert 'the daemon reaches MultiKueueCluster "worker1" by the account of that context' in error
         await here.done("worker", "remove", "worker1", "--worker-context", "worker1")
         there = here.worker("worker1")
         for resource in (SECRET, ROLE, ROLE_BINDING, SERVICE_ACCOUNT):

@@ -22,6 +22,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.workers.objects import multikueue_cluster, multikueue_config
+from multikueued.workers.tokens import token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -152,6 +153,22 @@ async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Pat
         assert "multikueue-token" in [one["metadata"]["name"] for one in secrets]
 
 
+async def test_the_context_of_another_worker_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=2, joined=["worker1", "worker2"]) as here:
+        before = {place: token_in(await here.manager.get(SECRET, _stored(place))) for place in ("worker1", "worker2")}
+        error = await here.refused("worker", "rotate", "worker1", "--worker-context", "worker2")
+        assert 'the daemon reaches MultiKueueCluster "worker2" by the account of that context, and not worker1' in error
+        error = await here.refused("worker", "add", "worker1", "--worker-context", "worker2", "--outside")
+        assert "worker1 is the worker at https://" in error
+        assert "if it is one cluster, name its address with --server" in error
+        after = {place: token_in(await here.manager.get(SECRET, _stored(place))) for place in before}
+        assert after == before
+
+
+def _stored(worker: str) -> ObjectKey:
+    return ObjectKey(KUEUE_NAMESPACE, f"{worker}-kubeconfig")
+
+
 async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         for command in (("cordon",), ("uncordon",), ("drain",)):
@@ -162,7 +179,7 @@ async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> Non
         error = await here.refused("worker", "remove", "wroker1")
         assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
         error = await here.refused("worker", "remove", "wroker1", "--worker-context", "worker1")
-        assert 'the daemon reaches MultiKueueCluster "worker1" with the account of that context' in error
+        assert 'the daemon reaches MultiKueueCluster "worker1" by the account of that context' in error
         assert (await here.worker("worker1").list(SERVICE_ACCOUNT, namespace=KUEUE_NAMESPACE)).items
         error = await here.refused("worker", "remove", "worker1")
         assert '"worker1" is the last cluster of MultiKueueConfig "multikueue"' in error
