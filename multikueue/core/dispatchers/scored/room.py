@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import attrs
@@ -165,22 +165,40 @@ def _sums(node: Node, key: Flavored, members: Iterable[Sums]) -> Sums:
     return Sums(subtree, used, local, quota.borrowing, node.parent)
 
 
-def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
-    """What a request would take where each pod set gets one flavor per resource group, the first that its pods may
-    use and that has enough; None: there is none. Resources that no group covers are not counted: see `unknown`."""
+def placed(
+    request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts, now: FlavorAmounts | None = None
+) -> dict[Flavored, int] | None:
+    """What a request would take where each pod set gets one flavor per resource group, of those that its pods may use
+    and that have enough; None: there is none. Resources that no group covers are not counted: see `unknown`.
+
+    Args:
+        request: what it needs.
+        groups: of the queue.
+        free: what there is.
+        now: what of that is there now: then a pod set gets the flavor of which least is missing, else the first one.
+    """
     taken: dict[Flavored, int] = {}
     for pod_set in request.pod_sets:
         for group in groups:
             needs = [(name, amount) for name, amount in pod_set.needs.items() if name in group.resources]
-            for flavor in group.usable(pod_set.pods) if needs else ():
-                if all(taken.get((flavor, name), 0) + amount <= free.get((flavor, name), 0) for name, amount in needs):
-                    for name, amount in needs:
-                        taken[flavor, name] = taken.get((flavor, name), 0) + amount
-                    break
-            else:
-                if needs:
-                    return None
+            if not needs:
+                continue
+            each = (
+                {(flavor, name): taken.get((flavor, name), 0) + amount for name, amount in needs}
+                for flavor in group.usable(pod_set.pods)
+            )
+            enough = (one for one in each if all(amount <= free.get(key, 0) for key, amount in one.items()))
+            chosen = next(enough, None) if now is None else min(enough, key=partial(missing, free=now), default=None)
+            if chosen is None:
+                return None
+            taken |= chosen
     return taken
+
+
+def missing(taken: FlavorAmounts, free: FlavorAmounts) -> float:
+    """The largest share of an amount that is not free; 0: nothing is missing."""
+    shares = ((amount - free.get(key, 0)) / max(1, amount) for key, amount in taken.items())
+    return max(0.0, *shares)
 
 
 def unknown(request: ResourceRequest, groups: Iterable[Group]) -> frozenset[str]:
