@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Final
 
 import attrs
@@ -181,24 +181,33 @@ def placed(
     for pod_set in request.pod_sets:
         for group in groups:
             needs = [(name, amount) for name, amount in pod_set.needs.items() if name in group.resources]
-            if not needs:
-                continue
-            each = (
-                {(flavor, name): taken.get((flavor, name), 0) + amount for name, amount in needs}
-                for flavor in group.usable(pod_set.pods)
-            )
-            enough = (one for one in each if all(amount <= free.get(key, 0) for key, amount in one.items()))
-            chosen = next(enough, None) if now is None else min(enough, key=partial(missing, free=now), default=None)
-            if chosen is None:
-                return None
-            taken |= chosen
+            flavors = group.usable(pod_set.pods) if needs else ()
+            for flavor in flavors if now is None else _nearest(flavors, needs, taken, now):
+                if all(taken.get((flavor, name), 0) + amount <= free.get((flavor, name), 0) for name, amount in needs):
+                    for name, amount in needs:
+                        taken[flavor, name] = taken.get((flavor, name), 0) + amount
+                    break
+            else:
+                if needs:
+                    return None
     return taken
+
+
+def _nearest(
+    flavors: Iterable[str], needs: Iterable[tuple[str, int]], taken: FlavorAmounts, free: FlavorAmounts
+) -> list[str]:
+    """Those of which least is missing first, for one that takes that already."""
+
+    def short(flavor: str) -> float:
+        return missing({(flavor, name): taken.get((flavor, name), 0) + amount for name, amount in needs}, free)
+
+    return sorted(flavors, key=short)
 
 
 def missing(taken: FlavorAmounts, free: FlavorAmounts) -> float:
     """The largest share of an amount that is not free; 0: nothing is missing."""
-    shares = ((amount - free.get(key, 0)) / max(1, amount) for key, amount in taken.items())
-    return max(0.0, *shares)
+    shares = (1 - free.get(key, 0) / amount for key, amount in taken.items() if amount > max(0, free.get(key, 0)))
+    return max(shares, default=0.0)
 
 
 def unknown(request: ResourceRequest, groups: Iterable[Group]) -> frozenset[str]:
