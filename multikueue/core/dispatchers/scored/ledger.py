@@ -15,7 +15,7 @@ from typing import Final
 
 from multikueue.core.dispatchers.scored.entries import Entry, Held, Kind, Line, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
-from multikueue.core.dispatchers.scored.room import placed, without
+from multikueue.core.dispatchers.scored.room import missing, placed, without
 from multikueue.core.model.names import ObjectKey
 
 RESERVED_AFTER: Final = timedelta(minutes=1)
@@ -40,6 +40,7 @@ class Ledger:
         self._woken: dict[Place, dict[ObjectKey, bool]] = {}
         self._dirty: set[Place] = set()
         self._bases: dict[Place, tuple[tuple[bool, bool], FlavorAmounts]] = {}
+        self._taken: dict[Place, dict[ObjectKey, FlavorAmounts]] = {}
         self._version = 0
         self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
 
@@ -116,7 +117,7 @@ class Ledger:
             return line.before.get(key, line.rest)
         if entry.doubtful:
             return line.base
-        own = self._taken_by(entry, place)
+        own = self._taken[place].get(key, {})
         return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
 
     def reservation(self, place: Place, now: datetime) -> ObjectKey | None:
@@ -230,7 +231,7 @@ class Ledger:
             taken = self._place(entry, place, left)
             if taken is not None or rank.key == reserved:
                 before[rank.key] = left
-                left = without(left, self._taken_by(entry, place) if taken is None else taken)
+                left = without(left, self._taken_by(entry, place, base) if taken is None else taken)
             if taken is not None:
                 fits[rank.key] = None
                 index += 1
@@ -256,22 +257,25 @@ class Ledger:
         return self._bases[place][1]
 
     def _net_of_offers(self, place: Place, now: datetime) -> FlavorAmounts:
-        facts = self._queues[place]
+        facts, each = self._queues[place], self._taken.setdefault(place, {})
+        each.clear()
         if not facts.has_room_to_give(now) or (facts.penalized(now) and self._offers.get(place)):
             return {}
         left = facts.free
-        for _, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):
+        for key, entry in sorted(self._offers.get(place, {}).items(), key=lambda one: one[1].rank):
             taken = {} if entry.doubtful else self._place(entry, place, left)
-            left = without(left, self._taken_by(entry, place) if taken is None else taken)
+            each[key] = self._taken_by(entry, place, left) if taken is None else taken
+            left = without(left, each[key])
         return left
 
     def _place(self, entry: Entry, place: Place, free: FlavorAmounts) -> dict[Flavored, int] | None:
         facts = self._queues.get(place)
         return None if facts is None or not free else placed(entry.request, facts.groups, free)
 
-    def _taken_by(self, entry: Entry, place: Place) -> dict[Flavored, int]:
-        """What it would take of a place that has no room for it now."""
-        return self._place(entry, place, self._queues[place].ceiling) or {}
+    def _taken_by(self, entry: Entry, place: Place, free: FlavorAmounts) -> dict[Flavored, int]:
+        """What it would take of a place that may have no room for it now: of the flavors of which least is missing."""
+        facts = self._queues[place]
+        return placed(entry.request, facts.groups, facts.ceiling, free) or {}
 
     def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
         """One reservation a place and a Workload, the eldest first; each gets the place that is left to it where least
@@ -287,11 +291,9 @@ class Ledger:
                 break
             entry = self._entries[key]
             open_to_it = [one for one in entry.waits_for or () if one in self._queues and one not in found]
-            short = {
-                place: sum(max(0, amount - self._base(place, now).get(one, 0)) for one, amount in taken.items())
-                for place in open_to_it
-                if not self._queues[place].is_contested(now) and (taken := self._taken_by(entry, place))
-            }
+            free = {one: self._base(one, now) for one in open_to_it if not self._queues[one].is_contested(now)}
+            taken = {place: self._taken_by(entry, place, base) for place, base in free.items()}
+            short = {place: missing(amounts, free[place]) for place, amounts in taken.items() if amounts}
             if short:
                 found[min(short, key=short.__getitem__)] = key
         return found

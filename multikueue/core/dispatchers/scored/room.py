@@ -165,14 +165,24 @@ def _sums(node: Node, key: Flavored, members: Iterable[Sums]) -> Sums:
     return Sums(subtree, used, local, quota.borrowing, node.parent)
 
 
-def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
-    """What a request would take where each pod set gets one flavor per resource group, the first that its pods may
-    use and that has enough; None: there is none. Resources that no group covers are not counted: see `unknown`."""
+def placed(
+    request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts, now: FlavorAmounts | None = None
+) -> dict[Flavored, int] | None:
+    """What a request would take where each pod set gets one flavor per resource group, of those that its pods may use
+    and that have enough; None: there is none. Resources that no group covers are not counted: see `unknown`.
+
+    Args:
+        request: what it needs.
+        groups: of the queue.
+        free: what there is.
+        now: what of that is there now: then a pod set gets the flavor of which least is missing, else the first one.
+    """
     taken: dict[Flavored, int] = {}
     for pod_set in request.pod_sets:
         for group in groups:
             needs = [(name, amount) for name, amount in pod_set.needs.items() if name in group.resources]
-            for flavor in group.usable(pod_set.pods) if needs else ():
+            flavors = group.usable(pod_set.pods) if needs else ()
+            for flavor in flavors if now is None else _nearest(flavors, needs, taken, now):
                 if all(taken.get((flavor, name), 0) + amount <= free.get((flavor, name), 0) for name, amount in needs):
                     for name, amount in needs:
                         taken[flavor, name] = taken.get((flavor, name), 0) + amount
@@ -181,6 +191,23 @@ def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmount
                 if needs:
                     return None
     return taken
+
+
+def _nearest(
+    flavors: Iterable[str], needs: Iterable[tuple[str, int]], taken: FlavorAmounts, free: FlavorAmounts
+) -> list[str]:
+    """Those of which least is missing first, for one that takes that already."""
+
+    def short(flavor: str) -> float:
+        return missing({(flavor, name): taken.get((flavor, name), 0) + amount for name, amount in needs}, free)
+
+    return sorted(flavors, key=short)
+
+
+def missing(taken: FlavorAmounts, free: FlavorAmounts) -> float:
+    """The largest share of an amount that is not free; 0: nothing is missing."""
+    shares = (1 - free.get(key, 0) / amount for key, amount in taken.items() if amount > max(0, free.get(key, 0)))
+    return max(shares, default=0.0)
 
 
 def unknown(request: ResourceRequest, groups: Iterable[Group]) -> frozenset[str]:

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import Group, Known, Place, PodSet, QueueFacts, ResourceRequest, Running
+from multikueue.core.dispatchers.scored.facts import (
+    Flavored,
+    Group,
+    Known,
+    Place,
+    PodSet,
+    QueueFacts,
+    ResourceRequest,
+    Running,
+)
 from multikueue.core.dispatchers.scored.ledger import RESERVATIONS, RESERVED_AFTER, Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
@@ -28,6 +37,13 @@ GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
 def queue(free: int, ceiling: int = 16) -> QueueFacts:
     amounts = {GPU: ceiling}
     return QueueFacts("queue", GROUPS, free={GPU: free}, ceiling=amounts, nominal=amounts)
+
+
+def several(free: dict[Flavored, int], ceiling: int) -> QueueFacts:
+    """A queue with more than one flavor, or resource: so much of each is the most that it can have free."""
+    flavors, resources = (tuple(dict.fromkeys(key[part] for key in free)) for part in (0, 1))
+    amounts = dict.fromkeys(free, ceiling)
+    return QueueFacts("queue", (Group(frozenset(resources), flavors),), free=free, ceiling=amounts, nominal=amounts)
 
 
 def key(name: str) -> ObjectKey:
@@ -246,6 +262,34 @@ def test_nothing_is_kept_free_where_jobs_of_others_wait_and_start(minutes: int, 
 
     assert made.reservation(W1, NOW) == (key("big") if kept else None)
     assert (key("small") in made.woken(NOW)) is not kept
+
+
+def test_a_reservation_keeps_the_flavor_of_which_least_is_missing() -> None:
+    """It kept the first that could ever hold it, which may never be free; small jobs went on filling the others."""
+    made = ledger(entry("big", 12, age=90), entry("small", 2, age=5))
+    made.set_queue(W1, several({("a100", "gpu"): 2, ("t4", "gpu"): 10}, 16))
+
+    assert made.net(key("small"), W1, NOW) == {("a100", "gpu"): 2, ("t4", "gpu"): -2}
+
+
+def test_what_is_missing_is_a_share_of_what_it_needs() -> None:
+    """A GPU is worth more than a byte: 2 of 16 are missing at one place, and half of the memory at the other."""
+    needs = {"gpu": 8, "memory": 1 << 40}
+    big = attrs.evolve(entry("big", 0, age=90, places=(W1, W2)), request=ResourceRequest((PodSet(needs),)))
+    made = ledger(big)
+    made.set_queue(W1, several({("a100", "gpu"): 0, ("a100", "memory"): 1 << 40}, 1 << 40))
+    made.set_queue(W2, several({("a100", "gpu"): 7, ("a100", "memory"): 1 << 39}, 1 << 40))
+
+    assert (made.reservation(W1, NOW), made.reservation(W2, NOW)) == (None, key("big"))
+
+
+def test_an_offer_has_room_only_in_the_flavor_that_it_is_reckoned_in() -> None:
+    """It counted as free for it what others used of the first flavor: it stayed where it would have to wait."""
+    made = ledger(entry("offered", 8, offered=[W1]), entry("other", 4, offered=[W1], age=20))
+    made.set_queue(W1, several({("a100", "gpu"): 0, ("t4", "gpu"): 8}, 16))
+
+    assert made.net(key("other"), W1, NOW) == {("a100", "gpu"): 0, ("t4", "gpu"): 0}
+    assert made.net(key("offered"), W1, NOW) == {("a100", "gpu"): 0, ("t4", "gpu"): 4}
 
 
 def test_a_reservation_lapses_with_its_owner() -> None:

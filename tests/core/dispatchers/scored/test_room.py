@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored.facts import Group, PodSet, ResourceRequest
-from multikueue.core.dispatchers.scored.room import LEVELS, UNLIMITED, Node, Quota, Tree, placed, unknown
+from multikueue.core.dispatchers.scored.room import LEVELS, UNLIMITED, Node, Quota, Tree, missing, placed, unknown
 
 GPU = ("a100", "gpu")
 MOST = 1_000
@@ -146,6 +146,14 @@ def test_a_pod_set_gets_one_flavor_of_a_group(
     free: dict[tuple[str, str], int], pod_sets: list[dict[str, int]], taken: dict[tuple[str, str], int] | None
 ) -> None:
     assert placed(ResourceRequest(tuple(map(PodSet, pod_sets))), GROUP, free) == taken
+
+
+def test_what_is_missing_is_the_largest_share_of_an_amount() -> None:
+    needs = {GPU: 8, ("a100", "memory"): 1 << 40}
+
+    assert missing(needs, {GPU: 6, ("a100", "memory"): 1 << 39}) == 0.5
+    assert missing(needs, {GPU: -8, ("a100", "memory"): 10**999}) == 2.0
+    assert missing({GPU: 0}, {GPU: -1}) == missing({}, {}) == 0.0
 
 
 def test_what_a_queue_does_not_cover_is_unknown_and_pods_need_not_be() -> None:
