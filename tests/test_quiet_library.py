@@ -12,7 +12,7 @@ INFORMER = """
 import anyio
 from multikueue import Unreachable
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 
 class NobodyThere:
     asked = 0

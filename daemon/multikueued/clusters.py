@@ -20,12 +20,12 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import ClusterProfileError, Forbidden, KubeconfigError, MultiKueueError, NotFound
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
+from multikueue.kube.http.requests import LogQuery
+from multikueue.kube.kubeconfigs.profile_config import profile_config
 from multikueue.kube.log_stream import LogLine
-from multikueue.kube.profile_config import profile_config
-from multikueue.kube.requests import LogQuery
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ApiClient, Reader, read
-from multikueue.runtime.manager_cluster import kubeconfig_path
+from multikueue.runtime.caches.manager_cluster import kubeconfig_path
 from multikueue.runtime.reconcilers.configuration import kubeconfig_in
 from multikueued.settings.profiles import OCM_ACCOUNT
 

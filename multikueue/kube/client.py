@@ -16,20 +16,20 @@ import attrs
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent
-from multikueue.kube import requests
-from multikueue.kube.activity import Activity
-from multikueue.kube.client_configuration import cluster_config
 from multikueue.kube.client_options import ClientOptions
-from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import Authenticators
-from multikueue.kube.error_mapping import ErrorMapping, where
-from multikueue.kube.list_pages import ListPages, PageSizes
+from multikueue.kube.http import requests
+from multikueue.kube.http.activity import Activity
+from multikueue.kube.http.error_mapping import ErrorMapping, where
+from multikueue.kube.http.requester import Requester, open_requester
+from multikueue.kube.http.response_limits import MAX_SCHEMAS, Lines, ListTally
+from multikueue.kube.informers.list_pages import ListPages, PageSizes
+from multikueue.kube.informers.watch_line import parsed
+from multikueue.kube.kubeconfigs.client_configuration import cluster_config
+from multikueue.kube.kubeconfigs.config import ClusterConfig
 from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
-from multikueue.kube.requester import Requester, open_requester
-from multikueue.kube.response_limits import MAX_SCHEMAS, Lines, ListTally
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
-from multikueue.kube.watch_line import parsed
 from multikueue.protocols import ObjectList, Propagation, RequestHook, Subresource, WatchEvent
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.kube.response_limits import AnswerLimits
+from multikueue.kube.http.response_limits import AnswerLimits
 
 
 @attrs.frozen

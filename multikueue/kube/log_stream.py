@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.errors import Unreadable
-from multikueue.kube.error_mapping import ErrorMapping, where
+from multikueue.kube.http.error_mapping import ErrorMapping, where
 
 MAX_LINE: Final = 64 << 10
 """Bytes of a line that are kept, its time included. Container runtimes split lines of more than 16 KiB themselves."""

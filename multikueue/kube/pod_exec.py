@@ -16,9 +16,9 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import DeadlineExceeded, Invalid, Unreachable
-from multikueue.kube.error_mapping import MAX_MESSAGE, ErrorMapping, decoded, where
-from multikueue.kube.requester import Requester
-from multikueue.kube.requests import Request
+from multikueue.kube.http.error_mapping import MAX_MESSAGE, ErrorMapping, decoded, where
+from multikueue.kube.http.requester import Requester
+from multikueue.kube.http.requests import Request
 
 HEARTBEAT: Final = 20.0
 """Seconds between pings. A server that answers none for half as long is gone: a command may say nothing for hours."""

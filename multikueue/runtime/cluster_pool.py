@@ -21,9 +21,9 @@ from multikueue.core.machinery.cluster_state import ClusterState
 from multikueue.core.machinery.connection import CONNECTION_FAILED, Connection, Failing, Health, OpeningWatch, OpenWatch
 from multikueue.core.model.names import ClusterName
 from multikueue.errors import MultiKueueError
-from multikueue.kube.client_configuration import Given, cluster_config
-from multikueue.kube.config import ClusterConfig
-from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.informers.informer_status import InformerStatus
+from multikueue.kube.kubeconfigs.client_configuration import Given, cluster_config
+from multikueue.kube.kubeconfigs.config import ClusterConfig
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, Caches
 from multikueue.runtime.loop import BackgroundTasks, SteadyClock

@@ -20,8 +20,8 @@ import attrs
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
-from multikueue.core.workload.refusal_facts import RefusalFacts
-from multikueue.core.workload.worker_states import Refusal
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import AlreadyExists, ApiError, DependencyUnavailable, Forbidden, Invalid
 from multikueue.runtime.loop import loop_time
 

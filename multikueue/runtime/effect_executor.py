@@ -18,7 +18,7 @@ from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
-from multikueue.core.workload.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -31,12 +31,12 @@ from multikueue.errors import (
 )
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook, Subresource
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.origin import Origin, coming_from
 from multikueue.runtime.target import Target, has_origin_of, is_the_copy, object_there
-from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
 

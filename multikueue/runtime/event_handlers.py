@@ -22,13 +22,13 @@ from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
 from multikueue.core.workload.groups import affected, may_have_siblings
 from multikueue.protocols import ManagerHook
+from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
+from multikueue.runtime.caches.workload_indexes import RUNNING, looking
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.job_event_handlers import STATUS_BATCH, handled, is_of_status_only
-from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.workers.executor import WorkerBackoffs
 from multikueue.runtime.workers.pool import WorkerCluster, workloads_on
-from multikueue.runtime.workload_indexes import RUNNING, looking
-from multikueue.runtime.workload_memory import WorkloadMemory
 
 _Keys: TypeAlias = KeyQueue[ObjectKey]
 

@@ -12,8 +12,8 @@ import attrs
 
 from multikueue.core.machinery.resync import has_turn
 from multikueue.core.model.names import ClusterName, ObjectKey
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.pool import WorkerPool, workloads_on
 
 BREATH: Final = 500

@@ -10,7 +10,7 @@ from multikueue.adapters.safe import Problems
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.worker_names import origin_key
-from multikueue.kube.informer import Handler
+from multikueue.kube.informers.informer import Handler
 from multikueue.logs import get_logger
 
 STATUS_BATCH: Final = 1.0

@@ -19,12 +19,16 @@ from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.machinery.queue import QueueStatistics
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.workload.effects import MANAGER
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import KubeClient
-from multikueue.kube.client_configuration import Given, is_configuration
-from multikueue.kube.list_pages import InitialList
-from multikueue.kube.response_limits import AnswerLimits
+from multikueue.kube.http.response_limits import AnswerLimits
+from multikueue.kube.informers.list_pages import InitialList
+from multikueue.kube.kubeconfigs.client_configuration import Given, is_configuration
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook, PlacementHook
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.queue_informers import QueueInformers
+from multikueue.runtime.caches.workload_indexes import may_have_jobs
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.controller import Controller, Part, Process
 from multikueue.runtime.effect_executor import EffectExecutor
@@ -35,10 +39,8 @@ from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
 from multikueue.runtime.loop import Task, utc_now
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.optional_controllers import InventoryOptions, inventory, scored
 from multikueue.runtime.origin import Origin
-from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
 from multikueue.runtime.reconcilers.workload import SnapshotReader, WorkloadReconciler
@@ -51,8 +53,6 @@ from multikueue.runtime.workers.informers import WorkerSettings
 from multikueue.runtime.workers.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
 from multikueue.runtime.workers.pool import WorkerPool
 from multikueue.runtime.workers.queue_room import WorkerRooms
-from multikueue.runtime.workload_indexes import may_have_jobs
-from multikueue.runtime.workload_memory import WorkloadMemory
 
 
 @attrs.frozen

@@ -13,12 +13,12 @@ from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.inventory.settings import SpokeSettings
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.protocols import ApiClient, PlacementHook
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.controller import KeyQueue, Part, Process
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.selection import PlacementSelection, PlacementSelector
 from multikueue.runtime.inventory.service import PlacementController, PlacementOptions
 from multikueue.runtime.inventory.spokes import Spokes
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.penalties import PenaltyReconciler
 from multikueue.runtime.workers.pool import WorkerPool, workloads_on
 from multikueue.runtime.workers.queue_room import WorkerRooms

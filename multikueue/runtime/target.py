@@ -12,8 +12,8 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, labels_of
 from multikueue.errors import ApiError
 from multikueue.protocols import ApiClient
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.create_conflicts import CreateConflicts
-from multikueue.runtime.mutation_cache import MutationCache
 
 
 @attrs.define(eq=False, repr=False)

@@ -12,7 +12,7 @@ from multikueue.core.model.workloads import cluster_queue, owner
 from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, WorkerFailed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
-from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 
 log = get_logger(__name__)
 

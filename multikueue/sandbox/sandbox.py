@@ -20,7 +20,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import thousandths, written
 from multikueue.errors import SandboxError
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.kube.client_configuration import configuration
+from multikueue.kube.kubeconfigs.client_configuration import configuration
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.direct import DirectClient

@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import ApiError
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer

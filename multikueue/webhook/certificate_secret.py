@@ -16,10 +16,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import SettingsError
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.webhook.certificates import UnusableError, is_for
 from multikueue.webhook.rotation import FIELDS, WebhookCredentials, is_usable, renewed
 

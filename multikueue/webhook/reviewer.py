@@ -22,10 +22,10 @@ from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.core.admission.reviews import BadReviewError, Review, allowed, parse_review
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient, ReviewHook
+from multikueue.runtime.caches.queue_informers import only_spec
 from multikueue.runtime.job_event_handlers import log_problems
-from multikueue.runtime.queue_informers import only_spec
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.effects import AnnounceWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.errors import RuleError
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words

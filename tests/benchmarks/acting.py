@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClientOptions, Informer, KubeClient, parse_worker_kubeconfig
-from multikueue.kube.response_limits import LISTS_UNLIMITED
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 
 _AGAIN, _AT_MOST = 0.05, 2.0
 """Seconds until a write that failed is tried again: at first, and after doubling with each failure."""

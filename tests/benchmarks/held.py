@@ -18,7 +18,7 @@ import orjson
 
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from tests.benchmarks.answering import quiet

@@ -13,10 +13,10 @@ import attrs
 from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.dependencies import RESOURCES
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClusterConfig
-from multikueue.kube.requests import LogQuery
+from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.cluster_pool import Connect
@@ -25,7 +25,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CHECK
 from multikueued.commands.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 from tests.runtime.fleet import Fleet, now
 
 T = TypeVar("T")

@@ -24,7 +24,7 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 
 _uids = itertools.count(1)
 

@@ -31,9 +31,9 @@ from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt as attempt_of
 from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.core.workload.plan import plan
 from multikueue.core.workload.preemption_gates import gated
-from multikueue.core.workload.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))

@@ -14,7 +14,7 @@ from multikueue.core.model.labels import (
     POD_GROUP_TOTAL_ANNOTATION,
 )
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 from tests.core.building import EARLIER, NAMESPACE, marked_on, snapshot, stamp_of, workload
 
 (POD,) = KINDS

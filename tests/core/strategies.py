@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from multikueue.adapters import HoldRules, Membership
 from multikueue.core.model.labels import CORDON_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import (
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import (
     Connected,
     Connecting,
     Created,

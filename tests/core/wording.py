@@ -28,7 +28,7 @@ from multikueue.core.workload.effects import (
     Plan,
     describe,
 )
-from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from tests.core.building import SETTINGS, decide
 
 

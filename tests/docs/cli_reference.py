@@ -32,9 +32,9 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.links import ChainLink
-from multikueued.reports.next_steps import NextStep
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.next_steps import NextStep
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import WorkerAnswer

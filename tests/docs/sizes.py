@@ -14,7 +14,16 @@ LIBRARY: Final = ROOT / "multikueue"
 DECISION: Final = "core/workload"
 OF_KUEUE: Final = 50_404
 """Characters of its `workload.go`."""
-FOLDERS: Final = (DECISION, "core/machinery", "kube", "runtime", "runtime/workers", "adapters")
+FOLDERS: Final = (
+    DECISION,
+    f"{DECISION}/facts",
+    "core/machinery",
+    "kube",
+    "kube/informers",
+    "runtime",
+    "runtime/workers",
+    "adapters",
+)
 """Where the modules of the table are; the first that has one of the name counts."""
 
 _ROW: Final = re.compile(r"^\| (?:decision|pool|informer|work queue|adapter) \| .+ \| (?P<ours>.+) \|$", re.MULTILINE)
@@ -33,7 +42,7 @@ def with_sizes(page: str) -> str:
 
     for row in _ROW.finditer(page):
         page = page.replace(row["ours"], _SIZE.sub(sized, row["ours"]))
-    files = sorted((LIBRARY / DECISION).glob("*.py"))
+    files = sorted((LIBRARY / DECISION).rglob("*.py"))
     total = sum(len(file.read_text()) for file in files)
     more = sum(file.stem not in named for file in files)
     page = _REST.sub(f"with {more} more modules {total:,}", page)

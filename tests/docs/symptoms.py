@@ -18,13 +18,13 @@ from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
-from multikueued.reports.cause_remedies import BY_CAUSE
 from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.check_remedies import MANAGER_RULES
 from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import Finding, RemedyRule, found_by
-from multikueued.reports.remedy_table import WORKER_RULES, about_worker
+from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.check_remedies import MANAGER_RULES
+from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by
+from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload

@@ -10,9 +10,9 @@ import attrs
 import yaml
 
 import multikueued.reports
-from multikueued.reports.cause_remedies import BY_CAUSE
-from multikueued.reports.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
-from multikueued.reports.remedy_table import UNKNOWN, WORKER_RULES
+from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.check_remedies import MANAGER_RULES, REJECTED, REJECTED_SOMEHOW
+from multikueued.reports.remedies.remedy_table import UNKNOWN, WORKER_RULES
 from multikueued.settings.config import DispatcherSettings, Settings
 from multikueued.settings.file import parse_settings
 from tests.docs import settings_table, sizes, symptoms
@@ -20,7 +20,14 @@ from tests.docs.marked import replaced
 
 REPORTS: Final = Path(multikueued.reports.__file__).parent
 NUMBER: Final = re.compile(r"(?:`|modules) (\d[\d,]*\d)")
-FINDERS: Final = ("chain", "check_remedies", "explanation", "remedy_table", "status", "worker_reasons")
+FINDERS: Final = (
+    "chain",
+    "remedies/check_remedies",
+    "explanation",
+    "remedies/remedy_table",
+    "status",
+    "worker_reasons",
+)
 
 
 def test_the_settings_are_up_to_date() -> None:

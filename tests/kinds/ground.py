@@ -25,7 +25,7 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.sets import MemberPods
 from multikueue.sandbox.kueue.performing import typed
-from multikueue.sandbox.kueue.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
+from multikueue.sandbox.kueue.scheduling.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
 from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,

@@ -18,7 +18,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.single_flight import SingleFlight
 
 API = "client.authentication.k8s.io/v1"
 CANARY = "s3cr3t-canary"

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.kube.reflector import NOTHING
+from multikueue.kube.informers.reflector import NOTHING
 from multikueue.protocols import ObjectList, WatchEvent
 
 

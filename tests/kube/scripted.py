@@ -14,8 +14,8 @@ from aiohttp import web
 
 from multikueue.core.model.names import Json
 from multikueue.kube import AnswerLimits, ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.sessions import Sessions
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.sessions import Sessions
+from multikueue.kube.http.single_flight import SingleFlight
 from multikueue.protocols import RequestHook
 
 Answer: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]

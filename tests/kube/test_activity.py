@@ -12,8 +12,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Expired, NotFound, Unreadable
 from multikueue.kube import ClientOptions
-from multikueue.kube.activity import Activity
-from multikueue.kube.response_limits import AnswerLimits
+from multikueue.kube.http.activity import Activity
+from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.protocols import ApiClient, WatchEvent
 from multikueue.sandbox.apiserver import DirectClient, Faults, Hang, Refuse, Registry, Reset
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, streams, talking

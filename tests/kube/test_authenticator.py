@@ -17,12 +17,12 @@ import pytest
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import NotSent, Unauthorized
-from multikueue.kube.config import ClusterConfig
 from multikueue.kube.credentials.authenticator import KEPT, RUNS, Authenticators, held
 from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile, credential_source
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.single_flight import SingleFlight
+from multikueue.kube.kubeconfigs.config import ClusterConfig
 from tests.kube.exec_plugins import CANARY, Planned, prints
 from tests.kube.scripted import event, job, only_for, refuses, says, streams, talking
 

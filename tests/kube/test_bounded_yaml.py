@@ -11,7 +11,14 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.kube.bounded_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES, BoundedLoader, OutOfBoundsError
+from multikueue.kube.kubeconfigs.bounded_yaml import (
+    MAX_DEPTH,
+    MAX_NUMBER,
+    MAX_SIZE,
+    MAX_VALUES,
+    BoundedLoader,
+    OutOfBoundsError,
+)
 
 
 def load(text: str) -> Any:

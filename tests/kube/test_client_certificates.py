@@ -25,9 +25,9 @@ from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.sessions import SETTLED, Sessions
-from multikueue.kube.single_flight import SingleFlight
-from multikueue.kube.transport import ssl_context
+from multikueue.kube.http.sessions import SETTLED, Sessions
+from multikueue.kube.http.single_flight import SingleFlight
+from multikueue.kube.http.transport import ssl_context
 from tests.kube.scripted import Answer, ScriptedServer, event, eventually, hangs, job, refuses, says, serving, streams
 
 KEY = ObjectKey("default", "a")
@@ -37,13 +37,13 @@ CLIENTS = trustme.CA()
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Watches and unused connections end soon: over real connections there is no virtual clock."""
-    monkeypatch.setattr("multikueue.kube.sessions.SETTLED", 0.0)
+    monkeypatch.setattr("multikueue.kube.http.sessions.SETTLED", 0.0)
 
 
 @pytest.fixture
 def _hardly_pooled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection that nobody uses closes almost at once."""
-    monkeypatch.setattr("multikueue.kube.transport.POOLED_FOR", 0.2)
+    monkeypatch.setattr("multikueue.kube.http.transport.POOLED_FOR", 0.2)
 
 
 def pair(name: str) -> KeyPair:
@@ -234,7 +234,7 @@ async def test_a_client_that_is_closed_while_a_certificate_is_loaded_opens_nothi
             await client.get(JOB, KEY)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("multikueue.kube.sessions.ssl_context", slow)
+        patch.setattr("multikueue.kube.http.sessions.ssl_context", slow)
         async with anyio.create_task_group() as tasks:
             async with talking(plugin, says(200, job("1"))) as (server, client):
                 tasks.start_soon(get, client)
@@ -271,7 +271,7 @@ async def test_certificates_are_loaded_beside_the_loop(monkeypatch: pytest.Monke
         threads.append(threading.current_thread())
         return ssl_context(*given)
 
-    monkeypatch.setattr("multikueue.kube.sessions.ssl_context", recording)
+    monkeypatch.setattr("multikueue.kube.http.sessions.ssl_context", recording)
     async with talking(Plugin([Credential("", ONE)]), says(200, job("1"))) as (_, client):
         await client.get(JOB, KEY)
     assert threads
@@ -292,9 +292,9 @@ class Stream:
 async def test_a_watch_goes_on_until_its_end_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     """The request that opens it may be the one that has the certificate renewed. One that is only accepted then ends,
     too."""
-    monkeypatch.setattr("multikueue.kube.sessions.SETTLED", SETTLED)
+    monkeypatch.setattr("multikueue.kube.http.sessions.SETTLED", SETTLED)
     assert max(WATCH_BACKOFF.reset_after, CONNECTION_BACKOFF.reset_after) < SETTLED
-    monkeypatch.setattr("multikueue.kube.sessions.ssl_context", lambda *_: ssl.create_default_context())
+    monkeypatch.setattr("multikueue.kube.http.sessions.ssl_context", lambda *_: ssl.create_default_context())
     first, late, second = (cast(Any, Stream()) for _ in range(3))
     began = anyio.current_time()
     open_: Any = SimpleNamespace(closed=False)

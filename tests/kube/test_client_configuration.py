@@ -18,8 +18,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import KubeconfigError, NotSent, Unauthorized, Unreachable
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.kube.client_configuration import cluster_config, configuration
-from multikueue.kube.transport import ssl_context
+from multikueue.kube.http.transport import ssl_context
+from multikueue.kube.kubeconfigs.client_configuration import cluster_config, configuration
 from tests.kube.scripted import ScriptedServer, job, refuses, says, serving
 
 KEY = ObjectKey("default", "a")
@@ -129,7 +129,7 @@ async def test_certificates_are_read_from_their_files_off_the_loop(
         threads.append(threading.current_thread())
         return ssl_context(*given)
 
-    monkeypatch.setattr("multikueue.kube.requester.ssl_context", recording)
+    monkeypatch.setattr("multikueue.kube.http.requester.ssl_context", recording)
     files = {"ssl_ca_cert": str(tmp_path / "ca.pem"), "tls_server_name": "api.example"}
     pair = {"cert_file": str(tmp_path / "cert.pem"), "key_file": str(tmp_path / "key.pem")}
     async with serving(says(200, job("1")), tls=tls) as server:

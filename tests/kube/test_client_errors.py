@@ -30,9 +30,9 @@ from multikueue.errors import (
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
-from multikueue.kube.requester import Requester
-from multikueue.kube.requests import Request
-from multikueue.kube.transport import CallTime
+from multikueue.kube.http.requester import Requester
+from multikueue.kube.http.requests import Request
+from multikueue.kube.http.transport import CallTime
 from tests.kube.scripted import Answer, hangs, job, refuses, resets, says, serving, sessions_of, talking
 
 KEY = ObjectKey("default", "a")

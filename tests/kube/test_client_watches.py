@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.kinds import JOB
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, ServerFault, TooManyRequests, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.response_limits import MAX_LINE
+from multikueue.kube.http.response_limits import MAX_LINE
 from multikueue.protocols import WatchEvent
 from tests.kube.scripted import Answer, event, eventually, hangs, refuses, resets, serving, streams, talking
 

@@ -15,9 +15,9 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ApiError, DeadlineExceeded, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
-from multikueue.kube.requester import Requester
-from multikueue.kube.requests import create
-from multikueue.kube.transport import CallTime
+from multikueue.kube.http.requester import Requester
+from multikueue.kube.http.requests import create
+from multikueue.kube.http.transport import CallTime
 from tests.kube.scripted import eventually, hangs, job, refuses, says, sessions_of, talking
 
 

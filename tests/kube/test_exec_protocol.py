@@ -10,10 +10,10 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.kube.config import ClusterConfig, cluster_info, exec_extension
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import API_VERSIONS, V1, ExecPlugin
 from multikueue.kube.credentials.exec_protocol import BadAnswer, exec_info, read_answer
+from multikueue.kube.kubeconfigs.config import ClusterConfig, cluster_info, exec_extension
 from tests.kube.exec_plugins import CANARY
 
 PLUGIN = ExecPlugin("/plugin")

@@ -27,7 +27,7 @@ from multikueue.kube.credentials.credential import KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.exec_protocol import exec_info
 from multikueue.kube.credentials.exec_run import MAX_COMPLAINT, MAX_OUTPUT, PATH, run_plugin
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.single_flight import SingleFlight
 from tests.kube.exec_plugins import API, CANARY, FakePlugin, prints
 from tests.kube.scripted import eventually, job, says, talking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from multikueue.kube.handlers import Handlers
+from multikueue.kube.informers.handlers import Handlers
 
 
 def test_all_are_called_in_the_order_in_which_they_were_added() -> None:

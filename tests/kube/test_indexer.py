@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.kube.indexer import Indexer
+from multikueue.kube.informers.indexer import Indexer
 
 VALUES = "abc"
 CHANGES = st.lists(

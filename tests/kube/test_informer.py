@@ -25,7 +25,7 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.kube import Informer, InformerStatus
-from multikueue.kube.shared_parts import BREATH
+from multikueue.kube.informers.shared_parts import BREATH
 from tests.kube.fake_server import HANGS, Broken, FakeServer, Refused, Step, Told, listed, obj, wait
 
 pytestmark = pytest.mark.looptime

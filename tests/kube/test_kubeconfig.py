@@ -12,7 +12,7 @@ import yaml
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import load_incluster, load_kubeconfig
-from multikueue.kube.transport import ssl_context
+from multikueue.kube.http.transport import ssl_context
 
 CANARY = "s3cr3t-canary"
 

@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import ClusterConfig, Informer, KubeClient
-from multikueue.kube.response_limits import MAX_LINE, MAX_OBJECT
+from multikueue.kube.http.response_limits import MAX_LINE, MAX_OBJECT
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.testing.waiting import background
 from tests.kube.scripted import event, eventually, hangs, says, serving, streams

@@ -13,8 +13,8 @@ from anyio.lowlevel import checkpoint
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import Unreadable
-from multikueue.kube import requests
-from multikueue.kube.error_mapping import ErrorMapping
+from multikueue.kube.http import requests
+from multikueue.kube.http.error_mapping import ErrorMapping
 from multikueue.kube.log_stream import CUT, TURN, LineCutter, LogLine, at_once, read_log, split_time
 from multikueue.testing import running
 from tests.kube.scripted import talking

@@ -16,8 +16,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Cause, NotSent
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.name_lookup import NameLookup
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.name_lookup import NameLookup
+from multikueue.kube.http.single_flight import SingleFlight
 from tests.kube.scripted import eventually, job, says, serving
 
 KEY = ObjectKey("default", "a")

@@ -12,8 +12,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.profile_config import parse_profile_cluster
-from multikueue.kube.worker_kubeconfig import credentials_digest
+from multikueue.kube.kubeconfigs.profile_config import parse_profile_cluster
+from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from tests.kube.exec_plugins import CANARY
 from tests.kube.scripted import job, says, talking
 

@@ -14,7 +14,7 @@ from multikueue.core.config.cluster_profiles import EXEC_EXTENSION, ProfileAcces
 from multikueue.core.model.names import Json
 from multikueue.errors import ClusterProfileError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.profile_config import profile_config
+from multikueue.kube.kubeconfigs.profile_config import profile_config
 
 V1 = "client.authentication.k8s.io/v1"
 CA = "-----BEGIN CERTIFICATE-----\n"

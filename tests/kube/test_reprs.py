@@ -17,11 +17,11 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
-from multikueue.kube.indexer import Indexer
-from multikueue.kube.name_lookup import NameLookup
-from multikueue.kube.reflector import Reflector
-from multikueue.kube.requester import open_requester
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.name_lookup import NameLookup
+from multikueue.kube.http.requester import open_requester
+from multikueue.kube.http.single_flight import SingleFlight
+from multikueue.kube.informers.indexer import Indexer
+from multikueue.kube.informers.reflector import Reflector
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, listed, obj, wait
 

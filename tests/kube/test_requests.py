@@ -8,8 +8,8 @@ import pytest
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Invalid
-from multikueue.kube import requests
-from multikueue.kube.requests import Request
+from multikueue.kube.http import requests
+from multikueue.kube.http.requests import Request
 from multikueued.commands.queue_places import QUEUE
 
 KEY = ObjectKey("team a", "system:job")

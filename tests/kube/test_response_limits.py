@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import ApiError, Unreachable, Unreadable
 from multikueue.kube import AnswerLimits, Informer
-from multikueue.kube.response_limits import LISTS_UNLIMITED, MAX_SCHEMAS
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED, MAX_SCHEMAS
 from multikueue.protocols import WatchEvent
 from multikueue.testing import running
 from tests.kube.fake_server import FakeServer, Step, Told, listed, obj, wait

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import Json
-from multikueue.kube import shared_parts
-from multikueue.kube.shared_parts import DEPTH, SharedParts
+from multikueue.kube.informers import shared_parts
+from multikueue.kube.informers.shared_parts import DEPTH, SharedParts
 
 LEAVES = st.none() | st.booleans() | st.integers(0, 2) | st.sampled_from(["", "a", "1"]) | st.just(1.0)
 VALUES = st.recursive(

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from multikueue.errors import NotSent
-from multikueue.kube.single_flight import Flight, SingleFlight
+from multikueue.kube.http.single_flight import Flight, SingleFlight
 
 
 async def six_seconds() -> str:

@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.transport import ssl_context
+from multikueue.kube.http.transport import ssl_context
 
 HOST = "worker1.example"
 

@@ -15,8 +15,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Unreachable, Unreadable
 from multikueue.kube import ClusterConfig, Informer, KubeClient
-from multikueue.kube.informer import LOOK_AGAIN
-from multikueue.kube.list_pages import PageSizes
+from multikueue.kube.informers.informer import LOOK_AGAIN
+from multikueue.kube.informers.list_pages import PageSizes
 from multikueue.protocols import ObjectList, UnreadableObject, WatchEvent
 from multikueue.sandbox.apiserver import ApiServer
 from tests.kube.deep_objects import DEEP, DEFINITION, GADGET, gadget, key, mend, spoil

@@ -11,8 +11,8 @@ import pytest
 
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, Invalid, NotFound, Unreachable
+from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, split_time
-from multikueue.kube.requests import LogQuery
 from multikueue.protocols import ObjectList
 from multikueued.commands.exits import CommandError
 from multikueued.remote.log_output import LogSelection, LogShower, Position

@@ -12,8 +12,8 @@ import pytest
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, ObjectKey, Resource
 from multikueue.kube import ClusterConfig
+from multikueue.kube.http.requests import LogQuery, pod_log
 from multikueue.kube.log_stream import LogLine
-from multikueue.kube.requests import LogQuery, pod_log
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.commands.exits import CommandError

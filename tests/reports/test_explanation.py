@@ -26,7 +26,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.workers.move_targets import QueuesOnWorker
 from tests.core.building import condition
 from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, worker, workload

@@ -7,10 +7,10 @@ import string
 import pytest
 
 from multikueue.errors import Cause
-from multikueued.reports.cause_remedies import BY_CAUSE
-from multikueued.reports.check_remedies import MANAGER_RULES
-from multikueued.reports.remedies import RemedyRule, filled, found_by
-from multikueued.reports.remedy_table import WORKER_RULES, about_worker
+from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.check_remedies import MANAGER_RULES
+from multikueued.reports.remedies.remedy import RemedyRule, filled, found_by
+from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
 
 CONTEXT = {
     "namespace": "team",

@@ -9,12 +9,12 @@ import pytest
 from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.workload.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
-from multikueued.reports.cause_remedies import BY_CAUSE
 from multikueued.reports.events import event_reports
 from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import status_report
 from tests.reports.objects import CHECK, NOW, fleet, job, refused, saying, stored, worker, workload
 

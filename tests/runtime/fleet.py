@@ -23,7 +23,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.workloads import check_state, is_finished
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Connect

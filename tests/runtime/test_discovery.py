@@ -14,7 +14,7 @@ from multikueue.adapters.declared import declared_kind
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Forbidden, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import ServedKind
-from multikueue.runtime.discovery import DiscoveryFinding, newly_served, resolve
+from multikueue.runtime.caches.discovery import DiscoveryFinding, newly_served, resolve
 
 GVK_WIDGET = GVK("example.com", "v1", "Widget")
 SERVED = ServedKind("widgetz", True, frozenset(("status",)))

@@ -36,8 +36,8 @@ from multikueue.core.workload.effects import (
     PatchJob,
     PatchJobStatus,
 )
-from multikueue.core.workload.refusal_facts import RefusalFacts
-from multikueue.core.workload.worker_states import Created, Refusal, Unanswered, Untracked
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.worker_states import Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -53,13 +53,13 @@ from multikueue.errors import (
     Unreachable,
 )
 from multikueue.kube import Informer
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFUSAL_BACKOFF, CreateConflicts
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.target import Target
-from multikueue.runtime.workload_memory import WorkloadMemory
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Registry, Reset
 from multikueue.sandbox.crds import load_crds
 from tests.kueue_versions import definitions_of

@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, RESOURCE_FLAVOR, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.runtime.flavor_list import INTERVAL, SOON
+from multikueue.runtime.caches.flavor_list import INTERVAL, SOON
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME

@@ -13,7 +13,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.workloads import nominated
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.sandbox.apiserver import DirectClient

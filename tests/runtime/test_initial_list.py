@@ -12,10 +12,10 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Resource
 from multikueue.core.model.workloads import check_state
-from multikueue.kube.list_pages import InitialList
+from multikueue.kube.informers.list_pages import InitialList
 from multikueue.protocols import ObjectList
+from multikueue.runtime.caches.unregistered_kinds import with_running_kinds
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.unregistered_kinds import with_running_kinds
 from multikueue.sandbox.apiserver import DirectClient
 from tests.runtime.fleet import CHECK, Fleet, is_active, until
 

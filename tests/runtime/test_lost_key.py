@@ -10,7 +10,7 @@ import pytest
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Expired, Unreachable
 from multikueue.kube import Informer
 from multikueue.protocols import ObjectList
-from multikueue.runtime.mutation_cache import DELETION_GRACE, MutationCache
+from multikueue.runtime.caches.mutation_cache import DELETION_GRACE, MutationCache
 from multikueue.testing import running
 from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
 

@@ -8,9 +8,9 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient
-from multikueue.runtime.queue_informers import QueueInformers
+from multikueue.runtime.caches.queue_informers import QueueInformers
 
 KEY: Final = ObjectKey("default", "q")
 

@@ -14,17 +14,17 @@ from multikueue.core.machinery.cluster_state import Assigned, Link
 from multikueue.core.model.kinds import EVENT, JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.workload.effects import CreateWorkload, Effect
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ServerFault
 from multikueue.kube import Informer
 from multikueue.protocols import Reconciler
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.controller import Controller, KeyQueue
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.reconcilers import InventoryReconciler, PlacementReconciler
 from multikueue.runtime.inventory.spoke_reader import SpokeReader
-from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor

@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import is_finished
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION

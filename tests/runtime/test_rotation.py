@@ -11,7 +11,7 @@ import pytest
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.worker_states import Unserved
+from multikueue.core.workload.facts.worker_states import Unserved
 from multikueue.runtime.cluster_pool import LINGER, Cluster
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.informers import WorkerInformers

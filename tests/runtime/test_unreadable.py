@@ -12,12 +12,12 @@ from multikueue.core.model.kinds import JOB, POD, WORKLOAD
 from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, ObjectKey, Resource
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Served
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Served
 from multikueue.kube import Informer
 from multikueue.protocols import UnreadableObject
-from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.informers import WorkerInformers
 from tests.runtime.fleet import Fleet

@@ -14,8 +14,8 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import check, check_state, cluster_name
+from multikueue.runtime.caches.unregistered_kinds import with_running_kinds
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.unregistered_kinds import with_running_kinds
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.kueue import evict

@@ -17,7 +17,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, JOB, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import owner
-from multikueue.core.workload.snapshot import Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.runtime.event_handlers import MARKS_BATCH
 from multikueue.runtime.reconcilers import workload as reconciling
 from multikueue.runtime.workers.kind_watch import SERVED_INTERVAL

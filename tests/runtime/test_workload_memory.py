@@ -9,9 +9,9 @@ import pytest
 
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
-from multikueue.core.workload.same_cluster import Destination
-from multikueue.core.workload.worker_states import Created, NothingSent, Unanswered, Untracked
-from multikueue.runtime.workload_memory import WorkloadMemory
+from multikueue.core.workload.facts.same_cluster import Destination
+from multikueue.core.workload.facts.worker_states import Created, NothingSent, Unanswered, Untracked
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from tests.core.building import KEY, workload
 
 pytestmark = pytest.mark.looptime

@@ -18,7 +18,7 @@ from multikueue.sandbox.kinds import AVAILABLE, EACH, InTemplates, Roles, Sandbo
 from multikueue.sandbox.kinds.course import Fate, Run
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.sets import SetKind
-from multikueue.sandbox.kueue.podsets import equivalent
+from multikueue.sandbox.kueue.scheduling.podsets import equivalent
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TEMPLATE: Json = {

@@ -22,7 +22,7 @@ from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.workload import check_updates, pending
 from multikueue.core.workload.effects import Effect
-from multikueue.core.workload.situation import Situation
+from multikueue.core.workload.facts.situation import Situation
 from tests.simulation.planted import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]

@@ -18,16 +18,16 @@ import attrs
 from multikueue.adapters import AdapterRegistry, JobKind
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ClusterName, ObjectKey
-from multikueue.core.workload.snapshot import PlanSettings
+from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.errors import ApiError
 from multikueue.kube import ClusterConfig
 from multikueue.kube.client_options import ClientOptions
-from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.protocols import ApiClient
+from multikueue.runtime.caches.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueue.runtime.election import Elector
 from multikueue.runtime.inventory.service import PlacementOptions
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.runtime.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from tests.simulation.electing import LEASE_SETTINGS, LeaseLine, Terms
 from tests.simulation.inventory import PROFILES

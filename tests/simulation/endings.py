@@ -23,7 +23,7 @@ from multikueue.core.model.workloads import (
     owner,
 )
 from multikueue.errors import Cause
-from multikueue.runtime import flavor_list
+from multikueue.runtime.caches import flavor_list
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.foreign import has_namesake

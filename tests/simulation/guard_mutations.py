@@ -18,21 +18,21 @@ from multikueue.core.machinery import remembered_loss
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.core.workload import assigned, ending, evicting, leftovers, pending, unrecorded
 from multikueue.core.workload import plan as planning
-from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.facts import possible_runs as earlier
+from multikueue.core.workload.facts.possible_runs import PossibleRun
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Idle, Opaque, Served, Syncing, Unserved
 from multikueue.core.workload.leftovers import Leftover
-from multikueue.core.workload.possible_runs import PossibleRun
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Idle, Opaque, Served, Syncing, Unserved
 from multikueue.runtime import event_handlers
-from multikueue.runtime import unregistered_kinds as draining
-from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.caches import unregistered_kinds as draining
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers import workload as reading
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.informers import WorkerInformers
-from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.planted import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]

@@ -20,8 +20,8 @@ from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.effects import Plan
 from multikueue.core.workload.ending import clean_all
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.worker_states import Idle, WritingStatus
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.worker_states import Idle, WritingStatus
 from multikueue.runtime.workers.executor import WorkerExecutor
 
 Mutation = Callable[[], AbstractContextManager[Any]]

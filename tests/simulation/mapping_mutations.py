@@ -14,9 +14,9 @@ from multikueue.core.model import worker_names
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
-from multikueue.core.workload import places
 from multikueue.core.workload import plan as planning
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts import places
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.pool import WorkerCluster
 

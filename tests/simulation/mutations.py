@@ -27,20 +27,20 @@ from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import clean_all, sync_end
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.pending import winner
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.runtime import effect_executor as performing
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.event_handlers import WorkerHandlers
 from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers import informers as worker_informers
 from multikueue.runtime.workers.pool import WorkerCluster
-from multikueue.runtime.workload_memory import WorkloadMemory
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS

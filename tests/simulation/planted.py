@@ -18,14 +18,14 @@ from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.workload import assigned, ending, evicting, pending
 from multikueue.core.workload import plan as planning
-from multikueue.core.workload import possible_runs as earlier
 from multikueue.core.workload.effects import Effect, Plan
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Lost
+from multikueue.core.workload.facts import possible_runs as earlier
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Lost
 from multikueue.errors import DeadlineExceeded, NotFound, NotSent
-from multikueue.kube.informer import Informer
-from multikueue.kube.reflector import Reflector
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.reflector import Reflector
 from multikueue.protocols import ObjectList, WatchEvent
 from multikueue.runtime import effect_executor as performing
 from multikueue.runtime.election import Elector

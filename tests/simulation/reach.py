@@ -14,7 +14,7 @@ from multikueue.core.machinery.liveness import LOST_AFTER
 from multikueue.core.model.kinds import CLUSTER_PROFILE, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.kube.informer import LOOK_AGAIN
+from multikueue.kube.informers.informer import LOOK_AGAIN
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from tests.simulation.hostility import Hostility

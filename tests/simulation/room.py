@@ -30,7 +30,7 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.history import placements
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.kueue.quota import used_by
+from multikueue.sandbox.kueue.scheduling.quota import used_by
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
 from tests.simulation.choosing import Choosing
 from tests.simulation.daemon import Daemon

@@ -18,9 +18,9 @@ from aiohttp import web
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.kube import requester as exchanging
 from multikueue.kube.client_options import ClientOptions
-from multikueue.kube.transport import call_trace
+from multikueue.kube.http import requester as exchanging
+from multikueue.kube.http.transport import call_trace
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler

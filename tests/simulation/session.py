@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, Unauthorized, Unreachable, Unreadable
-from multikueue.kube.activity import Activity
+from multikueue.kube.http.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from tests.simulation.hostility import Hostility, odd
 from tests.simulation.weather import Life, Link

@@ -20,7 +20,7 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.tracing import Trace
 
-from multikueue.kube.transport import POOLED_FOR
+from multikueue.kube.http.transport import POOLED_FOR
 from tests.simulation.weather import Life, Link
 
 REFUSED: Final = OSError(111, "Connection refused")

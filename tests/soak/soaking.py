@@ -12,7 +12,7 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.kube import shared_parts
+from multikueue.kube.informers import shared_parts
 from multikueued.metrics.hooks import Metrics
 from tests.simulation.virtual_time import run_on_virtual_time
 from tests.soak.churn import Churn

@@ -33,10 +33,10 @@ from multikueue.adapters import SafeAdapter
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.kube.credentials.credential import CredentialSource
 from multikueue.kube.credentials.sources import PluginCredential, StaticToken, TokenFile
-from multikueue.kube.reflector import ListerWatcher
-from multikueue.runtime.discovery import Discoverer
+from multikueue.kube.informers.reflector import ListerWatcher
+from multikueue.runtime.caches.discovery import Discoverer
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.election import LeaseClient
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import QuotaReconciler
 from multikueue.runtime.reconcilers.workload import WorkloadReconciler

@@ -25,7 +25,7 @@ from multikueued.commands.tables import paragraph
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Seen, explain, unqueued
 from multikueued.reports.jobs_alone import summary_alone
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 
 
 @attrs.frozen

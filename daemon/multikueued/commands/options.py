@@ -13,7 +13,7 @@ import click
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
-from multikueue.kube.response_limits import LISTS_UNLIMITED
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,7 +11,7 @@ from multikueued.commands.tables import age, listed, paint, paragraph, span, tab
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.workers import WorkerReport
 

@@ -22,7 +22,7 @@ from multikueued.commands.manager_lists import job_resource
 from multikueued.commands.options import Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
-from multikueued.reports.remedies import command_for
+from multikueued.reports.remedies.remedy import command_for
 
 
 @attrs.frozen

@@ -26,7 +26,7 @@ from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import StatusReport, status_report
 
 MOST: Final = 200

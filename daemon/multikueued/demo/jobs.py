@@ -21,7 +21,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
-from multikueue.sandbox.kueue.podsets import PodSetRequest, request
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.documents import Loader, read_text, reading

@@ -12,7 +12,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import name_of
 from multikueue.errors import ServerFault, Unreadable
 from multikueue.kube import ClusterConfig
-from multikueue.kube.worker_kubeconfig import credentials_digest
+from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueued.clusters import Lack, NoAccess, access_to
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.worker_facts import KubeconfigFacts

@@ -14,7 +14,7 @@ from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.worker_facts import NotChecked, WorkerFacts
-from multikueued.reports.remedies import filled
+from multikueued.reports.remedies.remedy import filled
 
 LONGEST: Final = 1_000
 """Characters of what a finding says."""

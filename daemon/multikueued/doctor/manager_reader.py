@@ -28,7 +28,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
-from multikueue.kube.bounded_yaml import BoundedLoader
+from multikueue.kube.kubeconfigs.bounded_yaml import BoundedLoader
 from multikueued.commands.manager_lists import job_behind
 from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours

@@ -17,7 +17,7 @@ import attrs
 
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.transport import ssl_context
+from multikueue.kube.http.transport import ssl_context
 from multikueue.runtime.loop import utc_now
 from multikueued.doctor.worker_facts import ClockBound
 

@@ -12,7 +12,7 @@ import attrs
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
-from multikueue.kube.requests import LogQuery
+from multikueue.kube.http.requests import LogQuery
 from multikueued.cli import known_error
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, in_words
 from multikueued.logserver.access import Check, RefusedError, until_refused

@@ -18,7 +18,7 @@ from aiohttp import web
 from multikueue.core.model.kinds import CONFIG_MAP
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueue.kube.response_limits import LISTS_UNLIMITED
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.runtime.loop import utc_now
 from multikueued.logserver.access import FrontProxyRights, Slots
 from multikueued.logserver.answering import Handler, fixed

@@ -16,8 +16,8 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, uid
 from multikueue.errors import ApiError, DeadlineExceeded, Invalid, NotFound
+from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
-from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import NOT_FOUND, NOT_REACHABLE, CommandError
 from multikueued.remote.pod_lookup import WorkerPods, why_no_pods
 from multikueued.remote.pods import container_of, has_ended, in_order, next_shown

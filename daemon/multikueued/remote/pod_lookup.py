@@ -22,7 +22,7 @@ from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
-from multikueued.reports.remedies import command_for
+from multikueued.reports.remedies.remedy import command_for
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
 RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"

@@ -9,8 +9,8 @@ import attrs
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import KubeClient
+from multikueue.kube.http.requests import LogQuery
 from multikueue.kube.log_stream import LogLine, at_once
-from multikueue.kube.requests import LogQuery
 from multikueued.commands.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
 from multikueued.remote.log_output import LogSelection

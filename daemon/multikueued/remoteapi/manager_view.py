@@ -29,9 +29,9 @@ from multikueue.core.model.objects import dig, resource_version
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.errors import ApiError
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_start import start_informers
-from multikueue.kube.reflector import ListerWatcher
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_start import start_informers
+from multikueue.kube.informers.reflector import ListerWatcher
 from multikueued.remoteapi.objects import api_name, counts, remote_job
 from multikueued.reports.objects import ManagerObjects
 

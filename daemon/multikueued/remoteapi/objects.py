@@ -20,9 +20,9 @@ from multikueued.commands.structured import plain
 from multikueued.logserver.answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
 from multikueued.reports.answers import placements
 from multikueued.reports.jobs import WAITING_STATES, JobReport, job_report
-from multikueued.reports.next_steps import next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
+from multikueued.reports.remedies.next_steps import next_steps
 from multikueued.reports.status import about
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers

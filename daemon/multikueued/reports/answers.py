@@ -17,10 +17,10 @@ from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.workload import history as noted
-from multikueue.core.workload.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
-from multikueued.reports.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 from multikueued.reports.events import EventReport
+from multikueued.reports.remedies.cause_remedies import NEVER_TRIED, WORKER_IS_MANAGER, WORKER_NAMES
 
 _FRESH: Final = timedelta(minutes=5)
 """How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""

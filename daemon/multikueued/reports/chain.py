@@ -20,7 +20,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 
 FIRST_WORKER: Final = (
     "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "

@@ -15,17 +15,17 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
-from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
-from multikueued.reports.next_steps import NextStep, next_steps
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
-from multikueued.reports.remedies import Finding, filled, found_by
-from multikueued.reports.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.remedies.cause_remedies import source_names
+from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
+from multikueued.reports.remedies.next_steps import NextStep, next_steps
+from multikueued.reports.remedies.remedy import Finding, filled, found_by
+from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons

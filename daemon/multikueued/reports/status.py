@@ -12,13 +12,13 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueued.reports.cause_remedies import source_names
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects, queue_name
 from multikueued.reports.queues import QueueReport, queue_reports
-from multikueued.reports.remedies import Finding
-from multikueued.reports.remedy_table import about_worker
+from multikueued.reports.remedies.cause_remedies import source_names
+from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy_table import about_worker
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 MOST: Final = 10

@@ -15,12 +15,12 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.refusal_facts import RefusalFacts, refusals_in
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts, refusals_in
 from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
-from multikueued.reports.cause_remedies import CORDONED, NO_NAMESPACE
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.cause_remedies import CORDONED, NO_NAMESPACE
 from multikueued.workers.move_targets import quota_mismatch
 
 _TROUBLE: Final = ("Refused", "Waiting", "Lost", "NotConnected", "Unusable", "Cordoned")

@@ -29,7 +29,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.jobs import JobReport, check_message
 from multikueued.reports.objects import ManagerObjects, queue_name
-from multikueued.reports.remedies import Finding
+from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_answers import WorkerAnswer
 
 _OBSTACLES: Final = {"Unusable": Why.KIND_NOT_SERVED, "Cordoned": Why.CORDONED, "Refused": Why.REFUSED}

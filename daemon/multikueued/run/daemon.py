@@ -27,8 +27,8 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.credentials.authenticator import Authenticators
-from multikueue.kube.list_pages import InitialList
-from multikueue.kube.response_limits import LISTS_UNLIMITED
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED
+from multikueue.kube.informers.list_pages import InitialList
 from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers

@@ -14,9 +14,9 @@ import structlog
 from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.protocols import Reader
-from multikueue.runtime.discovery import Discoverer, newly_served, resolve
+from multikueue.runtime.caches.discovery import Discoverer, newly_served, resolve
+from multikueue.runtime.caches.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueue.runtime.plugins import installed_kinds
-from multikueue.runtime.unregistered_kinds import RunningKinds, with_running_kinds
 from multikueued.settings.config import Settings
 from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
 from multikueued.settings.kueue_configuration import Remark

@@ -16,10 +16,10 @@ import structlog
 
 from multikueue import KubeClient, ObjectKey
 from multikueue.core.model.objects import name_of
+from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.queue_informers import QueueInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds

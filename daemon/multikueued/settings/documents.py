@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from multikueue.errors import SettingsError
-from multikueue.kube.bounded_yaml import MAX_SIZE, BoundedLoader, fault
+from multikueue.kube.kubeconfigs.bounded_yaml import MAX_SIZE, BoundedLoader, fault
 
 
 class Loader(BoundedLoader):

@@ -13,7 +13,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
 from multikueue.errors import SettingsError
-from multikueue.kube.bounded_yaml import fault
+from multikueue.kube.kubeconfigs.bounded_yaml import fault
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
 from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from multikueue.core.admission.registration import PATH
 from multikueue.errors import SettingsError
-from multikueue.kube.transport import load_key_pair
+from multikueue.kube.http.transport import load_key_pair
 from multikueue.webhook.certificates import UnusableError
 from multikueue.webhook.reviewer import ReviewAnswer
 from multikueued.serving.gate import Limits

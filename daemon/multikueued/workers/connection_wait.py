@@ -11,7 +11,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube import parse_worker_kubeconfig
-from multikueue.kube.worker_kubeconfig import credentials_digest
+from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.protocols import read
 from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import ManagerAccess

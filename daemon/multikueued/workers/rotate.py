@@ -14,7 +14,7 @@ import yaml
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, resource_version
-from multikueue.kube.bounded_yaml import BoundedLoader
+from multikueue.kube.kubeconfigs.bounded_yaml import BoundedLoader
 from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient

@@ -16,14 +16,14 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, assumed_for
+from multikueue.core.workload.facts.same_cluster import may_be_of
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import send_back, withdraw
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE, assumed_for
-from multikueue.core.workload.same_cluster import may_be_of
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Worker
-from multikueue.core.workload.worker_states import Created, Creating, NothingSent, Unusable
 
 
 def follow_assigned(situation: Situation) -> Plan:

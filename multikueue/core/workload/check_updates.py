@@ -23,10 +23,10 @@ from multikueue.core.workload.effects import (
     CountRejections,
     Effect,
 )
-from multikueue.core.workload.refusal_facts import refusals_condition
+from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
-    from multikueue.core.workload.situation import Situation
+    from multikueue.core.workload.facts.situation import Situation
 
 
 def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:

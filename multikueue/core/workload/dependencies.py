@@ -30,8 +30,8 @@ from multikueue.core.workload.effects import (
     OwnDependencies,
     Plan,
 )
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 
 
 def with_dependencies(situation: Situation, decided: Plan) -> Plan:

@@ -20,9 +20,9 @@ from multikueue.core.model.objects import dig, is_terminating, resource_version,
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
-from multikueue.core.workload.same_cluster import may_be_of
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.same_cluster import may_be_of
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""

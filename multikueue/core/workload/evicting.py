@@ -24,11 +24,11 @@ from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.facts.possible_runs import assumed_for, may_start_unseen
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import unseen, withdraw
-from multikueue.core.workload.possible_runs import assumed_for, may_start_unseen
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
 
 POD_GRACE: Final = timedelta(seconds=30)
 """How long pods take to end after their job was deleted, as a rule: Kubernetes' default."""
@@ -64,8 +64,8 @@ def stop_evicted(situation: Situation) -> Plan:
         seen += jobs
         stopping += jobs if _stops(worker) else ()
     if runs := situation.possible_runs:
-        left = (one for worker in situation.workers for one in unseen(situation, worker))
-        effects += [AnnounceWorkload("Warning", f"Waiting for {one}") for one in left]
+        waits = (one for worker in situation.workers for one in unseen(situation, worker))
+        effects += [AnnounceWorkload("Warning", f"Waiting for {one}") for one in waits]
         return Plan((*noted, *effects), look_again=min(run.until for run in runs).total_seconds())
     if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)

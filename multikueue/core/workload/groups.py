@@ -29,9 +29,9 @@ from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.worker_states import Unusable
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Unusable
 
 
 def with_carried_jobs(snapshot: Snapshot) -> Snapshot:

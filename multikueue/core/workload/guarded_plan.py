@@ -20,9 +20,8 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.names import ClusterName
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.plan import plan
-from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
-from multikueue.core.workload.worker_states import (
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import (
     Connected,
     Creation,
     Kind,
@@ -35,6 +34,7 @@ from multikueue.core.workload.worker_states import (
     Untracked,
     Unusable,
 )
+from multikueue.core.workload.plan import plan
 
 
 @attrs.frozen

@@ -33,9 +33,9 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Placement, Worker
-from multikueue.core.workload.worker_states import Lost, Unusable
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Placement, Worker
+from multikueue.core.workload.facts.worker_states import Lost, Unusable
 
 KEPT: Final = 5
 """How many placements stay on the Workload."""

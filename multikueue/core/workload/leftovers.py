@@ -24,7 +24,7 @@ from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.check_updates import deactivate_copy, retry
 from multikueue.core.workload.effects import Effect
 from multikueue.core.workload.ending import HELD_UP, clean, delete_job, keeps_job_alive
-from multikueue.core.workload.possible_runs import (
+from multikueue.core.workload.facts.possible_runs import (
     LEFTOVER_GRACE,
     given_up,
     has_stopped,
@@ -33,8 +33,8 @@ from multikueue.core.workload.possible_runs import (
     may_start_unseen,
     unstopped,
 )
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""

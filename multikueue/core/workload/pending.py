@@ -17,6 +17,18 @@ from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS
 from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.ending import clean
+from multikueue.core.workload.facts.places import is_misplaced
+from multikueue.core.workload.facts.possible_runs import (
+    FIRST_ANSWER,
+    LEFTOVER_GRACE,
+    PossibleRun,
+    blocking,
+    left_of_short_loss,
+)
+from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
@@ -27,20 +39,8 @@ from multikueue.core.workload.leftovers import (
     whys_not_given_up,
     withdraw,
 )
-from multikueue.core.workload.places import is_misplaced
-from multikueue.core.workload.possible_runs import (
-    FIRST_ANSWER,
-    LEFTOVER_GRACE,
-    PossibleRun,
-    blocking,
-    left_of_short_loss,
-)
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
-from multikueue.core.workload.same_cluster import may_be_of, may_show
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Removing, Served, WritingStatus
 
 
 def dispatch(situation: Situation) -> Plan:

@@ -30,14 +30,14 @@ from multikueue.core.workload.evicting import (
     is_being_stopped,
     stop_evicted,
 )
+from multikueue.core.workload.facts.cordons import with_company
+from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.moves import with_company
 from multikueue.core.workload.pending import dispatch, wait_for_group
-from multikueue.core.workload.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.situation import Situation
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
-from multikueue.core.workload.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 

@@ -13,9 +13,9 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import WritingStatus
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import WritingStatus
 
 
 def gated(workload: Json) -> Json:

@@ -30,11 +30,11 @@ from multikueue.core.workload.check_message import (
 )
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
-from multikueue.core.workload.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
+from multikueue.core.workload.facts.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Syncing, Unserved, Unusable
 from multikueue.core.workload.preemption_gates import awaits_turn
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Syncing, Unserved, Unusable
 
 
 @attrs.frozen

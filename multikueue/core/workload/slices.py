@@ -28,10 +28,10 @@ from multikueue.core.workload.effects import (
     Plan,
 )
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Unusable
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Unusable
 
 
 def leave_to_successor(situation: Situation) -> Plan:

@@ -20,10 +20,10 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message, unrecorded
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
+from multikueue.core.workload.facts.possible_runs import assumed_for
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_worker
-from multikueue.core.workload.possible_runs import assumed_for
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Worker
 
 
 def find_recorded(situation: Situation) -> Plan:

@@ -14,7 +14,7 @@ from multikueue.errors import NotSent, Unauthorized
 from multikueue.kube.credentials.credential import Credential
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.credentials.exec_run import no_credentials, run_plugin
-from multikueue.kube.single_flight import Flight, SingleFlight
+from multikueue.kube.http.single_flight import Flight, SingleFlight
 from multikueue.logs import get_logger
 
 PAUSE: Final = 5.0

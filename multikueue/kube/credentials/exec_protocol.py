@@ -12,7 +12,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.kubeconfig_document import is_token
+from multikueue.kube.kubeconfigs.kubeconfig_document import is_token
 
 _VERSION: Final = re.compile(r"([a-z0-9.-]{1,60}/)?v[0-9]{1,2}((alpha|beta)[0-9]{1,2})?")
 """What may be quoted of an answer: no secret looks like this."""

@@ -24,7 +24,7 @@ from multikueue.errors import Cause, Unauthorized
 from multikueue.kube.credentials.credential import Credential, KeyPair
 from multikueue.kube.credentials.exec_plugin import EXEC_INFO, ExecPlugin
 from multikueue.kube.credentials.exec_protocol import BadAnswer, exec_info, read_answer, why_unusable
-from multikueue.kube.transport import load_key_pair
+from multikueue.kube.http.transport import load_key_pair
 from multikueue.logs import get_logger
 
 log = get_logger(__name__)

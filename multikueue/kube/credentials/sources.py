@@ -10,11 +10,11 @@ import anyio.to_thread
 import attrs
 
 from multikueue.errors import Unauthorized
-from multikueue.kube.config import ClusterConfig, TokenHook
 from multikueue.kube.credentials.authenticator import Authenticator, Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
-from multikueue.kube.kubeconfig_document import is_token
-from multikueue.kube.single_flight import SingleFlight
+from multikueue.kube.http.single_flight import SingleFlight
+from multikueue.kube.kubeconfigs.config import ClusterConfig, TokenHook
+from multikueue.kube.kubeconfigs.kubeconfig_document import is_token
 
 TOKEN_FILE_PERIOD: Final = 60.0
 """Seconds between reads of a token file. kubelet rotates it minutes before the old token expires."""

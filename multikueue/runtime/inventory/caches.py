@@ -27,13 +27,13 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
-from multikueue.kube.indexer import Index
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_start import start_informers
-from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.informers.indexer import Index
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_start import start_informers
+from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
-from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.workload_indexes import check_names
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.caches.workload_indexes import check_names
 
 HELD: Final = "held by check"
 """The index of Workloads that matter: those that have quota or a worker, and have not ended, by check."""

@@ -16,9 +16,9 @@ from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.core.model.workloads import CheckState
+from multikueue.runtime.caches.workload_indexes import check_names
 from multikueue.runtime.controller import KeyQueue
 from multikueue.runtime.inventory.caches import HubCaches, OcmCaches
-from multikueue.runtime.workload_indexes import check_names
 
 BATCH: Final = 0.2
 """Seconds changes of Workloads and workers are collected for: each decision looks at all Workloads of a config."""

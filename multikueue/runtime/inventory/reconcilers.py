@@ -20,7 +20,7 @@ from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import Conflict
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import PlacementHook
 from multikueue.runtime.inventory.caches import HubCaches, OcmCaches, labelled

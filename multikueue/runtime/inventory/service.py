@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ObjectKey
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient, ControllerHook, PlacementHook
 from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.events import EventRecorder

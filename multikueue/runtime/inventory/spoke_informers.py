@@ -15,7 +15,7 @@ from multikueue.core.model.kinds import CLUSTER_PROFILE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, uid
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient
 from multikueue.runtime.inventory.caches import when_readable
 

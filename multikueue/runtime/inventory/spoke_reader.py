@@ -22,13 +22,13 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, resource_version
 from multikueue.errors import Forbidden, NotFound
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import Reader
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.inventory.caches import HubCaches
 from multikueue.runtime.inventory.selection import PlacementSelector
 from multikueue.runtime.inventory.spoke_informers import SpokeInformers
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.mutation_cache import MutationCache
 
 LINGER: Final = 300.0
 """Seconds for which a spoke is kept that is neither selected nor in use any more. A Placement by score may choose it

@@ -20,7 +20,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import name_of, uid
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller, KeyQueue, Process

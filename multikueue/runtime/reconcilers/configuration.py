@@ -32,10 +32,10 @@ from multikueue.core.model.worker_kueue import kueue_status
 from multikueue.core.model.workloads import cluster_name, is_finished
 from multikueue.errors import Cause, KubeconfigError
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
-from multikueue.kube.worker_kubeconfig import credentials_digest
+from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.logs import get_logger
+from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.events import EventRecorder
-from multikueue.runtime.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.workers.cluster_profiles import ClusterProfiles
 from multikueue.runtime.workers.kubeconfig_files import KubeconfigFiles
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, workloads_on

@@ -16,8 +16,8 @@ from multikueue.core.model.objects import annotations_of, resource_version
 from multikueue.core.workload.history import JobEnded, WorkerFailed, milestones
 from multikueue.errors import NotFound
 from multikueue.logs import get_logger
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.controller import KeyQueue
-from multikueue.runtime.manager_cluster import ManagerCluster
 
 log = get_logger(__name__)
 

@@ -14,9 +14,9 @@ from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version
 from multikueue.errors import NotFound
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.controller import KeyQueue
-from multikueue.runtime.manager_cluster import ManagerCluster
-from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, is_manager, names_on
 
 BATCH: Final = 1.0

@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import Owner, has_members, owner_names
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.guarded_plan import hidden, with_hidden_jobs
-from multikueue.core.workload.snapshot import Worker
-from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.informers import WorkerInformers
 

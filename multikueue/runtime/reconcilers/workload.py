@@ -19,22 +19,22 @@ from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, is_elastic, noted_worker
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
+from multikueue.core.workload.facts.possible_runs import LATE_CREATION
+from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
-from multikueue.core.workload.possible_runs import LATE_CREATION
-from multikueue.core.workload.same_cluster import one_of_each_cluster
-from multikueue.core.workload.snapshot import PlanSettings, Snapshot, Worker
-from multikueue.core.workload.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.workload_indexes import check_names
+from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, names_on, view
 from multikueue.runtime.workers.queue_room import WorkerRooms
-from multikueue.runtime.workload_indexes import check_names
-from multikueue.runtime.workload_memory import WorkloadMemory
 
 log = get_logger(__name__)
 

@@ -15,7 +15,7 @@ from typing import Final
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import controller_of, uid
-from multikueue.runtime.mutation_cache import MutationCache
+from multikueue.runtime.caches.mutation_cache import MutationCache
 
 _KNOWN: Final = frozenset(
     (

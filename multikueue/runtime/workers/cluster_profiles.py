@@ -17,11 +17,11 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, uid
 from multikueue.errors import Cause
 from multikueue.kube import ClusterConfig, Informer
-from multikueue.kube.informer_status import InformerStatus
-from multikueue.kube.profile_config import profile_config
+from multikueue.kube.informers.informer_status import InformerStatus
+from multikueue.kube.kubeconfigs.profile_config import profile_config
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
-from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 
 REFUSED: Final = Backoff(base=0.5, cap=30.0, jitter=0.2)
 """While the manager does not serve ClusterProfiles, or forbids them: their definition may be installed at any time."""

@@ -13,11 +13,11 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.worker_names import may_run, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
-from multikueue.core.workload.snapshot import JobCopy
-from multikueue.core.workload.worker_states import Refusal
+from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.facts.worker_states import Refusal
+from multikueue.runtime.caches.workload_indexes import ORIGIN
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.children import adopter, is_child
-from multikueue.runtime.workload_indexes import ORIGIN
 
 
 @attrs.define(eq=False, repr=False)

@@ -21,23 +21,23 @@ from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
-from multikueue.core.workload.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
+from multikueue.core.workload.facts.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.errors import Cause
-from multikueue.kube.informer import Informer
-from multikueue.kube.response_limits import LISTS_UNLIMITED, AnswerLimits
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient
+from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.caches.queue_informers import QueueInformers
+from multikueue.runtime.caches.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.mutation_cache import MutationCache
-from multikueue.runtime.queue_informers import QueueInformers
 from multikueue.runtime.workers.cluster_identity import IdentityCheck, ManagerIdentity
 from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.workers.kind_watch import CONTROLLER, UNUSED_AFTER, KindWatch, KindWatches, controller_kinds
 from multikueue.runtime.workers.kueue_check import KueueCheck
 from multikueue.runtime.workers.probe import ProbeRounds, WorkerProbe
-from multikueue.runtime.workload_indexes import INDEXES_THERE, QUOTA_INDEXES
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request

@@ -18,8 +18,8 @@ import attrs
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import controller_of
 from multikueue.errors import ApiError
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 

@@ -8,7 +8,7 @@ from multikueue.core.dispatchers.scored.facts import Room
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import name_of
-from multikueue.runtime.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.informers import WorkerInformers
 
 

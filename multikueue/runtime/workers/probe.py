@@ -12,7 +12,7 @@ import attrs
 from multikueue.core.machinery.liveness import PROBE_DEADLINE, PROBE_EVERY, Due, Heard, Liveness, Lose, Probe
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.errors import ApiError, DeadlineExceeded
-from multikueue.kube.informer import Informer
+from multikueue.kube.informers.informer import Informer
 from multikueue.protocols import ApiClient, Reader
 from multikueue.runtime.loop import loop_time
 

@@ -21,14 +21,14 @@ from multikueue.core.dispatchers.scored.run_times import RunTimes, size
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.logs import get_logger
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
+from multikueue.runtime.caches.workload_indexes import HOLDING, PENDING
 from multikueue.runtime.loop import loop_time
-from multikueue.runtime.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
-from multikueue.runtime.workload_indexes import HOLDING, PENDING
 
 log = get_logger(__name__)
 

@@ -16,7 +16,7 @@ import anyio.lowlevel
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import DeadlineExceeded, Unreachable
-from multikueue.kube.activity import Activity
+from multikueue.kube.http.activity import Activity
 from multikueue.protocols import ObjectList, Propagation, Subresource, WatchEvent
 from multikueue.sandbox.apiserver.direct_connection import CallbackSink, Connection, to_error
 from multikueue.sandbox.apiserver.encoding import clone, decode

@@ -22,8 +22,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, digest, is_terminating, uid
 from multikueue.errors import AlreadyExists
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_start import start_informers
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
@@ -31,8 +31,8 @@ from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, container_statuses
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Create, Delete, Replace, Step
-from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
+from multikueue.sandbox.kueue.scheduling.newest import Newest
 from multikueue.sandbox.objects import owned_by
 
 _LONG: Final = "8760h"

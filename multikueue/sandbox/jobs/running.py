@@ -14,8 +14,8 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_start import start_informers
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
@@ -25,8 +25,8 @@ from multikueue.sandbox.kinds import BATCH_JOB, KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
-from multikueue.sandbox.kueue.newest import Newest
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
+from multikueue.sandbox.kueue.scheduling.newest import Newest
 
 
 @attrs.define(eq=False)

@@ -19,19 +19,19 @@ from multikueue.core.model.workloads import cluster_queue, has_quota, is_admitte
 from multikueue.errors import ApiError
 from multikueue.logs import get_logger
 from multikueue.sandbox.kueue.applying import ADMISSION
-from multikueue.sandbox.kueue.cohorts import cohort_name
 from multikueue.sandbox.kueue.deciding_workloads import admission, admitted_note, seconds_since
 from multikueue.sandbox.kueue.effects import ApplyStatus, Note, Step
 from multikueue.sandbox.kueue.gates import blocked, unblocked
-from multikueue.sandbox.kueue.ledger import WAITS
 from multikueue.sandbox.kueue.performing import Performer
-from multikueue.sandbox.kueue.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
-from multikueue.sandbox.kueue.quota import Assignment, Quota
-from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Neighbours, Pass, Rules, schedule, total
+from multikueue.sandbox.kueue.scheduling.cohorts import cohort_name
+from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Neighbours, Pass, Rules, schedule, total
+from multikueue.sandbox.kueue.scheduling.ledger import WAITS
+from multikueue.sandbox.kueue.scheduling.queues import NAMESPACE_MISMATCH, check_rules, is_stopped
+from multikueue.sandbox.kueue.scheduling.quota import Assignment, Quota
+from multikueue.sandbox.kueue.scheduling.topologies import is_delayed_by, located
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
 from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
-from multikueue.sandbox.kueue.topologies import is_delayed_by, located
 
 log = get_logger(__name__)
 

@@ -44,7 +44,7 @@ from multikueue.sandbox.kueue.effects import (
     Step,
     first_of,
 )
-from multikueue.sandbox.kueue.podsets import equivalent
+from multikueue.sandbox.kueue.scheduling.podsets import equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
 from multikueue.sandbox.kueue.statuses import finished, released, with_condition

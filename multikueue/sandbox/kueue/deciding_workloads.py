@@ -29,7 +29,7 @@ from multikueue.core.model.workloads import (
 from multikueue.sandbox.kueue.applying import ADMISSION, admission_body
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Note, Replace, Rest, Step, first_of
 from multikueue.sandbox.kueue.gates import with_gates
-from multikueue.sandbox.kueue.queues import Configuration, check_names
+from multikueue.sandbox.kueue.scheduling.queues import Configuration, check_names
 from multikueue.sandbox.kueue.statuses import (
     ADMISSION_CHECK,
     DEACTIVATED,

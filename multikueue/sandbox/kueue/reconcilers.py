@@ -21,8 +21,8 @@ from multikueue.sandbox.kueue.deciding_units import UnitSituation, decide_unit, 
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import Decision, Delete, Replace, Rest, Step
 from multikueue.sandbox.kueue.performing import Performer
-from multikueue.sandbox.kueue.podsets import injections
-from multikueue.sandbox.kueue.queues import cluster_queue_status, local_queue_status
+from multikueue.sandbox.kueue.scheduling.podsets import injections
+from multikueue.sandbox.kueue.scheduling.queues import cluster_queue_status, local_queue_status
 from multikueue.sandbox.kueue.stores import Stores
 
 _MAX_STEPS = 20  # writes in a row about one object; more means that two rules disagree

@@ -20,7 +20,7 @@ from multikueue.core.model.conditions import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig
 from multikueue.core.model.workloads import checks, has_quota, is_admitted
-from multikueue.sandbox.kueue.topologies import is_awaited
+from multikueue.sandbox.kueue.scheduling.topologies import is_awaited
 
 DEACTIVATED: Final = "Deactivated"
 PREEMPTED: Final = "Preempted"

@@ -28,10 +28,10 @@ from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
-from multikueue.sandbox.kueue.cohorts import Cohorts, cohort_name
-from multikueue.sandbox.kueue.ledger import Ledger
-from multikueue.sandbox.kueue.newest import Newest
-from multikueue.sandbox.kueue.queues import Configuration
+from multikueue.sandbox.kueue.scheduling.cohorts import Cohorts, cohort_name
+from multikueue.sandbox.kueue.scheduling.ledger import Ledger
+from multikueue.sandbox.kueue.scheduling.newest import Newest
+from multikueue.sandbox.kueue.scheduling.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice, replaced_key
 from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
 

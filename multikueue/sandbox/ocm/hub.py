@@ -14,8 +14,8 @@ import attrs
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import labels_of
-from multikueue.kube.informer import Informer
-from multikueue.kube.informer_start import start_informers
+from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now

@@ -13,8 +13,8 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchJob, PatchWorkload
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost, Unserved
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Unserved
 from tests.core.building import (
     ADAPTER,
     EARLIER,

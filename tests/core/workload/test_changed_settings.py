@@ -13,9 +13,9 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
-from multikueue.core.workload.possible_runs import LEFTOVER_GRACE
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost
 from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words, words
 

@@ -23,8 +23,8 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost, Refusal, Unanswered, Unserved
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost, Refusal, Unanswered, Unserved
 from tests.core.building import CHECK, EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, workload
 from tests.core.building import worker as plain_worker
 from tests.core.wording import words

@@ -14,8 +14,8 @@ from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload.effects import CreateJob
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import (
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import (
     Created,
     Creating,
     Creation,

@@ -19,7 +19,7 @@ from multikueue.core.workload.effects import (
     OwnDependencies,
     Plan,
 )
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
     KEY,

@@ -13,8 +13,8 @@ from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import clone, with_value
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Lost, Unserved
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Lost, Unserved
 from tests.core.building import ADAPTER, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words, words
 

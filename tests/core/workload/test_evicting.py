@@ -13,8 +13,8 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost, Syncing, Unserved
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
 from tests.core.building import NOW, CopyFacts, condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import words
 

@@ -12,7 +12,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.workload.effects import AnnounceWorkload, Plan
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from tests.core.building import (
     ADAPTER,
     EARLIER,

@@ -15,7 +15,7 @@ from multikueue.core.model.labels import ADMISSION_GATE, HOLDING_GATE, PODSET_LA
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import check
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Plan
-from multikueue.core.workload.snapshot import PlanSettings, Snapshot
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from tests.core.building import (
     CHECK,
     NOW,

@@ -18,6 +18,9 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.workload import history
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Placement, Snapshot
+from multikueue.core.workload.facts.worker_states import Lost
 from multikueue.core.workload.history import (
     KEPT,
     JobEnded,
@@ -29,9 +32,6 @@ from multikueue.core.workload.history import (
     placement_of,
     placements,
 )
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Placement, Snapshot
-from multikueue.core.workload.worker_states import Lost
 from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))

@@ -17,9 +17,9 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, DeleteJob, DeleteWorkload
 from multikueue.core.workload.ending import HELD_UP
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost, Served, Unserved
 from multikueue.core.workload.leftovers import MAX_DELAY
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost, Served, Unserved
 from tests.core.building import (
     ADAPTER,
     CHECK,

@@ -20,8 +20,8 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Lost, Refusal, Removing, Unserved
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Lost, Refusal, Removing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,

@@ -19,9 +19,9 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import clone
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateWorkload, PatchWorkload
-from multikueue.core.workload.places import namespace_for, without_foreign
-from multikueue.core.workload.snapshot import Snapshot
-from multikueue.core.workload.worker_states import Creating, Unanswered
+from multikueue.core.workload.facts.places import namespace_for, without_foreign
+from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.facts.worker_states import Creating, Unanswered
 from tests.core.building import EARLIER, UNMARKED, copy_of, decide, snapshot, worker, workload
 
 MAPPED = {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'}

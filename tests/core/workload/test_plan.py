@@ -14,9 +14,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import Rejection
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost
 from multikueue.core.workload.plan import TABLE
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import verdict_written, words
 

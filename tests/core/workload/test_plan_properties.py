@@ -45,8 +45,8 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
 )
-from multikueue.core.workload.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.worker_states import Connected, Created, Served
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Connected, Created, Served
 from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import NO_FACTS, snapshots

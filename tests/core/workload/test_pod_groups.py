@@ -14,8 +14,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
 from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE
-from multikueue.core.workload.snapshot import Snapshot
-from multikueue.core.workload.worker_states import Lost
+from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.facts.worker_states import Lost
 from tests.core.building import KEY, NAMESPACE, NOW, condition, copy_of, decide, snapshot, workload
 from tests.core.pods import BROKEN, DONE, GROUP, POD, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words

@@ -13,10 +13,10 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTAT
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import AnnounceWorkload, PatchWorkload, Plan
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
 from multikueue.core.workload.reasons import reasons
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Connecting, Creating, Lost, Syncing, Unanswered, Unserved
 from tests.core.building import (
     ADAPTER,
     EARLIER,

@@ -13,10 +13,10 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Plan
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost, WritingStatus
 from multikueue.core.workload.preemption_gates import is_open
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost, WritingStatus
 from tests.core.building import NOW, RESERVED_AT, SETTINGS, condition, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import in_words, words
 

@@ -14,10 +14,10 @@ from multikueue.core.dispatchers.scored.facts import Room
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque, Refusal, Served, Unserved
 from multikueue.core.workload.reasons import reasons
-from multikueue.core.workload.situation import Situation
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Connecting, Lost, Opaque, Refusal, Served, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     CHECK,

@@ -9,9 +9,9 @@ import pytest
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
-from multikueue.core.workload.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
-from multikueue.core.workload.snapshot import Snapshot
-from multikueue.core.workload.worker_states import Refusal
+from multikueue.core.workload.facts.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
+from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import Cause
 from tests.core.applying import carry_out
 from tests.core.building import NOW, decide, snapshot, worker, workload

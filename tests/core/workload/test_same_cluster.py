@@ -9,9 +9,9 @@ import pytest
 
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.workload.effects import DeleteWorkload
-from multikueue.core.workload.same_cluster import one_of_each_cluster
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost
+from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost
 from tests.core.building import NOW, copy_of, decide, snapshot, worker, workload
 
 DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}

@@ -24,8 +24,8 @@ from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
-from multikueue.core.workload.snapshot import Snapshot, Worker
-from multikueue.core.workload.worker_states import Lost, Refusal, Syncing, Unserved
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Lost, Refusal, Syncing, Unserved
 from tests.core.applying import carry_out
 from tests.core.building import (
     ADAPTER,

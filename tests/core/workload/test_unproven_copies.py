@@ -17,8 +17,8 @@ from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Connecting, Lost
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost
 from tests.core.building import (
     EARLIER,
     NOW,

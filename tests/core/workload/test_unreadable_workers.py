@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import ClusterName
-from multikueue.core.workload.snapshot import Worker
-from multikueue.core.workload.worker_states import Lost, Opaque, Syncing, Unserved
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Lost, Opaque, Syncing, Unserved
 from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words, words
 

@@ -9,8 +9,8 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, External
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import ApplyStatus
-from multikueue.core.workload.snapshot import Snapshot
-from multikueue.core.workload.worker_states import Connecting, Lost, Syncing, Unserved, Unusable
+from multikueue.core.workload.facts.snapshot import Snapshot
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved, Unusable
 from tests.core.building import CHECK, copy_of, decide, snapshot, worker, workload
 
 

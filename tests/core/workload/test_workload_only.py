@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.core.workload.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from tests.core.building import ADAPTER, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import words
 

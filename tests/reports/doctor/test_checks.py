@@ -20,7 +20,7 @@ from multikueue.core.model.kinds import MUTATING_WEBHOOKS, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
-from multikueue.core.workload.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueue.sandbox.setting_up import (
     CHECK,

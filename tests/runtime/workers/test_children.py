@@ -16,8 +16,8 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.errors import NotFound, Unreachable
 from multikueue.kube import ClusterConfig, Informer
 from multikueue.protocols import ApiClient, ObjectList
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.runtime.mutation_cache import MutationCache
 from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.kind_watch import LATE_LOOK, LOOK_INTERVAL, UNUSED_AFTER
 from multikueue.sandbox.apiserver import DirectClient

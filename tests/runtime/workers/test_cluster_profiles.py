@@ -29,7 +29,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.errors import ClusterProfileError
 from multikueue.kube import ClusterConfig
-from multikueue.kube.informer_status import InformerStatus
+from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.protocols import ApiClient, UnreadableObject
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers.cluster_profiles import REFUSED, ClusterProfiles

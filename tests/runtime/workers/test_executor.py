@@ -22,7 +22,7 @@ from multikueue.core.workload.effects import (
     DeleteWorkload,
     Effect,
 )
-from multikueue.core.workload.worker_states import Creating, Idle, Removing, WritingStatus
+from multikueue.core.workload.facts.worker_states import Creating, Idle, Removing, WritingStatus
 from multikueue.errors import Conflict, Forbidden, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.workers import executor as worker_executor

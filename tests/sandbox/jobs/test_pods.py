@@ -11,7 +11,7 @@ from multikueue.core.model.kinds import JOB, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, with_value
 from multikueue.kube import KubeClient, load_kubeconfig
-from multikueue.kube.requests import LogQuery
+from multikueue.kube.http.requests import LogQuery
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.testing import job

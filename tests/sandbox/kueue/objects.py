@@ -6,7 +6,7 @@ from typing import Any
 
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.queues import Configuration
+from multikueue.sandbox.kueue.scheduling.queues import Configuration
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 

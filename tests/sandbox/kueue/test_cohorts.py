@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.cohorts import Cohorts
-from multikueue.sandbox.kueue.podsets import PodSetRequest
-from multikueue.sandbox.kueue.quota import Quota
-from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Neighbours, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.cohorts import Cohorts
+from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Neighbours, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest
+from multikueue.sandbox.kueue.scheduling.quota import Quota
 from tests.sandbox.kueue.doings import lasting, runs, waits
 from tests.sandbox.kueue.objects import KUEUE, cluster_queue, condition, flavor, local_queue
 from tests.sandbox.kueue.world import world

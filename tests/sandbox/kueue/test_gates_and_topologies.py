@@ -11,11 +11,11 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kueue.gates import BLOCKED, blocked, is_gated, unblocked, with_gates
-from multikueue.sandbox.kueue.podsets import PodSetRequest
-from multikueue.sandbox.kueue.quota import Quota
-from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest
+from multikueue.sandbox.kueue.scheduling.quota import Quota
+from multikueue.sandbox.kueue.scheduling.topologies import is_awaited, is_delayed_by, located
 from multikueue.sandbox.kueue.statuses import reserved, synced_admitted
-from multikueue.sandbox.kueue.topologies import is_awaited, is_delayed_by, located
 from tests.sandbox.kueue.objects import cluster_queue
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

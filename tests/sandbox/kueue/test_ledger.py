@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.sandbox.kueue.ledger import Ledger
-from multikueue.sandbox.kueue.newest import Newest
+from multikueue.sandbox.kueue.scheduling.ledger import Ledger
+from multikueue.sandbox.kueue.scheduling.newest import Newest
 
 QUEUE = ObjectKey("default", "lq")
 

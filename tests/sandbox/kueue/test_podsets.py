@@ -10,7 +10,7 @@ import pytest
 from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError, inject, restore
-from multikueue.sandbox.kueue.podsets import equivalent, injections, request
+from multikueue.sandbox.kueue.scheduling.podsets import equivalent, injections, request
 from tests.sandbox.kueue.objects import flavor, job
 
 

@@ -14,8 +14,8 @@ from multikueue.sandbox.apiserver.storage.selectors import Selector
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
-from multikueue.sandbox.kueue.ledger import holds_quota
-from multikueue.sandbox.kueue.quota import used_by
+from multikueue.sandbox.kueue.scheduling.ledger import holds_quota
+from multikueue.sandbox.kueue.scheduling.quota import used_by
 from multikueue.testing.waiting import background
 from tests.sandbox.kueue.doings import admitted, lasting, runs, waits
 from tests.sandbox.kueue.objects import (

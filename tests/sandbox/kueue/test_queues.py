@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueue.sandbox.kueue.queues import check_names
+from multikueue.sandbox.kueue.scheduling.queues import check_names
 from tests.sandbox.kueue.objects import admission_check, cluster_queue, configuration, flavor, local_queue
 
 

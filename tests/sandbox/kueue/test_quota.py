@@ -8,8 +8,8 @@ import pytest
 
 from multikueue.core.model.names import Json
 from multikueue.core.model.quantities import thousandths
-from multikueue.sandbox.kueue.podsets import PodSetRequest, request
-from multikueue.sandbox.kueue.quota import Assignment, NoFit, Quota, assign, used_by
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
+from multikueue.sandbox.kueue.scheduling.quota import Assignment, NoFit, Quota, assign, used_by
 
 
 def quota(*groups: tuple[list[str], list[tuple[str, list[str]]]]) -> Quota:

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.model.names import ObjectKey
-from multikueue.sandbox.kueue.podsets import PodSetRequest
-from multikueue.sandbox.kueue.quota import Quota
-from multikueue.sandbox.kueue.scheduling import Candidate, Holder, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Pass, Rules, schedule
+from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest
+from multikueue.sandbox.kueue.scheduling.quota import Quota
 from tests.sandbox.kueue.objects import cluster_queue
 
 ROOM = Rules(preemption="LowerPriority")

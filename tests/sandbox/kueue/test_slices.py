@@ -16,7 +16,7 @@ from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Create, Replace, Step
-from multikueue.sandbox.kueue.podsets import injections
+from multikueue.sandbox.kueue.scheduling.podsets import injections
 from multikueue.sandbox.kueue.slices import announced, current_slice, placed, replaced_by, replaced_key
 from multikueue.sandbox.kueue.statuses import with_condition
 from tests.sandbox.kueue.objects import job

@@ -11,10 +11,10 @@ from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Check, Severity, Spot, check
-from multikueued.reports import remedies
 from multikueued.reports.chain import check_findings
 from multikueued.reports.objects import similar
 from multikueued.reports.queues import queue_problem
+from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.workers import worker_reports
 

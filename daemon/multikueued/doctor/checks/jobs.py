@@ -13,10 +13,10 @@ from multikueue.core.model.objects import annotations_of, dig, name_of
 from multikueued.doctor.checks.configuration import spot_of
 from multikueued.doctor.facts import Facts
 from multikueued.doctor.findings import Severity, Spot, check
-from multikueued.reports import remedies
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.typenames import title
 
 MOST: Final = 500

@@ -1,0 +1,102 @@
+"""What happens next to a job, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
+from multikueue.core.model.workloads import was_rejected
+from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.facts.snapshot import PlanSettings
+from multikueued.reports.answers import cluster_state
+from multikueued.reports.jobs import JobReport, JobState, check_message
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding, command_for
+from multikueued.reports.worker_answers import WorkerAnswer
+
+_LOST_AFTER: Final = PlanSettings().worker_lost_timeout
+
+
+@attrs.frozen
+class NextStep:
+    """One thing that will happen."""
+
+    text: str
+    at: datetime | None = None
+    """When; None: when its condition holds."""
+
+
+def next_steps(
+    workload: Json,
+    job: JobReport,
+    answers: Sequence[WorkerAnswer],
+    findings: Sequence[Finding],
+    objects: ManagerObjects,
+) -> tuple[NextStep, ...]:
+    """The steps in the order in which they are to be expected."""
+    return (*_of_job(workload, job, findings, objects), *_of_workers(job, answers))
+
+
+def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects: ManagerObjects) -> Iterator[NextStep]:
+    stuck = any(one.blocking for one in findings)
+    match job.state:
+        case JobState.QUEUED | JobState.RETRYING:
+            again = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
+            if again is not None:
+                yield NextStep("Kueue puts it into the queue again", again)
+            if not stuck or job.state is JobState.RETRYING:
+                yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
+        case JobState.WAITING if not stuck:
+            yield NextStep("it is offered to workers as soon as one of them can take it")
+        case JobState.OFFERED if not stuck:
+            yield NextStep(
+                f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
+            )
+        case JobState.STARTING:
+            yield NextStep("its job is created on the worker, and then the check becomes Ready")
+        case JobState.RUNNING:
+            yield NextStep("its status is copied here until it ends")
+        case JobState.LOST:
+            yield _move(workload, job, objects)
+        case JobState.REJECTED:
+            yield NextStep("Kueue deactivates it")
+        case JobState.INACTIVE:
+            yield NextStep(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
+        case JobState.STOPPING:
+            yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
+
+
+def _how(workload: Json, job: JobReport) -> str:
+    retry = command_for(job.job, "retry", job.namespace)
+    return f": {retry}, once the reason is gone" if was_rejected(workload) else ""
+
+
+def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
+    said = cluster_state(objects.clusters_by_name.get(job.worker, {}))
+    told = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
+    if told is not None:
+        return NextStep(f"the job goes to another worker, unless this one is back before: {told}", said.moves_at)
+    since = said.since
+    text = "the job goes to another worker after workerLostTimeout (15m, unless the settings say otherwise), unless "
+    return NextStep(f"{text}this one is back before", since + _LOST_AFTER if since is not None else None)
+
+
+def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
+    if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
+        return
+    at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
+    for answer in answers:
+        if answer.next_attempt is not None:
+            how = at_once if answer.state == "Refused" else ""
+            yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
+    refusing = [one.worker for one in answers if one.state == "Refused" and one.next_attempt is None]
+    if refusing:
+        again = timedelta(minutes=5)
+        first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
+        yield NextStep(f"{first}{at_once}")

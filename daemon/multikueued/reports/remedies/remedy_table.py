@@ -1,0 +1,111 @@
+"""The table of remedies about workers: the words of Kueue, API servers and of systems, what they mean, what to do.
+
+Words of others are matched where nothing else tells. What we say ourselves is read nowhere: beside it stands its cause,
+for which `cause_remedies` has the remedy. Words lead to a remedy, and to nothing else.
+
+The first row whose pattern is found decides, so the special ones come before the general ones. `{worker}`,
+`{namespace}`, `{queue}`, `{cluster_queue}`, `{job}`, `{secrets}` (the daemon's namespace) and `{told}` (the words) are
+filled in, and so are the named groups of the pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.errors import Cause
+from multikueued.reports.remedies.cause_remedies import BY_CAUSE
+from multikueued.reports.remedies.remedy import RETRY, Finding, filled, found_by, row, said
+
+UNKNOWN: Final = "unknown"
+"""The id of words that no row knows."""
+WORKER_RULES: Final = (
+    said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
+    row(
+        "rbac",
+        r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?',
+        'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")',
+        "grant that verb there: multikueue rbac worker prints all rules; " + RETRY,
+    ),
+    row(
+        "webhook",
+        r'admission webhook "(?P<webhook>[^"]+)" denied the request(?:: (?P<said>.*))?',
+        'the admission webhook "{webhook}" on {worker} refuses the copy: {said}',
+        "change the job so that the webhook takes it, or exempt there what carries the label "
+        "kueue.x-k8s.io/multikueue-origin; " + RETRY,
+    ),
+    row(
+        "webhook-down",
+        r'failed calling webhook "(?P<webhook>[^"]+)"',
+        'the admission webhook "{webhook}" on {worker} does not answer',
+        "start what serves it, or remove its registration there; it is asked again by itself",
+    ),
+    row(
+        "namespace-missing",
+        r'namespaces "(?P<missing>[^"]+)" not found|namespace "?(?P<other>[\w.-]+)"? (?:does not|doesn\'t) exist',
+        'namespace "{namespace}" does not exist on {worker}',
+        "create it there with its LocalQueue: kubectl --context {worker} create namespace {namespace}; " + RETRY,
+    ),
+    row(
+        "namespace-terminating",
+        r"because it is being terminated",
+        'namespace "{namespace}" is being deleted on {worker}',
+        "wait until it is gone, and create it again there",
+    ),
+    said(r"LocalQueue \"?(?P<missing>[\w.-]+)\"? (?:doesn't|does not) exist", BY_CAUSE[Why.NO_LOCAL_QUEUE]),
+    said(
+        r'(?P<kind>LocalQueue|ClusterQueue) "?(?P<name>[\w.-]+)"? (?:is inactive|(?:doesn\'t|does not) exist)',
+        BY_CAUSE[Why.QUEUE_INACTIVE],
+    ),
+    row(
+        "quota-in-use",
+        r"unused quota|waiting for quota|(?:pending the|waiting for|needs|requires) preemption",
+        "{worker} has enough quota, and other jobs have it now",
+        "nothing: it starts there when they end, or elsewhere before that",
+        blocking=False,
+    ),
+    said(r"insufficient quota for (?P<resource>[\w./-]+)|maximum capacity", BY_CAUSE[Why.NEVER_FITS]),
+    row(
+        "resource-quota",
+        r"exceeded quota: (?P<quota>[\w.-]+)",
+        'the ResourceQuota "{quota}" of namespace "{namespace}" on {worker} is used up',
+        "raise it there, or wait: it is asked again by itself",
+    ),
+    said(r"could not find the requested resource|no matches for kind|no resource type", BY_CAUSE[Cause.NOT_SERVED]),
+    said(r"certificate verify failed|not yet valid|certificate has expired", BY_CAUSE[Cause.CERTIFICATE]),
+    row(
+        "clock-skew",
+        r"token (?:used before issued|is not valid yet)|clock skew",
+        "the clocks of {worker} and of this side differ",
+        "synchronise them (NTP)",
+    ),
+    said(r"Name or service not known|name resolution|No address associated", BY_CAUSE[Cause.HOST_NAME]),
+    said(r"connection re(?:fused|set)|No route to host", BY_CAUSE[Cause.OUT_OF_REACH]),
+)
+"""About one worker."""
+
+
+def about_worker(
+    worker: str, told: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
+) -> Finding:
+    """What is wrong with a worker, as a finding: also words that no rule knows.
+
+    Args:
+        worker: its name.
+        told: its words, or those about it.
+        context: what remedies fill in.
+        connected: whether it is.
+        cause: a key of `BY_CAUSE`; empty: the words alone tell.
+    """
+    filled_in = {**context, "worker": worker}
+    if cause in BY_CAUSE:
+        return BY_CAUSE[cause].about(worker, told, filled_in)
+    known = found_by(WORKER_RULES, worker, told, filled_in)
+    if known is not None:
+        return known
+    if not connected:
+        remedy = "look at its API server and its kubeconfig; it is asked again by itself, at least every minute"
+        return Finding("worker-not-connected", worker, f"{worker} is not connected", told, remedy)
+    remedy = f"act on what it says; {filled(RETRY, context)}"
+    return Finding(UNKNOWN, worker, f"{worker} says: {told}", told, remedy)

@@ -1,0 +1,263 @@
+"""Where a job of an earlier attempt may still run unseen, until when, and why. See `leftovers` for what can be seen.
+
+This attempt's job is created on the recorded worker only, so at most one cluster has it. But an eviction erases
+`clusterName`, and the manager's Kueue may reserve quota again before the earlier job has been seen to stop. Nobody else
+may be recorded before that is clear: the job would run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.workloads import (
+    cluster_name,
+    evictions,
+    is_admitted,
+    is_evicted,
+    is_finished,
+    is_replaced,
+    noted_worker,
+)
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import (
+    Connected,
+    Connecting,
+    Creating,
+    Lost,
+    Opaque,
+    Syncing,
+    Unanswered,
+    Unserved,
+)
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.facts.situation import Situation
+
+FIRST_ANSWER: Final = timedelta(seconds=60)
+"""How long a worker may take to answer, or to fail to, for the first time after a start: a request's deadline is half
+as long."""
+LATE_CREATION: Final = timedelta(seconds=10)
+"""How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
+way, and arrive after its sender has given up."""
+LEFTOVER_GRACE: Final = timedelta(seconds=60)
+"""How long the deletion of an earlier attempt's job may take: twice the time Kubernetes gives pods to end."""
+SHORT_LOSS: Final = timedelta(seconds=60)
+"""A worker that answered more recently than this counts as if it were in sight where only words and nominations depend
+on it: an API server that is restarted is away for less, and thousands of Workloads need not be written twice for it."""
+_NO_TIME: Final = timedelta(0)
+
+
+@attrs.frozen
+class PossibleRun:
+    """A worker on which a job of this Workload may run although it does not show."""
+
+    worker: ClusterName
+    until: timedelta
+    """From now: nobody else is recorded before that."""
+    why: str = ""
+    """For the user; empty where it is a matter of seconds."""
+
+
+def possible_runs(situation: Situation) -> tuple[PossibleRun, ...]:
+    """Every worker that may run it unseen: `Situation.possible_runs` keeps them for one decision."""
+    times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
+    return tuple(PossibleRun(worker.name, left, _why(worker)) for worker, left in times if left > _NO_TIME)
+
+
+def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
+    """What keeps a Workload from being recorded.
+
+    Args:
+        situation: the Workload, with quota and no worker.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
+            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. What is
+            `unstopped` is a leftover.
+    """
+    kept = {chosen.name, *(worker.name for worker in situation.workers if unstopped(situation, worker) is not None)}
+    yield from (run for run in situation.possible_runs if run.worker not in kept)
+    for worker in situation.workers:
+        if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
+            yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
+    if situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE:
+        yield PossibleRun(chosen.name, LEFTOVER_GRACE)
+
+
+def _why(worker: Worker) -> str:
+    return "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt"
+
+
+def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
+    if isinstance(worker.in_flight, Creating):
+        return FIRST_ANSWER
+    if worker.in_sight:
+        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
+    if unstopped(situation, worker) is not None:
+        return situation.settings.worker_lost_timeout
+    if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
+        return _NO_TIME
+    return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
+
+
+def unstopped(situation: Situation, worker: Worker) -> Json | None:
+    """The Workload copy on a worker in reach whose Kueue has not stopped it, where only jobs of the kind are hidden.
+
+    No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
+    """
+    copy = worker.workload if _has_word(situation, worker) else None
+    if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
+        return None
+    return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
+
+
+def _has_word(situation: Situation, worker: Worker) -> bool:
+    """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
+    hidden = worker.reachable and not worker.in_sight
+    return hidden and worker.workload is not None and _may_matter(situation, worker)
+
+
+def _is_new(situation: Situation, worker: Worker) -> bool:
+    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
+    facts, had_it = worker.copy, worker.name == situation.last_worker
+    return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
+
+
+def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
+    """Whether a person has said that nobody waits for this object."""
+    if uid(left) in given_up(situation).get(worker.name, ()):
+        return True
+    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
+    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
+    return before is not None and made is not None and made < before
+
+
+def given_up(situation: Situation) -> dict[str, set[str]]:
+    """The UIDs by worker that the annotation on the Workload names."""
+    found: dict[str, set[str]] = {}
+    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
+        worker, _, of = entry.strip().partition("/")
+        found.setdefault(worker, set()).add(of)
+    return found
+
+
+def assumed_for(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer a worker out of sight is assumed to have what it had; zero: for no longer.
+
+    For one that answers, but with what cannot be read, no time runs out.
+    """
+    return max(_NO_TIME, _left_of_timeout(situation, worker))
+
+
+def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
+    timeout = situation.settings.worker_lost_timeout
+    match worker.reach, worker.kind:
+        case ((Lost(None) | Opaque()), _):
+            return timeout
+        case Lost(datetime() as since), _:
+            return timeout - (situation.now - _seen_lost(situation, worker, since))
+        case (Connecting(), _) | (_, Syncing()):
+            return FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case _, Opaque():
+            return timeout
+        case _, Unserved(failing_for):
+            return timeout - failing_for
+    return _NO_TIME
+
+
+def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
+    match worker.reach, worker.kind:
+        case Lost(datetime() as since), _:
+            return max(_NO_TIME, SHORT_LOSS - (situation.now - since))
+        case Connected(), Unserved(failing_for):
+            return max(_NO_TIME, SHORT_LOSS - failing_for)
+    return _NO_TIME
+
+
+def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetime:
+    """Since when the worker is lost. The recorded one has admitted this attempt, so it was seen after that began.
+
+    What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
+    """
+    began = situation.facts.reserved_at if situation.assigned_to == worker.name else None
+    return noted if began is None else max(noted, min(began, situation.now))
+
+
+def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
+    """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
+    if not situation.facts.is_elastic:
+        return False
+    job = situation.shared_job_on(worker)
+    return job is not None and situation.is_current(worker, job) and situation.adapter.outcome(job) is None
+
+
+def _may_have_one(situation: Situation, worker: Worker) -> bool:
+    """Whether a job of this Workload may be on a worker out of sight."""
+    known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
+    if isinstance(worker.creation, Unanswered) or any(may_go_on(situation, worker, job) for job in known):
+        return True
+    slices = _earlier_slices(situation)
+    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
+        return True
+    if not worker.seen and any(map(_has_lost_its_record, slices)):
+        return True
+    last = situation.last_worker
+    if last is not None:
+        return last == worker.name and not worker.seen
+    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or _shows_a_run(situation)
+    return not worker.seen and before
+
+
+def _shows_a_run(situation: Situation) -> bool:
+    """Whether the manager's job says that it runs: with another Workload, that somebody has deleted."""
+    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
+    return adapter is not None and any(adapter.release_patch(job) is not None for job in jobs)
+
+
+def _may_matter(situation: Situation, worker: Worker) -> bool:
+    """Whether what shows there may be ours: it is in the config, or it has had the Workload."""
+    return worker.configured or worker.name == situation.last_worker
+
+
+def _earlier_slices(situation: Situation) -> list[Json]:
+    """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
+    if not situation.facts.is_elastic:
+        return []
+    return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
+
+
+def _has_lost_its_record(one: Json) -> bool:
+    """Whether a slice was placed, and nobody knows where any more: it may be on any worker that was not read since.
+
+    Somebody has erased it, or it was evicted while nobody was there who could have noted it.
+    """
+    placed = is_admitted(one) or is_evicted(one) or evictions(one) > 0
+    return placed and cluster_name(one) is None and noted_worker(one) is None
+
+
+def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether the job was seen to have ended or stopped, before the worker went out of sight if it did."""
+    if situation.adapter.outcome(job) is not None:
+        return True
+    showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
+    return showed_it and (is_terminating(job) or worker.copy.is_stopping)
+
+
+def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether the job may run there, or be started: a Kueue starts what lies beside a copy that gets quota."""
+    if situation.adapter.outcome(job) is not None:
+        return False
+    may_start = worker.workload is not None and worker.copy.waits_for_quota
+    return may_start or not has_stopped(situation, worker, job)
+
+
+def may_start_unseen(worker: Worker) -> bool:
+    """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
+    return not worker.in_sight and worker.copy.has_had_owner and worker.copy.waits_for_quota

@@ -1,0 +1,298 @@
+"""A snapshot, and what follows from it for more than one row of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+
+import attrs
+
+from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.model import workloads
+from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.marks import Marks, Proof
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.facts.cordons import why_withheld
+from multikueue.core.workload.facts.places import placed
+from multikueue.core.workload.facts.possible_runs import PossibleRun, possible_runs
+from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
+from multikueue.errors import RuleError
+
+_UNREGISTERED = KindTraits(ends=False, workload_only=True)
+
+
+@attrs.frozen(eq=False)
+class Situation:
+    """One Workload as the plan sees it. Read-only; the derived facts are computed once."""
+
+    snapshot: Snapshot
+    settings: PlanSettings
+    dispatcher: Dispatcher
+    now: datetime
+
+    @cached_property
+    def workload(self) -> Json:
+        """The manager's Workload. Only rows that know it exists may ask."""
+        assert self.snapshot.workload is not None, "a row for live workloads was asked about a deleted one"
+        return self.snapshot.workload
+
+    @cached_property
+    def facts(self) -> WorkloadFacts:
+        """What the manager's Workload says."""
+        return WORKLOADS.of(self.workload)
+
+    @property
+    def check(self) -> str:
+        """The name of our check on it."""
+        assert self.snapshot.check is not None, "a row for our workloads was asked about somebody else's"
+        return self.snapshot.check
+
+    @property
+    def adapter(self) -> JobAdapter:
+        """How to handle the job's kind."""
+        assert self.snapshot.adapter is not None, "a row for known kinds was asked about an unknown one"
+        return self.snapshot.adapter
+
+    @property
+    def traits(self) -> KindTraits:
+        """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
+        return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
+
+    @cached_property
+    def workers(self) -> Sequence[Worker]:
+        """All known workers."""
+        return self.snapshot.workers
+
+    @cached_property
+    def state(self) -> CheckState:
+        """State of our check."""
+        return workloads.check_state(self.workload, self.check)
+
+    @cached_property
+    def message(self) -> str:
+        """Message of our check."""
+        return str((workloads.check(self.workload, self.check) or {}).get("message") or "")
+
+    @cached_property
+    def head(self) -> str:
+        """The head of that message: a dispatcher's text, or ours."""
+        return Message.read(self.message).head
+
+    @cached_property
+    def marks(self) -> Marks:
+        """By which copies are marked."""
+        return Marks(self.settings.mark_key)
+
+    def copy_for(self, worker: Worker) -> Json:
+        """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
+        made, stamp = self._new_copy, self.stamp_on(worker)
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
+        return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
+
+    @cached_property
+    def _new_copy(self) -> Json:
+        return workload_copy(self.workload, self._stamp)
+
+    def must_be_replaced(self, copy: Json) -> bool:
+        """Whether a copy differs in something that cannot be patched."""
+        return must_be_replaced(self.workload, copy)
+
+    @cached_property
+    def job(self) -> Json | None:
+        """The manager's job, any of several; None while none can be seen."""
+        jobs = self.snapshot.jobs
+        if self.facts.owner is None:
+            return None
+        named = jobs.get(self.facts.owner.name)
+        return next(iter(jobs.values()), None) if named is None and self.facts.has_members else named
+
+    @cached_property
+    def not_delegated(self) -> str | RuleError | None:
+        """Why the manager's own controllers would run the job; None if they leave it to us, or it cannot be seen.
+
+        An error if that cannot be told: either answer would be wrong.
+        """
+        if self.job is None or self.snapshot.adapter is None:
+            return None
+        try:
+            return self.adapter.not_delegated(self.job, self.settings.controller_name)
+        except RuleError as error:
+            return error
+
+    @cached_property
+    def free_here(self) -> str:
+        """Why the manager would run its job, too, if its Kueue started that, in words for its user.
+
+        Empty if it would not: most kinds' controllers leave a delegated job alone, and pods are held by our own gate.
+        A pod of a group that cannot be seen may lack it.
+        """
+        if not self.traits.keeps_check_pending:
+            return ""
+        if why := next(filter(None, self._whys_free), ""):
+            return why
+        wanted = sum(workloads.pod_counts(self.workload).values()) if self.facts.has_members else 1
+        found = len(self.snapshot.jobs)
+        return "" if found >= wanted else f"{found} of {wanted} pods can be seen"
+
+    @property
+    def may_be_held_here(self) -> bool:
+        """Whether nothing of it would run on the manager, as far as can be seen: pods out of sight have our gate."""
+        return not self.free_here or (self.settings.pods_ready and not any(self._whys_free))
+
+    @cached_property
+    def _whys_free(self) -> list[str]:
+        """Of each job that may run yet: why it is not held; empty if it is."""
+        jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
+        return [self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None]
+
+    @property
+    def held_here(self) -> bool:
+        """Whether we hold a job of it on the manager, whatever its Kueue does."""
+        return self.traits.keeps_check_pending and "" in self._whys_free
+
+    @property
+    def keeps_check_pending(self) -> bool:
+        """Whether a Ready check would start the job on the manager as well, or is not wanted."""
+        return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
+
+    def stamp_on(self, worker: Worker) -> Stamp:
+        """What a copy made now on a worker is marked with."""
+        mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
+        return placed(attrs.evolve(self._stamp, attempt=mark), self.snapshot, worker)
+
+    @cached_property
+    def _stamp(self) -> Stamp:
+        counts = workloads.pod_counts(self.workload) if self.facts.is_elastic else {}
+        pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
+        return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
+
+    @property
+    def assigned_to(self) -> ClusterName | None:
+        """The name of the recorded worker; it may not be known any more."""
+        return self.facts.cluster_name
+
+    @cached_property
+    def last_worker(self) -> ClusterName | None:
+        """The worker that is recorded, or was recorded last."""
+        return self.assigned_to or self.snapshot.last_worker or self.facts.noted_worker
+
+    @cached_property
+    def possible_runs(self) -> tuple[PossibleRun, ...]:
+        """Where a job of it may run unseen, and until when."""
+        return possible_runs(self)
+
+    @cached_property
+    def withheld(self) -> Mapping[ClusterName, str]:
+        """Of each worker: why it is not offered the Workload although it was nominated; empty: it may be."""
+        return {worker.name: why_withheld(self, worker) for worker in self.workers}
+
+    @property
+    def assigned_worker(self) -> Worker | None:
+        """The recorded worker; None if none is recorded, or it is not known any more."""
+        name = self.assigned_to
+        return self.snapshot.worker(name) if name else None
+
+    @cached_property
+    def group(self) -> tuple[Json, ...]:
+        """The other Workloads of its job, if the job has one per replica."""
+        if self.facts.component_index is None:
+            return ()
+        mine = _owner_uids(self.workload)
+        present = (one for one in self.snapshot.siblings if not is_terminating(one))
+        return tuple(one for one in present if mine.intersection(_owner_uids(one)))
+
+    @cached_property
+    def group_workers(self) -> tuple[str, ...]:
+        """The names of the workers that have others of its group."""
+        return tuple(sorted({name for one in self.group if (name := workloads.cluster_name(one)) is not None}))
+
+    def job_of(self, copy: Json) -> Json | None:
+        """The manager's job that a copy was made of; None if it cannot be seen, or is another by now."""
+        job = self.snapshot.jobs.get(copy["metadata"]["name"])
+        return job if job is not None and is_copy_of(copy, job) else None
+
+    def jobs_on(self, worker: Worker) -> list[Json]:
+        """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
+        if self.snapshot.adapter is not None and self.facts.has_members:
+            return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
+        shares = self.facts.component_index is not None
+        return self._copies((*worker.jobs, *worker.shared) if shares else worker.jobs)
+
+    def job_on(self, worker: Worker) -> Json | None:
+        """The copy of the job on that worker, any of several."""
+        return next(iter(self.jobs_on(worker)), None)
+
+    def shared_job_on(self, worker: Worker) -> Json | None:
+        """The copy of the job on that worker, where it belongs to another Workload."""
+        return next(iter(self._copies(worker.shared)), None)
+
+    def _copies(self, listed: Sequence[JobCopy]) -> list[Json]:
+        """Those of the owner's name and kind: one at most, as names are unique."""
+        if self.facts.owner is None or self.snapshot.adapter is None:
+            return []
+        name, resource = self.facts.owner.name, self.adapter.resource
+        return [copy.object for copy in listed if copy.resource == resource and copy.object["metadata"]["name"] == name]
+
+    def proof(self, worker: Worker, copy: Json) -> Proof:
+        """What the mark of a copy on a worker says of this attempt."""
+        asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
+        if asked not in self._proofs:
+            self._proofs[asked] = self.marks.proof(copy, self.workload, worker.name, self.facts.attempt)
+        return self._proofs[asked]
+
+    @cached_property
+    def _proofs(self) -> dict[tuple[str, int], Proof]:
+        return {}
+
+    def is_proven(self, worker: Worker, copy: Json) -> bool:
+        """Whether we have made a copy there for this attempt: by its mark, which nobody else can make."""
+        return self.proof(worker, copy) is Proof.EXACT
+
+    def is_believed(self, worker: Worker, copy: Json) -> bool:
+        """Whether a copy counts as this attempt's: by its mark. On the recorded worker one without proof does, too."""
+        proof = self.proof(worker, copy)
+        return proof is Proof.EXACT or (proof is Proof.NONE and worker.name == self.assigned_to)
+
+    def current(self, worker: Worker) -> Json | None:
+        """The Workload copy on that worker, if it counts as this attempt's."""
+        return self._current[worker.name]
+
+    @cached_property
+    def _current(self) -> dict[ClusterName, Json | None]:
+        counts = (one.workload is not None and self.is_believed(one, one.workload) for one in self.workers)
+        return {one.name: one.workload if its else None for one, its in zip(self.workers, counts, strict=True)}
+
+    def is_current(self, worker: Worker, job: Json) -> bool:
+        """Whether a job there counts as this attempt's, or as that of others who share it."""
+        return self.is_believed(worker, job) or (job is self.shared_job_on(worker) and self._is_siblings(worker, job))
+
+    def _is_siblings(self, worker: Worker, job: Json) -> bool:
+        """Whether another slice or part of the group has the job there: by its record, or by the mark."""
+        return any(
+            workloads.cluster_name(one) == worker.name or self.marks.proof(job, one, worker.name) is Proof.EXACT
+            for one in self.snapshot.siblings
+        )
+
+    def has_job(self, worker: Worker) -> bool:
+        """Whether this attempt's job is on that worker, or that of others who share it."""
+        return any(self.is_current(worker, job) for job in self.jobs_on(worker))
+
+    def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
+        """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
+        if self.facts.component_index is not None:
+            return []
+        # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
+        proven = worker.workload is not None and self.is_proven(worker, worker.workload)
+        counts = self.is_proven if proven else self.is_believed
+        return [copy for copy in worker.jobs if not counts(worker, copy.object)]
+
+
+def _owner_uids(workload: Json) -> set[str]:
+    return {str(reference.get("uid")) for reference in workload["metadata"].get("ownerReferences") or []}

@@ -1,0 +1,222 @@
+"""Everything one decision looks at: a Workload of the manager, its job, and its copies on every worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+import attrs
+
+from multikueue.core.dispatchers.scored.facts import JobFacts, Room
+from multikueue.core.model.adapter import JobAdapter
+from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueue.core.model.worker_names import WorkerNames, cordon_of
+from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
+from multikueue.core.workload.facts.worker_states import (
+    Connected,
+    Connecting,
+    Creation,
+    Idle,
+    InFlight,
+    Kind,
+    Lost,
+    Opaque,
+    Reach,
+    Refusal,
+    Served,
+    Syncing,
+    Unserved,
+    Untracked,
+    Unusable,
+)
+
+
+@attrs.frozen
+class PlanSettings:
+    """What an operator can choose about the life of workloads."""
+
+    controller_name: str = CONTROLLER_NAME
+    """`spec.controllerName` of our AdmissionChecks, and what delegated jobs say in `managedBy`."""
+    origin: str = "multikueue"
+    """Value of the origin label: tells our copies from those of another manager on the same worker."""
+    mark_key: bytes = attrs.field(default=b"", repr=False)
+    """The secret by which copies are marked: whoever knows it can make a copy that is believed. The same for all that
+    take turns; one that is lost takes no job (`core.model.marks`). Empty only where nobody else can create objects."""
+    worker_lost_timeout: timedelta = timedelta(minutes=15)
+    """How long a job stays assigned to a worker that cannot be reached. Kueue's default: enough to upgrade one."""
+    orchestrated_preemption: bool = False
+    """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
+    pods_ready: bool = False
+    """Whether the check of pods becomes Ready, where our scheduling gate holds every one of them on the manager."""
+    finished_retention: timedelta = timedelta(0)
+    """How long the winner's copies stay after the end."""
+    preemption_timeout: timedelta = timedelta(minutes=5)
+    """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
+    dependencies: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
+    """By MultiKueueConfig: the kinds of what jobs need that are copied, or looked for (`core.model.dependencies`)."""
+
+
+@attrs.frozen
+class JobCopy:
+    """One job object of ours on a worker."""
+
+    resource: Resource
+    object: Json
+    adopter: str = ""
+    """Who controls it there, as `ReplicaSet "web-7d9f"`; empty while nobody does."""
+
+
+@attrs.frozen
+class Placement:
+    """A worker that had a Workload."""
+
+    worker: ClusterName
+    since: str
+    """As Kubernetes writes times; empty if that is not known."""
+
+
+@attrs.frozen
+class Worker:
+    """What is known of one worker, and what of this Workload is there.
+
+    Copies are only ever objects that carry our origin label; objects of others are not in the snapshot.
+    """
+
+    name: ClusterName
+    configured: bool = True
+    """Whether the check's MultiKueueConfig lists it: only then is it offered new work."""
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster."""
+    annotations: Mapping[str, str] = attrs.field(factory=dict)
+    """Of its MultiKueueCluster."""
+    reach: Reach = attrs.field(default=Connected())
+    kind: Kind = attrs.field(default=Served())
+    in_flight: InFlight = attrs.field(default=Idle())
+    creation: Creation = attrs.field(default=Untracked())
+    refusal: Refusal | None = None
+    """Its back-off, while it has one."""
+    namespace: str = ""
+    """Where its copies are looked for; empty: in that of the same name."""
+    namespace_proven: bool = False
+    """Whether others of its job are seen to have a copy of ours there."""
+    workload: Json | None = None
+    """The Workload copy there."""
+    supplied: tuple[str, ...] = ()
+    """The UIDs of copies there that own what the job needs, as far as is known."""
+    jobs: tuple[JobCopy, ...] = ()
+    """Those there that name it."""
+    shared: tuple[JobCopy, ...] = ()
+    """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    unreadable: str = ""
+    """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
+    removed: bool = False
+    """Whether its MultiKueueCluster is gone, or going."""
+    cluster_uid: str = ""
+    """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
+    identified: bool = True
+    """Whether it is known which cluster it is: if not, another worker may be the same one."""
+    is_manager: bool = False
+    """Whether it is the cluster on which its original is."""
+    kueue: WorkerKueue = attrs.field(default=WorkerKueue())
+    """What is known of its Kueue."""
+    room: Room = attrs.field(default=Room())
+    """What its queue has room for."""
+
+    @property
+    def copy(self) -> CopyFacts:
+        """What the Workload copy there says."""
+        return COPIES.of(self.workload) if self.workload is not None else NO_COPY
+
+    @property
+    def cordon(self) -> str:
+        """See `cordon_of`."""
+        return cordon_of(self.annotations)
+
+    @property
+    def names(self) -> WorkerNames:
+        """How namespaces and queues are called there."""
+        return WorkerNames.of(self.annotations, of_manager=self.is_manager)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether its Workloads are being watched."""
+        return isinstance(self.reach, Connected)
+
+    @property
+    def in_sight(self) -> bool:
+        """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
+        return self.reachable and isinstance(self.kind, Served | Unusable)
+
+    @property
+    def seen(self) -> bool:
+        """Whether this process knows, or knew before the worker was lost, what is there."""
+        match self.reach, self.kind:
+            case ((Lost(seen=seen) | Opaque(seen=seen)), _):
+                return seen
+            case Connected(), (Unserved(seen=seen) | Opaque(seen=seen)):
+                return seen
+        return self.answered
+
+    @property
+    def answered(self) -> bool:
+        """Whether it has answered, or failed to, since this process began to connect: about Workloads and the kind."""
+        return not isinstance(self.reach, Connecting) and not (self.reachable and isinstance(self.kind, Syncing))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of this Workload is there, as far as can be seen."""
+        return self.workload is None and not self.jobs
+
+    @property
+    def can_run(self) -> bool:
+        """Whether it can be offered the job now."""
+        return self.reachable and isinstance(self.kind, Served) and self.configured and self.refusal is None
+
+
+@attrs.frozen
+class Snapshot:
+    """One Workload and all that belongs to it, as the caches show it."""
+
+    key: ObjectKey
+    workload: Json | None
+    """The manager's object; None when it is gone."""
+    check: str | None = None
+    """Which of its admission checks is ours; None if none is."""
+    config: str = ""
+    """The MultiKueueConfig of that check."""
+    check_unknown: bool = False
+    """Whether a check of it refers to an AdmissionCheck that cannot be seen: it may be ours."""
+    adapter: JobAdapter | None = None
+    """Of the owner's kind; None if that is not registered."""
+    unreadable: str = ""
+    """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
+    the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
+    unreadable_job: str = ""
+    """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
+    missing_setting: str = ""
+    """What to do so that jobs of the kind are dispatched; empty if they are."""
+    jobs: Mapping[str, Json] = attrs.field(factory=dict)
+    """The manager's jobs by name; empty while the cache does not show them."""
+    in_vain: Mapping[str, Json] = attrs.field(factory=dict)
+    """By the name of a job: the patch of its status that the manager answered without changing anything. Its API server
+    drops what its definition of the kind does not know, and fills in what it does."""
+    last_worker: ClusterName | None = None
+    """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
+    placement: Placement | None = None
+    """Its last one, as far as this process has seen, or the one that lasts."""
+    running_for: timedelta = timedelta.max
+    """How long this process has been connecting to workers."""
+    quiet_for: timedelta = timedelta(0)
+    """How long nothing of it has changed, here or on a worker."""
+    siblings: tuple[Json, ...] = ()
+    """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
+    job_facts: JobFacts = attrs.field(factory=JobFacts)
+    """What the dispatcher knows of the job beside the Workload."""
+    workers: tuple[Worker, ...] = ()
+    """All known workers, those of the config first and in its order."""
+
+    def worker(self, name: str) -> Worker | None:
+        """The worker of that name."""
+        return next((worker for worker in self.workers if worker.name == name), None)

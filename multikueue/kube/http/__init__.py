@@ -1,0 +1,1 @@
+"""HTTP: requests, their deadlines and bounds, connections, and the errors that answers become."""

@@ -1,0 +1,1 @@
+"""Informers: objects listed, watched and indexed, and what became of those that cannot be read."""

@@ -1,0 +1,233 @@
+"""Parses kubeconfigs: what the daemon's own and the workers' kubeconfigs have in common."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, NoReturn
+from urllib.parse import SplitResult, urlsplit
+
+import attrs
+import yaml
+
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import shortened
+from multikueue.core.model.outside_text import one_line
+from multikueue.errors import KubeconfigError
+from multikueue.kube.kubeconfigs.bounded_yaml import MAX_SIZE, BoundedLoader, OutOfBoundsError
+
+MAX_HOST: Final = 253
+MAX_TOLD: Final = 1_000
+"""Bytes of why a kubeconfig is refused."""
+
+_DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
+
+
+class _Loader(BoundedLoader):
+    """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    letter: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("bool", "null")]
+    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+@attrs.frozen
+class Document:
+    """The sections of a kubeconfig by name. The repr shows no secret."""
+
+    current_context: str = ""
+    clusters: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+    users: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+    contexts: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
+
+    @classmethod
+    def parse(cls, data: bytes) -> Document:
+        """Parse YAML or JSON.
+
+        Raises:
+            Refusal: it is no kubeconfig. The message names the place and quotes nothing.
+        """
+        parsed = _parsed(data)
+        sections = (_named(parsed, f"{field}s", field) for field in ("cluster", "user", "context"))
+        return cls(text(parsed, "current-context"), *sections)
+
+    def merged(self, other: Document) -> Document:
+        """Both documents. This one wins where both name something, as kubectl merges the files of KUBECONFIG."""
+        return Document(
+            self.current_context or other.current_context,
+            {**other.clusters, **self.clusters},
+            {**other.users, **self.users},
+            {**other.contexts, **self.contexts},
+        )
+
+    def select(self, context: str | None = None) -> ContextSelection:
+        """Cluster, user and namespace of a context; None: the current one.
+
+        Raises:
+            Refusal: there is no such context, or it names no cluster with a server.
+        """
+        name = context or self.current_context
+        if not name:
+            refuse("no current-context is set")
+        found = self.contexts.get(name)
+        if found is None:
+            refuse(f'context "{name}" does not exist')
+        cluster = self.clusters.get(text(found, "cluster"))
+        if cluster is None or not cluster.get("server"):
+            refuse(f'context "{name}" names no cluster with a server')
+        user_name = text(found, "user")
+        if user_name and user_name not in self.users:
+            refuse(f'context "{name}" names user "{user_name}", which does not exist')
+        namespace = text(found, "namespace")
+        selection = ContextSelection(cluster, self.users.get(user_name, {}), namespace)
+        selection.check()
+        return selection
+
+
+@attrs.frozen
+class ContextSelection:
+    """What a context selects, with decoded values."""
+
+    cluster: Json = attrs.field(repr=False)
+    user: Json = attrs.field(repr=False)
+    namespace: str = ""
+
+    def check(self) -> None:
+        """Refuse settings that this client would ignore or cannot use.
+
+        Raises:
+            Refusal: the message names the field and never its value.
+        """
+        for field in ("as", "as-uid", "as-groups", "as-user-extra"):
+            if self.user.get(field):
+                refuse(f"impersonation ({field}) is not supported: use credentials of the identity itself")
+        proxy = text(self.cluster, "proxy-url")
+        url = split_url(proxy)
+        if proxy and (url is None or url.scheme not in ("http", "https") or not is_host(url.hostname)):
+            refuse("proxy-url must be an http:// or https:// URL")
+        name = text(self.cluster, "tls-server-name")
+        if name and not is_host(name):
+            refuse("tls-server-name must be a host name or an IP address")
+
+    @property
+    def server(self) -> str:
+        """The server's address without a trailing slash."""
+        return text(self.cluster, "server").strip().rstrip("/")
+
+    @property
+    def token(self) -> str:
+        """The bearer token; empty: none."""
+        token = text(self.user, "token").strip()
+        if not is_token(token):
+            refuse("token is not one word of plain characters")
+        return token
+
+
+def pem(section: Json, field: str) -> str:
+    """The decoded text of a `…-data` field; empty: none."""
+    try:
+        return base64.b64decode("".join(text(section, field).split()), validate=True).decode("ascii")
+    except ValueError:
+        refuse(f"{field} is not base64 of a PEM text")
+
+
+class KubeconfigFault(Exception):
+    """Why a kubeconfig cannot be used. It does not leave this layer: `refused_as` makes a `KubeconfigError` of it."""
+
+
+def refuse(message: str) -> NoReturn:
+    """Raise a `KubeconfigFault` without a cause: a parser's error quotes what it could not read. Names in the message
+    are whatever the kubeconfig says, and it is shown at terminals and in conditions."""
+    raise KubeconfigFault(shortened(one_line(message), MAX_TOLD)) from None
+
+
+@contextmanager
+def refused_as(reason: str, source: str = "") -> Iterator[None]:
+    """Turn a refusal into an error for users.
+
+    Args:
+        reason: Kueue's condition reason.
+        source: the file, if the user may not know it.
+
+    Raises:
+        KubeconfigError: something inside was refused.
+    """
+    try:
+        yield
+    except KubeconfigFault as refusal:
+        raise KubeconfigError(reason, f"{source}: {refusal}" if source else str(refusal)) from None
+
+
+def text(section: Json, field: str) -> str:
+    """The value of a field; empty: none.
+
+    Raises:
+        Refusal: it is not a string.
+    """
+    value = section.get(field)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        refuse(f"failed to parse kubeconfig(apiconfig): {field} is not a text")
+    return value
+
+
+def is_host(host: str | None) -> bool:
+    """Whether a text is a DNS name or an IP address."""
+    try:
+        ipaddress.ip_address(host or "")
+    except ValueError:
+        return host is not None and len(host) <= MAX_HOST and _DNS_NAME.fullmatch(host.lower()) is not None
+    return True
+
+
+def split_url(url: str) -> SplitResult | None:
+    """The parts of a URL; None if it is not a URL."""
+    try:
+        parts = urlsplit(url)
+        return parts if parts.port != 0 else None  # `port` raises ValueError if it is not a number
+    except ValueError:
+        return None
+
+
+def is_token(word: str) -> bool:
+    """Whether a text may stand in an Authorization header."""
+    return word.isascii() and word.isprintable() and " " not in word
+
+
+def _parsed(data: bytes) -> Json:
+    if len(data) > MAX_SIZE:
+        refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
+    try:
+        document = yaml.load(data, _Loader)
+    except OutOfBoundsError as error:
+        refuse(f"failed to parse kubeconfig(apiconfig): {error.problem}")
+    except yaml.MarkedYAMLError as error:
+        # The parser quotes the text around the error, which may be a credential. We report only the place.
+        mark = error.problem_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark is not None else ""
+        refuse(f"failed to parse kubeconfig(apiconfig): it is not YAML{where}")
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, RecursionError):
+        # unknown tags, encodings or deep nesting
+        refuse("failed to parse kubeconfig(apiconfig): it is not YAML")
+    if not isinstance(document, dict):
+        refuse("failed to parse kubeconfig(apiconfig): it is not a mapping")
+    return document
+
+
+def _named(document: Json, section: str, field: str) -> dict[str, Json]:
+    entries = document.get(section) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        refuse(f"failed to parse kubeconfig(apiconfig): {section} is not a list of mappings")
+    result: dict[str, Json] = {}
+    for entry in entries:
+        value = entry.get(field) or {}
+        if not isinstance(value, dict):
+            refuse(f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
+        result.setdefault(text(entry, "name"), value)
+    return result

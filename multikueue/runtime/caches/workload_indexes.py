@@ -1,0 +1,174 @@
+"""The indexes of the manager's Workloads: by job, by admission check, by quota, and by worker; and of copies."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Set
+from typing import Final
+
+from multikueue.core.machinery.resync import runs_on
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.workloads import (
+    checks,
+    cluster_name,
+    cluster_queue,
+    has_members,
+    has_quota,
+    is_finished,
+    nominated,
+    noted_worker,
+    owner,
+)
+from multikueue.kube.informers.indexer import Indexer
+
+
+def owner_entry(gvk: GVK, key: ObjectKey) -> str:
+    """The entry under which a job's Workloads are found: in the index `owner`, or `member` for groups."""
+    return f"{gvk}|{key}"
+
+
+def _owner_entries(workload: Json) -> list[str]:
+    found, namespace = owner(workload), ObjectKey.of(workload).namespace
+    return [owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
+
+
+def _member_entries(workload: Json) -> list[str]:
+    """All owners of a Workload that stands for several jobs."""
+    references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
+    namespace = ObjectKey.of(workload).namespace
+    return [
+        owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
+        for one in references or ()
+    ]
+
+
+def check_names(workload: Json) -> list[str]:
+    """The AdmissionChecks of a Workload."""
+    return [entry.get("name", "") for entry in checks(workload)]
+
+
+def _quota_entries(workload: Json) -> list[str]:
+    """The ClusterQueue whose quota a Workload holds, with each of its checks; few texts for many Workloads."""
+    queue = cluster_queue(workload)
+    return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
+
+
+UNPLACED: Final = "unplaced"
+"""The entry of the index `worker` for Workloads that no worker has."""
+
+
+MOVING: Final = "moving"
+"""The entry of the index `worker` for Workloads that shall leave the worker that has them."""
+
+
+def placed_entry(worker: str) -> str:
+    """The entry of the index `worker` for Workloads that the worker has."""
+    return f"placed|{worker}"
+
+
+def offered_entry(worker: str) -> str:
+    """The entry of the index `worker` for Workloads that are offered to the worker, and that no worker has.
+
+    They have the entry `UNPLACED` too."""
+    return f"offered|{worker}"
+
+
+def _worker_entries(workload: Json) -> list[str]:
+    if is_finished(workload) or not has_quota(workload):
+        return []
+    if (worker := cluster_name(workload)) is not None:
+        moving = [MOVING] if MOVE_FROM_ANNOTATION in annotations_of(workload) else []
+        return [sys.intern(placed_entry(worker)), *moving]
+    return [UNPLACED, *(sys.intern(offered_entry(name)) for name in nominated(workload))]
+
+
+def _running_entries(workload: Json) -> list[str]:
+    worker = runs_on(workload)
+    return [sys.intern(worker)] if worker is not None else []
+
+
+NAMED: Final = "named"
+"""The index of those that name a worker which has or had them, by worker and kind of job: see `named_entry`."""
+
+
+def named_entry(worker: str, kind: GVK) -> str:
+    """The entry of the index `NAMED`. The version does not count: a kind is served in several."""
+    return f"{worker}|{kind.kind}.{kind.group}"
+
+
+def _named_entries(workload: Json) -> list[str]:
+    found = owner(workload)
+    if found is None or is_finished(workload):
+        return []
+    names = filter(None, {cluster_name(workload), noted_worker(workload)})
+    return [sys.intern(named_entry(name, found.gvk)) for name in names]
+
+
+RUNNING: Final = "running"
+"""The index of those that run where they should, by worker."""
+INDEXES: Final = {
+    "owner": _owner_entries,
+    "member": _member_entries,
+    "check": check_names,
+    "quota": _quota_entries,
+    "worker": _worker_entries,
+    RUNNING: _running_entries,
+    NAMED: _named_entries,
+}
+"""All of them, by name."""
+
+
+def looking(workloads: Indexer) -> Set[ObjectKey]:
+    """The Workloads that have quota and no worker, or shall leave theirs: any worker may be the one they get."""
+    return workloads.keys_by("worker", UNPLACED) | workloads.keys_by("worker", MOVING)
+
+
+def may_have_jobs(workloads: Indexer, worker: str, kind: GVK, copies: Iterable[Json]) -> bool:
+    """Whether jobs of a kind may be on a worker: a Workload names it, or has a copy there.
+
+    Args:
+        workloads: the manager's.
+        worker: its name.
+        kind: of the jobs.
+        copies: the Workloads that are there.
+    """
+    if workloads.keys_by(NAMED, named_entry(worker, kind)):
+        return True
+    owners = (owner(workloads.get(origin_key(copy)) or copy) for copy in copies)
+    return any(found is None or named_entry("", found.gvk) == named_entry("", kind) for found in owners)
+
+
+PENDING: Final = "pending"
+"""Index of copies without quota, by LocalQueue."""
+HOLDING: Final = "holding"
+"""Index of copies with quota, likewise."""
+
+
+def _pending(copy: Json) -> Iterator[str]:
+    if not has_quota(copy) and not is_finished(copy):
+        yield _local_queue(copy)
+
+
+def _holding(copy: Json) -> Iterator[str]:
+    if has_quota(copy) and not is_finished(copy):
+        yield _local_queue(copy)
+
+
+def _local_queue(copy: Json) -> str:
+    return str(ObjectKey(copy["metadata"].get("namespace", ""), dig(copy, "spec", "queueName") or ""))
+
+
+def _origin(copy: Json) -> Iterator[str]:
+    if ORIGIN_NAMESPACE_ANNOTATION in annotations_of(copy):
+        yield str(origin_key(copy))
+
+
+ORIGIN: Final = "origin"
+"""Index of copies in a namespace of another name than the manager's, by Workload."""
+INDEXES_THERE: Final = {ORIGIN: _origin}
+"""Of the copies on a worker."""
+QUOTA_INDEXES: Final = {PENDING: _pending, HOLDING: _holding}
+"""Of the copies on a worker, where figures are looked at."""

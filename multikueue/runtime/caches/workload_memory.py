@@ -1,0 +1,202 @@
+"""What this process remembers of Workloads between reconciles. After a restart the plan is safe without it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
+from multikueue.core.workload.facts.same_cluster import Destination
+from multikueue.core.workload.facts.snapshot import Placement
+from multikueue.core.workload.facts.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
+from multikueue.core.workload.history import placement_of
+from multikueue.runtime.loop import loop_time
+from multikueue.runtime.plan_pace import PlanPace
+
+_OWNERS: Final = 4
+"""Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
+
+
+@attrs.define(eq=False)
+class _Creations:
+    """What was sent to one worker for one Workload: one job, or the pods of a group."""
+
+    created: str | None = None
+    """The attempt for which the worker answered that a job was created."""
+    in_doubt: dict[str, float] = attrs.field(factory=dict)
+    """By name, the jobs whose creation has no answer, and since when that counts."""
+
+
+@attrs.define(eq=False)
+class _Remembered:
+    touched_at: float
+    last_worker: ClusterName | None = None
+    placement: Placement | None = None
+    placed: tuple[str, str] = ("", "")
+    """The worker that is recorded, or was recorded last, and for which attempt."""
+    destination: Destination | None = None
+    """Where it led when that was seen first; None: nothing of the Workload is left there."""
+    behind_since: float | None = None
+    """When something changed on a worker that no decision has looked at."""
+    unrecorded_attempt: str | None = None
+    """The attempt that was seen before a worker was recorded for it."""
+    sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
+    supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
+
+
+@attrs.define(eq=False)
+class WorkloadMemory:
+    """By Workload of the manager: when it changed, which worker had it, and which creations were sent."""
+
+    pace: PlanPace = attrs.field(factory=PlanPace, init=False)
+    _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def __contains__(self, key: ObjectKey) -> bool:
+        """Whether this process has looked at the Workload."""
+        return key in self._known
+
+    def touched(self, key: ObjectKey) -> None:
+        """Something of this Workload changed, here or on a worker. One that is gone is not remembered again."""
+        if (known := self._known.get(key)) is not None:
+            known.touched_at = loop_time()
+
+    def forget(self, key: ObjectKey) -> None:
+        """The Workload is gone."""
+        self._known.pop(key, None)
+        self.pace.forget(key)
+
+    def quiet_for(self, key: ObjectKey) -> timedelta:
+        """How long nothing of this Workload has changed; zero for one that was not observed."""
+        known = self._known.get(key)
+        return timedelta(seconds=loop_time() - known.touched_at) if known is not None else timedelta(0)
+
+    def observe(self, key: ObjectKey, workload: Json) -> None:
+        """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
+        known, recorded = self._of(key), cluster_name(workload)
+        if recorded is not None:
+            known.last_worker, known.placement = ClusterName(recorded), placement_of(workload)
+        elif has_quota(workload) and not is_evicted(workload):
+            known.unrecorded_attempt = attempt(workload)
+
+    def leads_there(self, key: ObjectKey, workload: Json, now: Destination, *, shown: bool) -> bool:
+        """Whether the worker which was recorded last leads where it did then, as far as that matters.
+
+        Args:
+            key: the Workload.
+            workload: the same.
+            now: where this worker leads.
+            shown: whether something of the Workload shows there.
+        """
+        known, recorded = self._of(key), cluster_name(workload)
+        if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
+            known.placed, known.destination = placed, now
+        if (was := known.destination) is None:
+            return True
+        if same := was.is_same(now, shown=shown):
+            known.destination = attrs.evolve(now, uid=now.uid or was.uid)  # it may have another address
+        return same
+
+    def left_destination(self, key: ObjectKey) -> None:
+        """Nothing of the Workload is left where it was: what that worker leads to from now on does not matter."""
+        self._of(key).destination = None
+
+    def last_worker(self, key: ObjectKey) -> ClusterName | None:
+        """The worker that was recorded last."""
+        known = self._known.get(key)
+        return known.last_worker if known is not None else None
+
+    def placement(self, key: ObjectKey) -> Placement | None:
+        """The last placement: that of the worker that was recorded last."""
+        known = self._known.get(key)
+        return known.placement if known is not None else None
+
+    def changed_there(self, key: ObjectKey) -> None:
+        """Something of this Workload changed on a worker."""
+        self.touched(key)
+        if (known := self._known.get(key)) is not None and known.behind_since is None:
+            known.behind_since = loop_time()
+
+    def looked_at(self, key: ObjectKey) -> float | None:
+        """A decision looks at the Workload; return since when something had changed on a worker, if it had."""
+        known = self._known.get(key)
+        if known is None:
+            return None
+        since, known.behind_since = known.behind_since, None
+        return since
+
+    def still_behind(self, key: ObjectKey, since: float) -> None:
+        """The decision has put off what follows from that change."""
+        if (known := self._known.get(key)) is not None:
+            known.behind_since = since
+
+    def sending(self, cluster: ClusterName, key: ObjectKey, job: str) -> bool:
+        """A creation of the job of this name is about to be sent. Until there is an answer, the job may exist.
+
+        Returns:
+            Whether an earlier creation of it has no answer either: `not_created` needs to know.
+        """
+        sent = self._of(key).sent.setdefault(cluster, _Creations())
+        doubted = job in sent.in_doubt
+        sent.in_doubt[job] = loop_time()
+        return doubted
+
+    def created(self, cluster: ClusterName, key: ObjectKey, job: str, of_attempt: str) -> None:
+        """The worker answered that the job was created."""
+        sent = self._sent(cluster, key)
+        sent.in_doubt.pop(job, None)
+        sent.created = of_attempt
+
+    def not_created(self, cluster: ClusterName, key: ObjectKey, job: str, *, doubted: bool) -> None:
+        """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
+        if not doubted:
+            self._sent(cluster, key).in_doubt.pop(job, None)
+
+    def unanswered(self, cluster: ClusterName, key: ObjectKey, job: str) -> None:
+        """The creation has no answer: only what the worker shows from now on counts."""
+        self._sent(cluster, key).in_doubt[job] = loop_time()
+
+    def all_shown(self, cluster: ClusterName, key: ObjectKey) -> None:
+        """Creations without an answer would show on the worker by now: nothing is in doubt any more."""
+        self._sent(cluster, key).in_doubt.clear()
+
+    def supplied(self, cluster: ClusterName, key: ObjectKey) -> tuple[str, ...]:
+        """The UIDs of copies on a worker that own what the job needs there, as far as this process has seen to it."""
+        known = self._known.get(key)
+        return known.supplied.get(cluster, ()) if known is not None else ()
+
+    def supply(self, cluster: ClusterName, key: ObjectKey, uid: str) -> None:
+        """What the job needs is on a worker, and the copy of this UID owns it."""
+        if (known := self._known.get(key)) is not None:
+            known.supplied[cluster] = (*self.supplied(cluster, key), uid)[-_OWNERS:]
+
+    def reconnected(self, cluster: ClusterName) -> None:
+        """The worker is connected again: what it shows first may be older than a creation without an answer."""
+        for known in self._known.values():
+            if (sent := known.sent.get(cluster)) is not None:
+                sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))
+
+    def creation(self, cluster: ClusterName, key: ObjectKey, of_attempt: str) -> Creation:
+        """What is known of creating this attempt's jobs on a worker; of several, the worst."""
+        known = self._known.get(key)
+        if known is None:
+            return Untracked()
+        sent = known.sent.get(cluster)
+        if sent is not None and sent.in_doubt:
+            return Unanswered(timedelta(seconds=loop_time() - max(sent.in_doubt.values())))
+        if sent is not None and sent.created == of_attempt:
+            return Created()
+        return NothingSent() if known.unrecorded_attempt == of_attempt else Untracked()
+
+    def _sent(self, cluster: ClusterName, key: ObjectKey) -> _Creations:
+        """What was sent there. For a Workload that was deleted meanwhile: nothing, and nobody keeps what is noted."""
+        known = self._known.get(key)
+        return known.sent.get(cluster, _Creations()) if known is not None else _Creations()
+
+    def _of(self, key: ObjectKey) -> _Remembered:
+        return self._known.setdefault(key, _Remembered(loop_time()))

@@ -1,0 +1,1 @@
+"""The cycle of the small Kueue: queues, quota and who is admitted next."""
