@@ -178,3 +178,12 @@ def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ..
 @pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
 def test_a_text_without_end_costs_no_more_than_it_is_long(rules: tuple[RemedyRule, ...]) -> None:
     assert found_by(rules, "w1", "a" * 1_000_000, CONTEXT) is None
+
+
+@pytest.mark.parametrize("job", ["namespace/kube-system", "clusterqueue.kueue.x-k8s.io/all", "job.lab.example.com/a"])
+def test_only_jobs_of_kinds_that_come_with_us_are_deleted_by_a_command(job: str) -> None:
+    """Whoever may create Workloads says who owns them, and whoever may create events that a name is taken."""
+    found = about_worker("w1", "told", {**CONTEXT, "job": job}, cause=Cause.NAME_TAKEN)
+    assert "kubectl" not in found.remedy
+    known = about_worker("w1", "told", CONTEXT, cause=Cause.NAME_TAKEN)
+    assert "kubectl --context w1 -n team delete job/a;" in known.remedy

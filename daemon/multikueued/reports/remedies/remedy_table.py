@@ -17,7 +17,10 @@ from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.errors import Cause
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.remedy import RETRY, Finding, filled, found_by, row, said
+from multikueued.reports.typenames import resource_of
 
+UNTOLD: Final = "?"
+"""In place of a job that no command may name."""
 UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
 WORKER_RULES: Final = (
@@ -99,6 +102,8 @@ def about_worker(
         cause: a key of `BY_CAUSE`; empty: the words alone tell.
     """
     filled_in = {**context, "worker": worker}
+    if cause == Cause.NAME_TAKEN and resource_of(context.get("job", "").partition("/")[0]) is None:
+        filled_in["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:
         return BY_CAUSE[cause].about(worker, told, filled_in)
     known = found_by(WORKER_RULES, worker, told, filled_in)
