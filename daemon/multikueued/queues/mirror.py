@@ -7,7 +7,6 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.own_queues import unfit
-from multikueue.core.machinery.connection_facts import names_by
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
@@ -15,6 +14,7 @@ from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.reports.objects import ManagerObjects, similar
+from multikueued.reports.worker_names import names_by
 from multikueued.workers.objects import WorkerError, namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace
 

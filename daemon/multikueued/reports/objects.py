@@ -11,7 +11,6 @@ import attrs
 
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
-from multikueue.core.machinery.connection_facts import names_by, says_manager
 from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
@@ -19,6 +18,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.doctor.published import Published, published_in
+from multikueued.reports.worker_names import names_by, says_manager
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))

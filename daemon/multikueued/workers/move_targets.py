@@ -16,7 +16,6 @@ from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored import job_annotations, kueue_objects
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, obstacle
 from multikueue.core.dispatchers.scored.reasons import Why
-from multikueue.core.machinery.connection_facts import names_by
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -29,6 +28,7 @@ from multikueue.kube import KubeClient
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
+from multikueued.reports.worker_names import names_by
 from multikueued.workers.places import ManagerAccess
 
 UNLIMITED: Final = float("inf")

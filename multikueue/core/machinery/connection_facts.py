@@ -16,8 +16,7 @@ import orjson
 
 from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig, digest
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import dig, digest
 
 FACTS: Final = "multikueue.dev/ConnectionFacts"
 """The type of the condition."""
@@ -106,17 +105,6 @@ def _texts(value: Any) -> dict[str, str]:
 
 def _time(value: Any) -> datetime | None:
     return parse_timestamp(value) if isinstance(value, str) else None
-
-
-def says_manager(cluster: Json) -> bool:
-    """Whether a MultiKueueCluster says that its worker is the manager itself."""
-    facts = connection_facts(cluster)
-    return facts is not None and facts.is_manager is True
-
-
-def names_by(cluster: Json) -> WorkerNames:
-    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
-    return WorkerNames.of(annotations_of(cluster), of_manager=says_manager(cluster))
 
 
 def _digest(active: Json | None) -> str:
