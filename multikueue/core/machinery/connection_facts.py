@@ -107,12 +107,6 @@ def _time(value: Any) -> datetime | None:
     return parse_timestamp(value) if isinstance(value, str) else None
 
 
-def says_manager(cluster: Json) -> bool:
-    """Whether a MultiKueueCluster says that its worker is the manager itself."""
-    facts = connection_facts(cluster)
-    return facts is not None and facts.is_manager is True
-
-
 def _digest(active: Json | None) -> str:
     """Tells one word of `Active` from another."""
     return digest({field: (active or {}).get(field) for field in ("status", "reason", "message")})
