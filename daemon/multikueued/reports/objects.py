@@ -16,18 +16,14 @@ from multikueue.core.model import workloads
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueued.doctor.published import Published, published_in
+from multikueued.reports.worker_names import names_by
 
 _CONFIG: Final = "MultiKueueConfig"
 _ON_THE_WAY: Final = frozenset((LOCAL_QUEUE, CLUSTER_QUEUE, ADMISSION_CHECK))
 """From a Workload to its check."""
-
-
-def names_by(cluster: Json) -> WorkerNames:
-    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
-    return WorkerNames.of(annotations_of(cluster), of_manager=says_manager(cluster))
 
 
 @attrs.frozen(slots=False)  # what is looked up often is kept

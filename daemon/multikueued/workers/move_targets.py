@@ -28,7 +28,7 @@ from multikueue.kube import KubeClient
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
-from multikueued.reports.objects import names_by
+from multikueued.reports.worker_names import names_by
 from multikueued.workers.places import ManagerAccess
 
 UNLIMITED: Final = float("inf")
