@@ -6,9 +6,11 @@ A command that fails prints one message and never a traceback.
 from __future__ import annotations
 
 import errno
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -98,31 +100,45 @@ PLUGIN: Final = "kubectl-multikueue"
 class CommandLine(LazyGroup):
     """The outermost group: it prints an error as one message."""
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run, also where standard streams are closed: what goes to one of them is lost."""
+        for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+            if getattr(sys, stream) is None:
+                setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+        return super().main(*args, **extra)
+
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Begin, under the name by which it was called."""
-        return super().make_context(
-            info_name and info_name.replace(PLUGIN, "kubectl multikueue"), args, parent, **extra
-        )
+        """Begin, under the name by which it was called; options as --help print here."""
+        with _one_message():
+            return super().make_context(
+                info_name and info_name.replace(PLUGIN, "kubectl multikueue"), args, parent, **extra
+            )
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; click itself handles wrong usage."""
-        try:
+        with _one_message():
             return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit, click.Abort):
-            raise
-        except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
-            errors = list(_ungrouped(error))
-            if any(isinstance(one, KeyboardInterrupt) for one in errors):
-                ctx.exit(INTERRUPTED)
-            if any(isinstance(one, BrokenPipeError) for one in errors):
-                raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
-            known = known_error(error)
-            told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
-            # a name that somebody else has chosen could begin a line that looks like ours
-            click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", told), file=sys.stderr)
-            ctx.exit(_exit_code(known))
+
+
+@contextmanager
+def _one_message() -> Iterator[None]:
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
+        errors = list(_ungrouped(error))
+        if any(isinstance(one, KeyboardInterrupt) for one in errors):
+            raise click.exceptions.Exit(INTERRUPTED) from error
+        if any(isinstance(one, BrokenPipeError) for one in errors):
+            raise BrokenPipeError(errno.EPIPE, "the reader of our output is gone") from error
+        known = known_error(error)
+        told = without_controls(_told(known) if known is not None else _unexpected(errors[0]))
+        # a name that somebody else has chosen could begin a line that looks like ours
+        click.echo("multikueue: error: " + re.sub("\n(?! )", "\n  ", told), file=sys.stderr)
+        raise click.exceptions.Exit(_exit_code(known)) from error
 
 
 @click.group(cls=CommandLine, sections=SECTIONS, context_settings={"help_option_names": ["-h", "--help"]})

@@ -216,6 +216,36 @@ def test_a_closed_pipe_causes_no_error_message(error: Exception) -> None:
     assert result.stderr == ""
 
 
+@pytest.mark.parametrize("stream", ["stdin", "stdout", "stderr"])
+def test_a_stream_that_is_closed_leads_nowhere(monkeypatch: pytest.MonkeyPatch, stream: str) -> None:
+    """`multikueue status >&-`: Python has no stream then."""
+
+    @click.group(cls=CommandLine, invoke_without_command=True)
+    def asks() -> str:
+        with getattr(sys, stream) as found:
+            return f"a terminal: {found.isatty()}"
+
+    monkeypatch.setattr(sys, stream, None)
+    assert asks([], standalone_mode=False) == "a terminal: False"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["get", "--help"], ["status", "--help"]])
+def test_help_that_cannot_be_written_is_one_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+
+    assert ended.value.code == 1
+    told = "multikueue: error: cannot write the output, or a file: No space left on device\n"
+    assert capsys.readouterr().err == told
+
+
 def test_rich_leaves_a_closed_pipe_to_the_command_line() -> None:
     """By itself it would end the process, in the midst of task groups."""
 

@@ -235,6 +235,26 @@ def test_a_mistake_is_reported_with_place_reason_and_remedy(text: str, told: str
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "advice"),
+    [
+        ("origin: {}", "origin: ", "beginning and ending with a letter or digit"),
+        ("gcInterval: {}", "gcInterval: ", 'write it like "15m", "1m30s" or "500ms"'),
+        ("kind: {}", "kind: ", ""),
+        ("externalFrameworks: [{{name: {}}}]", "externalFrameworks[0].name: ", "PipelineRun.v1.tekton.dev"),
+        ("? {0}\n: 1\n? {0}\n: 2", "not valid YAML", "is written twice"),
+    ],
+)
+def test_of_a_value_without_end_a_message_has_both_ends_alone(text: str, place: str, advice: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parse_settings(text.format("x" * 60_000))
+
+    told = str(error.value)
+    assert told.startswith(f"settings: {place}")
+    assert advice in told
+    assert len(told) < 1_100
+
+
 def test_all_mistakes_are_reported_at_once() -> None:
     """So a file can be fixed in one go."""
     with pytest.raises(SettingsError) as caught:

@@ -270,3 +270,21 @@ class TestTheCommand:
         result = CliRunner().invoke(main, ["rbac", "manager", "--service-account", "daemon"])
         assert result.exit_code == 2
         assert "'daemon' is not NAMESPACE/NAME" in result.output
+
+    @pytest.mark.parametrize("name", ["A B", "../x", "a..b", "-a", "", "a\nb", "a" * 300])
+    @pytest.mark.parametrize("role", ["manager", "worker", "logs-server", "logs-worker", "spoke", "user"])
+    def test_what_no_object_can_be_called_is_refused(self, role: str, name: str) -> None:
+        result = CliRunner().invoke(main, ["rbac", role, "--name", name])
+        assert result.exit_code == 2
+        assert result.stdout == ""
+        assert "cannot be an object's name" in result.stderr
+
+    @pytest.mark.parametrize(
+        "option", [["--secret", "A B"], ["--service-account", "a b/c"], ["--service-account", "a/c_"]]
+    )
+    def test_so_are_accounts_and_secrets(self, option: list[str]) -> None:
+        assert CliRunner().invoke(main, ["rbac", "logs-server", *option]).exit_code == 2
+
+    def test_a_name_may_have_dots(self) -> None:
+        made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")
+        assert {one["metadata"]["name"] for one in made} == {"kueue.multikueue-1", "a.b"}

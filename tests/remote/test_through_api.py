@@ -96,6 +96,7 @@ async def test_a_log_that_ends_early_is_an_error() -> None:
     [
         (Manager(serves=False), "job/train", 4, "ask an operator to run multikueue api-server"),
         (Manager(), "train", 2, "write TYPE/NAME, as job/train-1"),
+        (Manager(), "job/%2e%2e", 2, "names no job"),
     ],
 )
 async def test_what_cannot_be_asked(manager: Manager, job: str, code: int, told: str) -> None:

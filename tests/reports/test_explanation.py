@@ -115,6 +115,20 @@ def test_a_refusal_is_told_as_the_check_tells_it() -> None:
     assert [one.id for one in explanation.findings] == ["webhook"]
 
 
+def test_an_event_is_not_believed_where_the_check_says_something_else_of_that_worker() -> None:
+    """Whoever may create events could have a person delete a job there, by a cause that the check does not tell."""
+    made = saying(
+        workload(TRAIN, nominated=BOTH), "Offered to worker1, worker2 — worker1: LocalQueue user-queue doesn't exist"
+    )
+    forged = EventReport(
+        "workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "anybody", "worker1", cause=Cause.NAME_TAKEN
+    )
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), (forged,), NOW, "kueue-system")).findings
+
+    assert (finding.id, finding.where) == ("local-queue-missing", "worker1")
+    assert "delete" not in finding.remedy
+
+
 @pytest.mark.parametrize("name", ["$(reboot)", "x; reboot", "-x", "x y"])
 def test_what_somebody_has_named_a_job_becomes_no_command(name: str) -> None:
     """Whoever may create Workloads writes their owners, whose names nobody checks."""

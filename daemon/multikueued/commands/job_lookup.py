@@ -14,6 +14,7 @@ from multikueued.commands.exits import NOT_FOUND, USAGE, CommandError
 from multikueued.commands.manager_lists import job_behind, not_checked, read_objects
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import JobName, matching, meant, resource_of, suggestions
 
 
@@ -52,7 +53,7 @@ async def find_job(client: ClusterClient, text: str, namespace: str, daemon_name
         ApiError: the manager cannot be read.
     """
     wanted = JobName.parse(text)
-    if not wanted.name:
+    if not is_name(wanted.name):
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
     objects = await read_objects(client, namespace, daemon_namespace, lenient=True)
     found = matching(wanted, objects.workloads)

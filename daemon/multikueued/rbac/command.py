@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -23,6 +25,24 @@ from multikueued.yaml_output import to_yaml
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_OBJECT_NAME: Final = re.compile(rf"(?=.{{1,200}}\Z){_LABEL}(\.{_LABEL})*")
+"""A DNS subdomain, with room for what the names of some objects end with."""
+
+
+class NameParameter(click.ParamType[str]):
+    """The name of objects."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check it."""
+        if _OBJECT_NAME.fullmatch(str(value)) is None:
+            known = "up to 200 lower-case letters, digits, dashes and dots, as in multikueue"
+            self.fail(f"{str(value)[:200]!r} cannot be an object's name: use {known}", param, ctx)
+        return str(value)
+
+
 class AccountParameter(click.ParamType[Account]):
     """`NAMESPACE/NAME` of a service account."""
 
@@ -33,8 +53,8 @@ class AccountParameter(click.ParamType[Account]):
         if isinstance(value, Account):
             return value
         namespace, slash, name = str(value).partition("/")
-        if not namespace or not name or "/" in name or not slash:
-            self.fail(f"{value!r} is not NAMESPACE/NAME, as kueue-system/multikueue", param, ctx)
+        if not slash or re.fullmatch(_LABEL, namespace) is None or _OBJECT_NAME.fullmatch(name) is None:
+            self.fail(f"{str(value)[:400]!r} is not NAMESPACE/NAME, as kueue-system/multikueue", param, ctx)
         return Account(namespace, name)
 
 
@@ -45,7 +65,9 @@ _SETTINGS = click.option(
     type=_FILE,
     help="The daemon's settings: kinds, quotas, webhook. Without it: the defaults.",
 )
-_NAME = click.option("--name", default="multikueue", show_default=True, help="Of the roles and their bindings.")
+_NAME = click.option(
+    "--name", type=NameParameter(), default="multikueue", show_default=True, help="Of the roles and their bindings."
+)
 
 
 def _account(default: str, about: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -89,7 +111,11 @@ def worker(
 
 
 _LOGS_NAME = click.option(
-    "--name", default="multikueue-logs", show_default=True, help="Of the roles and their bindings."
+    "--name",
+    type=NameParameter(),
+    default="multikueue-logs",
+    show_default=True,
+    help="Of the roles and their bindings.",
 )
 
 
@@ -97,7 +123,13 @@ _LOGS_NAME = click.option(
 @_SETTINGS
 @_LOGS_NAME
 @_account("multikueue/multikueue-logs", "The server's. Its namespace must exist, and has its Secrets.")
-@click.option("--secret", "secrets", multiple=True, help="A Secret with the kubeconfig of a worker. Repeat it.")
+@click.option(
+    "--secret",
+    "secrets",
+    type=NameParameter(),
+    multiple=True,
+    help="A Secret with the kubeconfig of a worker. Repeat it.",
+)
 def logs_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
     """Print what multikueue api-server needs on the manager cluster."""
     _print(logs_server_objects(load_settings(config_file).settings, name, service_account, secrets))
@@ -114,7 +146,9 @@ def logs_worker(config_file: Path | None, name: str, service_account: Account) -
 
 @click.command()
 @_SETTINGS
-@click.option("--name", default="multikueue-spoke", show_default=True, help="Of the role and its binding.")
+@click.option(
+    "--name", type=NameParameter(), default="multikueue-spoke", show_default=True, help="Of the role and its binding."
+)
 @_account(
     "open-cluster-management-agent/klusterlet-work-sa", "Of OCM's work agent, which applies ClusterPermissions there."
 )

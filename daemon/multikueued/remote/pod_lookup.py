@@ -22,6 +22,7 @@ from multikueued.remote.owned import Owned, owned_pods
 from multikueued.remote.placed_job import PlacedJob, siblings_of
 from multikueued.remote.worker_access import mark_key, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
+from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.remedies.remedy import command_for
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
@@ -97,8 +98,7 @@ class LocatorOfManager:
                 raise
         if isinstance(found, PlacedJob):
             return found
-        ended = found.workload is not None and state_of(found.workload, found.objects) in _ENDED
-        return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, ended)
+        return unplaced(found)
 
     def client(self, worker: str) -> AbstractAsyncContextManager[ClusterClient]:
         """See `JobLocator`."""
@@ -147,14 +147,26 @@ async def sought_job(manager: ClusterClient, asked: Asked) -> PlacedJob:
     return found
 
 
+def unplaced(found: Found) -> UnplacedJob:
+    """A job that no worker has, by what was found of it."""
+    return UnplacedJob(found.name, why_nowhere(found), found.workload is not None, _state(found) in _ENDED)
+
+
+def _state(found: Found) -> JobState | None:
+    """By its Workload, else by the job itself; None: neither is there."""
+    if found.workload is not None:
+        return state_of(found.workload, found.objects)
+    return job_alone(found.job).state if found.job is not None else None
+
+
 def why_nowhere(found: Found) -> str:
     """Why no worker has a job, in the words of whoever decided that."""
     if WORKLOAD in found.objects.unread:
         return "; ".join(found.unread)
-    explain = command_for(found.name, "explain", found.namespace)
-    if found.workload is None:
-        return f"it has no Workload ({explain} says why)"
-    state = state_of(found.workload, found.objects)
+    explain, state = command_for(found.name, "explain", found.namespace), _state(found)
+    if found.workload is None or state is None:
+        gone = f"it has ended ({state}), and its Workload is gone"
+        return gone if state in _ENDED else f"it has no Workload ({explain} says why)"
     if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
     reason = reason_of(found.workload, state, found.objects)

@@ -15,6 +15,7 @@ from multikueued.commands.exits import FINDING, NOT_REACHABLE, USAGE, CommandErr
 from multikueued.logserver.answers import END, NOTE, REMOTE_JOB
 from multikueued.remote.log_output import LogSelection
 from multikueued.remote.pod_lookup import Asked
+from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import JobName
 
 PATIENCE: Final = 60.0
@@ -70,8 +71,8 @@ def _api_name(job: str) -> str:
         CommandError: it has no TYPE.
     """
     wanted = JobName.parse(job)
-    if not wanted.type or not wanted.name:
+    if not wanted.type or not is_name(wanted.name):
         raise CommandError(
-            f'"{job}" has no TYPE, which multikueue api-server needs: write TYPE/NAME, as job/train-1', USAGE
+            f'"{job}" names no job, and multikueue api-server needs its TYPE: write TYPE/NAME, as job/train-1', USAGE
         )
     return f"{wanted.type}{':' if '.' in wanted.type else '.'}{wanted.name}"

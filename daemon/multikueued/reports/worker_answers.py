@@ -91,12 +91,17 @@ def ask_workers(
 
 
 def _refusing(answer: WorkerAnswer, refused: ReportedRefusal | None, told: RefusalFacts | None) -> WorkerAnswer:
-    """With when a worker that refuses it is asked again, and why: what stands beside the check's words counts."""
+    """With when a worker that refuses it is asked again, and why.
+
+    What stands beside the check's words counts. An event tells why where the check has no words of that worker, and
+    nowhere else: whoever may create events says what is in it.
+    """
     if refused is not None and answer.state == "Refused":
         answer = attrs.evolve(answer, next_attempt=refused.due)
     if answer.cause or (answer.state != "Refused" and answer.source != "check"):
         return answer
-    facts = told if told is not None else refused.facts if refused is not None else RefusalFacts()
+    noted = refused.facts if refused is not None and answer.source == "event" else RefusalFacts()
+    facts = noted if told is None else told
     return attrs.evolve(answer, cause=facts.cause, about=facts.about)
 
 

@@ -12,6 +12,7 @@ import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
+from multikueue.core.model.objects import shortened
 from multikueue.errors import SettingsError
 from multikueue.kube.kubeconfigs.bounded_yaml import fault
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
@@ -28,6 +29,8 @@ from multikueued.settings.values import Hook, advice, camel, is_list, register_v
 NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 """Where kubelet writes the pod's own namespace."""
 KUEUE_NAMESPACE: Final = "kueue-system"
+LONGEST: Final = 1_000
+"""Characters that are said of one setting that cannot be used: whoever fills a template may write any value."""
 DEFAULT_ORIGIN: Final = Settings().origin
 
 
@@ -159,7 +162,7 @@ class _Loader(Loader):
         for key, _ in node.value:
             name = str(key.value)
             if name in seen:
-                raise fault(f'"{name}" is written twice', key.start_mark)
+                raise fault(f'"{shortened(name, 100)}" is written twice', key.start_mark)
             seen.add(name)
         return super().construct_mapping(node, deep)
 
@@ -235,9 +238,17 @@ def _step_of(error: BaseException) -> str:
 
 
 def _listed(source: str, complaints: list[str]) -> str:
+    complaints = [_without_middle(one) for one in complaints]
     if len(complaints) == 1:
         return f"{source}: {complaints[0]}"
     return "\n".join([f"{source}: {len(complaints)} settings cannot be used", *(f"  {line}" for line in complaints)])
+
+
+def _without_middle(complaint: str) -> str:
+    """At a bounded length: a complaint begins with the place, ends with what to write, and has the value in between."""
+    if len(complaint) <= LONGEST:
+        return complaint
+    return f"{complaint[: LONGEST // 4]} ... {complaint[-LONGEST * 3 // 4 :]}"
 
 
 _CONVERTER: Final = cattrs.Converter(detailed_validation=True)

@@ -1,6 +1,6 @@
 """List and watch as a state machine: which request comes next, given how the last one ended.
 
-It is the pure part of a reflector. `kube.reflector` sends the requests, `kube.informer` waits between them.
+It is the pure part of a reflector. `kube.informers.reflector` sends the requests, `informer` waits between them.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A real API server holds objects against schemas, but not every field of every kind, and whoever runs a worker decides
 what its API server answers. Decisions read fields without looking at their types. So what does not fit is unknown to
-them, as if it could not be decoded: see `kube.informer`.
+them, as if it could not be decoded: see `kube.informers.informer`.
 """
 
 from __future__ import annotations

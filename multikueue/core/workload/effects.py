@@ -87,7 +87,7 @@ class PatchWorkload:
 
 @attrs.frozen
 class DeleteWorkload:
-    """Delete exactly this version of the Workload copy, after its finalizer is taken off if it has one."""
+    """Delete exactly this version of the Workload copy, or what it is once its finalizer is taken off."""
 
     cluster: ClusterName
     key: ObjectKey

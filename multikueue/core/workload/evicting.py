@@ -76,8 +76,8 @@ def _end_out_of_sight(situation: Situation) -> Plan | None:
     """Show on the manager how its job was seen to end on a worker that cannot be seen now; None: it was not."""
     for worker in situation.workers:
         jobs = situation.jobs_on(worker)
-        if worker.in_sight or not ending.have_ended(situation, jobs):
-            continue
+        if worker.in_sight or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
+            continue  # a pod that is deleted did not end by itself
         outcome = situation.adapter.outcome_of(jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
             patches = tuple(ending.sync_status(situation, jobs))

@@ -31,7 +31,7 @@ from multikueue.core.workload.facts.possible_runs import (
     is_given_up,
     may_go_on,
     may_start_unseen,
-    unstopped,
+    stuck,
 )
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -89,8 +89,8 @@ def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
 
 
 def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
-    """What its Kueue has not stopped, where jobs of the kind are hidden."""
-    if (copy := unstopped(situation, worker)) is not None:
+    """What its Kueue has not stopped, where jobs of the kind are hidden for long."""
+    if (copy := stuck(situation, worker)) is not None:
         yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, _UNSEEN)
 
 

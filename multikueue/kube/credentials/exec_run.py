@@ -100,7 +100,7 @@ async def output_of(plugin: ExecPlugin) -> bytes:
         log.warning("credential plugin failed", command=plugin.command, code=code, stderr=said)
         failure = f"exec: executable {plugin.command} failed with exit code {code}"
         lacks = "" if plugin.inherit_env else "; it gets few variables unless env or inheritEnv gives it more"
-        raise BadAnswer(f"{failure}: the daemon's log has what it wrote to standard error{lacks}")
+        raise BadAnswer(f"{failure}{lacks}")
     return printed
 
 

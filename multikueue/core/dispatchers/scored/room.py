@@ -206,7 +206,11 @@ def _nearest(
 
 def missing(taken: FlavorAmounts, free: FlavorAmounts) -> float:
     """The largest share of an amount that is not free; 0: nothing is missing."""
-    shares = (1 - free.get(key, 0) / amount for key, amount in taken.items() if amount > max(0, free.get(key, 0)))
+    shares = (
+        1 - max(free.get(key, 0), -amount) / amount
+        for key, amount in taken.items()
+        if amount > max(0, free.get(key, 0))
+    )
     return max(shares, default=0.0)
 
 

@@ -79,9 +79,9 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
         situation: the Workload, with quota and no worker.
         chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
             is waited for, too, but not for ever: then the worker is recorded, and that job is told of. What is
-            `unstopped` is a leftover.
+            `stuck` is a leftover.
     """
-    kept = {chosen.name, *(worker.name for worker in situation.workers if unstopped(situation, worker) is not None)}
+    kept = {chosen.name, *(worker.name for worker in situation.workers if stuck(situation, worker) is not None)}
     yield from (run for run in situation.possible_runs if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
@@ -100,7 +100,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if worker.in_sight:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
-        return situation.settings.worker_lost_timeout
+        return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
     if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
         return _NO_TIME
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
@@ -115,6 +115,12 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
+
+
+def stuck(situation: Situation, worker: Worker) -> Json | None:
+    """What is `unstopped` for longer than a start or a short loss takes: somebody has to do something about it."""
+    waits = not worker.answered or left_of_short_loss(situation, worker)
+    return None if waits else unstopped(situation, worker)
 
 
 def _has_word(situation: Situation, worker: Worker) -> bool:
@@ -211,7 +217,8 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     last = situation.last_worker
     if last is not None:
         return last == worker.name and not worker.seen
-    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or _shows_a_run(situation)
+    alone = not situation.snapshot.siblings  # else it may be a sibling that runs
+    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
     return not worker.seen and before
 
 
