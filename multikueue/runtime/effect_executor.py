@@ -278,9 +278,7 @@ async def _delete(target: Target, resource: Resource, key: ObjectKey, uid: str, 
     except NotFound as error:
         is_served = error.name == key.name
     except Conflict:
-        if version is not None:
-            raise  # it has changed, or another object has the name by now: it is looked at again after a back-off
-        return  # another object has the name by now
+        return  # another object has the name by now, or it has changed: its event leads to the next decision
     cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
     if cache is not None:
         cache.removed(key, uid, is_certain=is_served)

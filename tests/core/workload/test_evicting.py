@@ -16,6 +16,7 @@ from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchW
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
 from tests.core.building import NOW, CopyFacts, condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.pods import POD, RUNNING, copied, place, pod
 from tests.core.wording import words
 
 BEFORE = workload(cluster="w1", check="Ready")
@@ -99,6 +100,19 @@ def test_an_end_that_was_seen_counts_though_its_worker_is_lost() -> None:
     assert patch.patch["status"]["conditions"] == COMPLETE["conditions"]
     shown = snapshot(EVICTED, lost, job=job(suspended=True, status=COMPLETE), quiet_for=timedelta(minutes=1))
     assert words(shown) == ["finish Succeeded"]
+
+
+def test_a_pod_that_was_being_deleted_has_not_ended_by_itself() -> None:
+    """Its worker's Kueue had stopped it, and the worker was lost: the Workload failed, and nobody ran it again."""
+    local = pod("train", RUNNING)
+    local["metadata"] |= {"labels": {}, "annotations": {}, "uid": "uid-of-job"}
+    before = workload(cluster="w1", check="Pending", owner=("v1", "Pod"))
+    evicted = workload(evicted="Preempted", evictions=1, owner=("v1", "Pod"))
+    copy = copy_of(before, admitted=True, evicted=True, stopping=True, owned=True)
+    stopping = copied(before, local, {"phase": "Failed"}, deleting=True)
+    lost = place("w1", copy, stopping, reach=Lost(NOW - timedelta(seconds=20)))
+    seen = snapshot(evicted, lost, job=local, adapter=POD, quiet_for=timedelta(minutes=1), last_worker=lost.name)
+    assert not any(word.startswith("finish") for word in words(seen))
 
 
 def test_a_stopped_job_whose_status_is_synced_costs_nothing() -> None:

@@ -162,9 +162,25 @@ class TestLastWorker:
         (said,) = reasons(waiting, ("w1", "w2"))
         assert said.endswith(", has not stopped an earlier attempt: no other gets it before that")
 
-    def test_during_its_eviction_it_is_told_too(self) -> None:
-        left = worker("w2", copy_of(workload(cluster="w2"), admitted=True, owned=True, stopping=True), kind=Unserved())
-        assert words(snapshot(workload(evicted="Preempted", evictions=1), left, job=job())).count("warn") == 1
+    @pytest.mark.parametrize(
+        ("kind", "told", "again"),
+        [
+            (Unserved(timedelta(minutes=1)), 1, 900),
+            (Unserved(timedelta(seconds=40)), 0, 20),
+            (Syncing(), 0, 900),
+        ],
+        ids=["hidden", "for a moment", "being read"],
+    )
+    def test_during_its_eviction_it_is_told_too(self, kind: Unserved | Syncing, told: int, again: float) -> None:
+        """But not by a start, or a short loss: who gave it up then had it run twice."""
+        left = worker("w2", copy_of(workload(cluster="w2"), admitted=True, owned=True, stopping=True), kind=kind)
+        seen = snapshot(workload(evicted="Preempted", evictions=1), left, job=job())
+        assert (words(seen).count("warn"), decide(seen).look_again) == (told, again)
+
+    def test_while_its_kind_is_being_read_it_is_no_leftover_yet(self) -> None:
+        left = attrs.evolve(self.HIDDEN, kind=Syncing())
+        said, plan = decided(left, last_worker=W2)
+        assert (RECORD[0] in said, plan.look_again) == (False, 900)
 
     def test_a_person_may_give_it_up(self) -> None:
         local = with_value(AGAIN, ("metadata", "annotations", GIVE_UP_ANNOTATION), "w2/uid-copy")
