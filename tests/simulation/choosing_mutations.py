@@ -118,14 +118,16 @@ def flavors_are_summed() -> AbstractContextManager[Any]:
     """Room: what is free in several flavors counts together."""
     original = room.placed
 
-    def placed(request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts) -> dict[Flavored, int] | None:
+    def placed(
+        request: ResourceRequest, groups: Iterable[Group], free: FlavorAmounts, now: FlavorAmounts | None = None
+    ) -> dict[Flavored, int] | None:
         listed = list(groups)
         summed = {
             (group.flavors[0], name): sum(free.get((flavor, name), 0) for flavor in group.flavors)
             for group in listed
             for name in group.resources
         }
-        return original(request, listed, summed)
+        return original(request, listed, summed, now)
 
     return all_of(mock.patch.object(filters, "placed", placed), mock.patch.object(ledgers, "placed", placed))
 
