@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -85,6 +86,8 @@ class Promises:
     history: list[str] = attrs.field(factory=list)
     on_stop: Callable[[SimCluster, Item, Place], None] = lambda *_: None
     """Called when something stops on a worker without having ended."""
+    _refused_at: dict[str, float] = attrs.field(factory=dict)
+    """When deletions were last seen to be refused on a worker."""
     _begun: set[str] = attrs.field(factory=set)
     """UIDs of what has started on a worker."""
 
@@ -121,7 +124,11 @@ class Promises:
             BrokenPromise: with everything that was.
         """
         for item, places in self.running.items():
-            lasting = [name for name, place in places.items() if self._should_know(name, place.since, alive_since)]
+            lasting = [
+                name
+                for name, place in places.items()
+                if self._should_know(name, place.since, alive_since) and not self._cannot_stop(name, item, place)
+            ]
             if len(lasting) > 1:
                 self.broken.append(f"{item} runs on {' and '.join(sorted(lasting))}")
         if self.broken:
@@ -134,6 +141,14 @@ class Promises:
     def runs(self, worker: str, workload: ObjectKey) -> bool:
         """Whether anything of a Workload runs on a worker."""
         return any(worker in places and places[worker].workload == workload for places in self.running.values())
+
+    def _cannot_stop(self, worker: str, item: Item, place: Place) -> bool:
+        """Whether it is a former pod of that name, and a webhook there refuses its deletion, or did a moment ago."""
+        if item.plural in self.world.workers[worker].link.weather.keeps:
+            self._refused_at[worker] = anyio.current_time()
+        refused = anyio.current_time() - self._refused_at.get(worker, -math.inf) < GRACE
+        is_former = find(self.world.manager, WORKLOAD, place.workload) is None
+        return refused and is_former and item.plural == POD_RESOURCE.plural
 
     def _should_know(self, worker: str, since: float, alive_since: float) -> bool:
         """Whether the daemon has had all the time it needs to see a job there and to remove it."""

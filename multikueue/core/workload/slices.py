@@ -85,6 +85,10 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
         return Plan((retry(situation, why),))
+    if worker.removed and worker.is_empty and situation.shared_job_on(worker) is None:
+        if situation.snapshot.quiet_for < KUEUE_GRACE:  # the manager may be about to see that it has ended
+            return Plan(look_again=KUEUE_GRACE.total_seconds())
+        return Plan((retry_vanished(situation),))  # it gets nothing more
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 

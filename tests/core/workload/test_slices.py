@@ -239,6 +239,13 @@ class TestGrowing:
         """The job is there: going elsewhere would run it twice."""
         assert words(growing(where)) == expected
 
+    def test_on_a_removed_worker_it_begins_anew_once_the_job_is_gone_there(self) -> None:
+        """Seed 30048: somebody had deleted it on a worker without a MultiKueueCluster, and the slice waited on."""
+        gone = worker("w1", configured=False, removed=True)
+        assert (words(growing(gone)), decide(growing(gone)).look_again) == ([], KUEUE_GRACE.total_seconds())
+        (said,) = words(growing(gone, quiet_for=KUEUE_GRACE))
+        assert said.startswith("retry: ")
+
     def test_a_worker_that_left_the_config_takes_the_slice_of_the_job_it_runs(self) -> None:
         """A Placement does not select it any more: the running job stays, and may grow."""
         assert words(growing(worker("w1", configured=False, shared=OLD_JOB))) == ["create workload on w1"]
