@@ -111,8 +111,12 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(tuple(create_missing(situation, worker)))
     if jobs or situation.traits.workload_only:
         return Plan(tuple(_synchronise(situation, worker, copy, jobs)))
+    return begin_anew(situation)
+
+
+def begin_anew(situation: Situation) -> Plan:
+    """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
     if situation.snapshot.quiet_for < KUEUE_GRACE:
-        # A job that has ended may be gone (its TTL) a moment before its Workload says so.
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     return Plan((check_updates.retry_vanished(situation),))
 

@@ -16,7 +16,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.assigned import awaits_ready, follow_finished, on_recorded_worker, refused
+from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_finished, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
 from multikueue.core.workload.effects import (
     AnnounceWorkload,
@@ -85,17 +85,19 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
         return Plan((retry(situation, why),))
-    if worker.removed and worker.is_empty and situation.shared_job_on(worker) is None:
-        if situation.snapshot.quiet_for < KUEUE_GRACE:  # the manager may be about to see that it has ended
-            return Plan(look_again=KUEUE_GRACE.total_seconds())
-        return Plan((retry_vanished(situation),))  # it gets nothing more
+    if worker.removed and worker.is_empty and _has_no_job(situation, worker):
+        return begin_anew(situation)  # it gets nothing more
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
+
+
+def _has_no_job(situation: Situation, worker: Worker) -> bool:
+    """Whether no job is there, of this slice or an earlier one."""
+    return situation.job_on(worker) is None and situation.shared_job_on(worker) is None
 
 
 def _is_without_job(situation: Situation, worker: Worker) -> bool:
     """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
-    gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    return gone and worker.workload is not None and not worker.copy.has_had_owner
+    return _has_no_job(situation, worker) and worker.workload is not None and not worker.copy.has_had_owner
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
@@ -112,8 +114,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job = situation.job
-    gone = situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-    if not gone or not worker.copy.is_admitted or worker.copy.is_evicted:
+    if not _has_no_job(situation, worker) or not worker.copy.is_admitted or worker.copy.is_evicted:
         return False
     has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
