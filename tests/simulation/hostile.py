@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 import anyio
@@ -10,12 +11,15 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, has_quota, is_finished
+from multikueue.errors import NotFound
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.simulation.breaking import Trouble
 from tests.simulation.hostility import INVENTED, Hostility
-from tests.simulation.objects import ORIGIN, find, objects
+from tests.simulation.objects import IMPOSTOR_LABEL, ORIGIN, find, objects
 from tests.simulation.scene import Scene
 
+PATIENCE: Final = 120.0
+"""Virtual seconds after which an impostor takes back what nobody else removes."""
 FLOOD: Final = 60
 """Workloads that one user invents: the number costs the machine time, and no virtual time."""
 
@@ -67,7 +71,10 @@ async def flood(scene: Scene) -> None:
 
 
 async def impostor(scene: Scene) -> None:
-    """A worker's user makes a Workload of a waiting one's name with our label, and lets the Kueue there admit it."""
+    """A worker's user makes a Workload of a waiting one's name with our label, and lets the Kueue there admit it.
+
+    The daemon removes it, but not on the manager, whose users' it may be: there they take it back.
+    """
     names = [ObjectKey.of(one) for one in objects(scene.world.manager, WORKLOAD) if _waits(one)]
     worker = scene.worker()
     free = sorted(key for key in names if find(worker, WORKLOAD, key) is None)
@@ -77,7 +84,17 @@ async def impostor(scene: Scene) -> None:
     victim = find(scene.world.manager, WORKLOAD, key)
     assert victim is not None, "it was there just now"
     scene.note(f"{key} on {worker.name}")
-    await worker.api.create(WORKLOAD, _workload(key.name, victim["spec"]["podSets"]))
+    invented = _workload(key.name, victim["spec"]["podSets"])
+    if worker.name != scene.world.own:
+        await worker.api.create(WORKLOAD, invented)
+        return
+    invented["metadata"]["labels"][IMPOSTOR_LABEL] = "true"
+    await worker.api.create(WORKLOAD, invented)
+    try:
+        await anyio.sleep(PATIENCE)
+    finally:
+        with anyio.CancelScope(shield=True), contextlib.suppress(NotFound):
+            await worker.api.delete(WORKLOAD, key)
 
 
 def _waits(workload: Json) -> bool:

@@ -307,6 +307,11 @@ class World:
             if self.choosing is not None:
                 tasks.start_soon(self.choosing.run, self)
             task_status.started()
+            try:
+                await anyio.sleep_forever()
+            finally:  # what is cancelled after this sends nothing late
+                for cluster in self.clusters:
+                    cluster.link.late = None
 
     def cluster_of(self, worker: str) -> Json:
         """The MultiKueueCluster of a worker."""
