@@ -87,8 +87,8 @@ def requests(*servers: ApiServer) -> Counter[str]:
     return found
 
 
-async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A burst of 100 jobs that run for 5 s, with 3 workers that all have room; requests are answered after 10 ms."""
+def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[ObjectKey]]:
+    """Count plans by their rows, and note of which Workloads snapshots are read."""
     plans: Counter[str] = Counter()
     snapshots: list[ObjectKey] = []
 
@@ -104,6 +104,12 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
     read = reconciling.SnapshotReader.read
     monkeypatch.setattr(reconciling, "guarded_plan", counted_plan)
     monkeypatch.setattr(reconciling.SnapshotReader, "read", counted_read)
+    return plans, snapshots
+
+
+async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A burst of 100 jobs that run for 5 s, with 3 workers that all have room; requests are answered after 10 ms."""
+    plans, snapshots = _counting(monkeypatch)
     fleet, counted = Fleet.of("worker1", "worker2", "worker3"), Counted()
     await fleet.connect(cpu=JOBS)
     for server in (fleet.manager, *fleet.workers.values()):

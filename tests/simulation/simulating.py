@@ -86,13 +86,32 @@ def simulate(seed: int, left_out: frozenset[int] = frozenset(), extra: tuple[str
         structlog.reset_defaults()
 
 
-async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
+def _draw(seed: int, extra: tuple[str, ...]) -> World:
     world = World.draw(seed)
     world.give_to(Inventory.draw(world))
     world.dispatcher = random.Random(f"dispatcher/{seed}").choice(DISPATCHERS)
     world.choose_by(Choosing.draw(world))
     for name in extra:
         ROWS[name].prepare(world)
+    return world
+
+
+def _described(world: World) -> str:
+    return (
+        f"{world.population.name}, {world.dispatcher}"
+        + ", one preempts" * world.orchestrated
+        + ", two elect" * bool(world.replica_skews)
+        + ", over HTTP" * world.over_http
+        + ", with ConfigMaps" * world.needing
+        + f", {world.own} is the manager" * bool(world.own)
+        + ", by an inventory" * (world.inventory is not None)
+        + ", mappings change" * world.remapped
+        + (f", by {world.choosing.sites}" if world.choosing is not None else "")
+    )
+
+
+async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...], logged: list[str]) -> Run:
+    world = _draw(seed, extra)
     reach = Reach(world)
     promises = Promises(world, reach, WORKER_LOST_TIMEOUT.total_seconds())
     taking, holding = Taking(world, reach, promises), Holding(world, reach, promises)
@@ -104,17 +123,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
     reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out, extra)
-    promises.note(
-        f"{world.population.name}, {world.dispatcher}"
-        + ", one preempts" * world.orchestrated
-        + ", two elect" * bool(world.replica_skews)
-        + ", over HTTP" * world.over_http
-        + ", with ConfigMaps" * world.needing
-        + f", {world.own} is the manager" * bool(world.own)
-        + ", by an inventory" * (world.inventory is not None)
-        + ", mappings change" * world.remapped
-        + (f", by {world.choosing.sites}" if world.choosing is not None else "")
-    )
+    promises.note(_described(world))
     broken = ""
     try:
         async with _net(world) as daemon.net, anyio.create_task_group() as tasks:
