@@ -14,6 +14,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import namespace_of
 from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
@@ -174,7 +175,7 @@ def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
-    path = _collection(resource, ObjectKey.of(obj).namespace)
+    path = _collection(resource, namespace_of(obj))
     return Request("create", resource, "POST", path, _encoded(resource, obj))
 
 
