@@ -19,7 +19,7 @@ import attrs
 from multikueue.adapters.kind import JobKind
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, resource_version, stripped, uid, with_value
+from multikueue.core.model.objects import dig, identity, namespace_of, resource_version, stripped, uid, with_value
 from multikueue.core.model.shape import any_job_flaw, job_flaw
 from multikueue.core.model.worker_names import origin_namespace
 from multikueue.errors import RuleError
@@ -177,7 +177,7 @@ class SafeAdapter:
         """The key of the Workload that a manager's job shares with others, as `copy_entries`; see `jobs_of` of
         `ManagerCluster` for how the members are found of which it cannot be told."""
         return self._tried(
-            "group", job, None, lambda: _entries(ObjectKey.of(job).namespace, self.row.groups_of(job)), noted=noted
+            "group", job, None, lambda: _entries(namespace_of(job), self.row.groups_of(job)), noted=noted
         )
 
     def slim_copy(self, copy: Json) -> Json:

@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, resource_version
+from multikueue.core.model.objects import dig, namespace_of, resource_version
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
 from multikueue.core.workload import effects
@@ -102,7 +102,7 @@ class EffectExecutor:
 
     async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
         if self.origin is not None and workload is not None and isinstance(effect, _CREATIONS):
-            said = await self.origin.of(ObjectKey.of(workload).namespace)
+            said = await self.origin.of(namespace_of(workload))
             effect = attrs.evolve(effect, object=coming_from(effect.object, said))
         match effect:
             case effects.ApplyStatus(object=body, field_manager=manager):

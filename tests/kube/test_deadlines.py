@@ -17,7 +17,7 @@ from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueue.kube.credentials.sources import StaticToken
 from multikueue.kube.http.requester import Requester
 from multikueue.kube.http.requests import create
-from multikueue.kube.http.transport import CallTime
+from multikueue.kube.http.transport import CallTime, has_connection
 from tests.kube.scripted import eventually, hangs, job, refuses, says, sessions_of, talking
 
 
@@ -54,10 +54,9 @@ class SlowSession:
     closed: bool = False
     connector: None = None
 
-    async def request(self, *_: Any, trace_request_ctx: CallTime, **__: Any) -> Response:
+    async def request(self, *_: Any, **__: Any) -> Response:
         async with self.free:
-            call = trace_request_ctx
-            call.has_connection()
+            has_connection()
             self.sent += 1
             await anyio.sleep(self.takes)
             return Response()

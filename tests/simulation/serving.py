@@ -20,7 +20,6 @@ from multikueue.errors import ApiError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.http import requester as exchanging
-from multikueue.kube.http.transport import call_trace
 from multikueue.sandbox.apiserver.faults import Faults
 from multikueue.sandbox.apiserver.identity.access import Access
 from multikueue.sandbox.apiserver.serving.handling import Handler
@@ -162,7 +161,6 @@ class Net:
             connector=MemoryConnector(host, life, connections),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"Accept": "application/json", "User-Agent": user_agent},
-            trace_configs=[call_trace()] if connections else None,
         )
 
 

@@ -18,9 +18,10 @@ import aiohttp
 import attrs
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
+from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
-from multikueue.kube.http.transport import POOLED_FOR
+from multikueue.kube.http.transport import POOLED_FOR, has_connection
 from tests.simulation.weather import Life, Link
 
 REFUSED: Final = OSError(111, "Connection refused")
@@ -158,6 +159,13 @@ class MemoryConnector(aiohttp.BaseConnector):
         super().__init__(limit=connections, keepalive_timeout=POOLED_FOR)
         self._host = host
         self._life = life
+
+    async def connect(
+        self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout
+    ) -> Connection:
+        connection = await super().connect(req, traces, timeout)
+        has_connection()
+        return connection
 
     async def _create_connection(
         self, req: aiohttp.ClientRequest, traces: list[Trace], timeout: aiohttp.ClientTimeout

@@ -38,14 +38,20 @@ def clone(value: Any) -> Any:
     return value
 
 
+def _of_metadata(obj: Json, field: str) -> Any:
+    """As `dig` finds it, which takes twice as long: it is asked some five hundred times per Workload."""
+    metadata = obj.get("metadata")
+    return metadata.get(field) if isinstance(metadata, dict) else None
+
+
 def labels_of(obj: Json) -> dict[str, str]:
     """The object's labels; empty if it has none."""
-    return dig(obj, "metadata", "labels") or {}
+    return _of_metadata(obj, "labels") or {}
 
 
 def annotations_of(obj: Json) -> dict[str, str]:
     """The object's annotations; empty if it has none."""
-    return dig(obj, "metadata", "annotations") or {}
+    return _of_metadata(obj, "annotations") or {}
 
 
 def name_of(obj: Json) -> str:
@@ -53,14 +59,19 @@ def name_of(obj: Json) -> str:
     return str(obj["metadata"]["name"])
 
 
+def namespace_of(obj: Json) -> str:
+    """The object's namespace; empty if it is in none."""
+    return _of_metadata(obj, "namespace") or ""
+
+
 def uid(obj: Json) -> str:
     """The object's UID; empty for an object that was never stored."""
-    return dig(obj, "metadata", "uid") or ""
+    return _of_metadata(obj, "uid") or ""
 
 
 def resource_version(obj: Json) -> str:
     """The object's resourceVersion; empty for an object that was never stored."""
-    return dig(obj, "metadata", "resourceVersion") or ""
+    return _of_metadata(obj, "resourceVersion") or ""
 
 
 def identity(obj: Json) -> Json:
@@ -81,12 +92,12 @@ def counted(text: str) -> int | None:
 
 def is_terminating(obj: Json) -> bool:
     """Whether somebody has deleted the object and a finalizer still holds it."""
-    return bool(dig(obj, "metadata", "deletionTimestamp"))
+    return bool(_of_metadata(obj, "deletionTimestamp"))
 
 
 def controller_of(obj: Json) -> Json | None:
     """The owner reference of the object's controller; None if it has none."""
-    references = dig(obj, "metadata", "ownerReferences") or []
+    references = _of_metadata(obj, "ownerReferences") or []
     return next((reference for reference in references if reference.get("controller")), None)
 
 

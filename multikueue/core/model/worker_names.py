@@ -27,7 +27,7 @@ from multikueue.core.model.labels import (
     QUEUES_ANNOTATION,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, labels_of
+from multikueue.core.model.objects import annotations_of, labels_of, name_of, namespace_of
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.workloads import cluster_name, is_live, is_replaced
 
@@ -115,11 +115,11 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
         siblings: the other Workloads of its job.
     """
     if not siblings:
-        return namespaces_on_workers(workload).get(worker) or ObjectKey.of(workload).namespace
+        return namespaces_on_workers(workload).get(worker) or namespace_of(workload)
     # A slice may be replaced before it has got a copy, and says nothing then.
     sharing = (one for one in siblings if cluster_name(one) == worker and may_run(one))
     said = (namespaces_on_workers(one).get(worker) for one in (*sharing, workload))
-    return next(filter(None, said), ObjectKey.of(workload).namespace)
+    return next(filter(None, said), namespace_of(workload))
 
 
 def may_run(workload: Json) -> bool:
@@ -129,7 +129,7 @@ def may_run(workload: Json) -> bool:
 
 def origin_namespace(copy: Json) -> str:
     """The manager's namespace that a copy says it comes from: its own if it says nothing."""
-    return annotations_of(copy).get(ORIGIN_NAMESPACE_ANNOTATION) or ObjectKey.of(copy).namespace
+    return annotations_of(copy).get(ORIGIN_NAMESPACE_ANNOTATION) or namespace_of(copy)
 
 
 def is_copy_elsewhere(obj: Json, namespace: str, origin: str) -> bool:
@@ -143,7 +143,7 @@ def is_copy_elsewhere(obj: Json, namespace: str, origin: str) -> bool:
 
 def origin_key(copy: Json) -> ObjectKey:
     """The manager's object that a copy says it was made of: names are the same on both sides."""
-    return ObjectKey(origin_namespace(copy), ObjectKey.of(copy).name)
+    return ObjectKey(origin_namespace(copy), name_of(copy))
 
 
 @functools.lru_cache(maxsize=128)  # few texts are alike all the time, and whoever changes a Workload makes them long

@@ -179,18 +179,18 @@ def replaces_slice(workload: Json) -> bool:
     return is_elastic(workload) and labels.SLICE_REPLACEMENT_ANNOTATION in annotations_of(workload)
 
 
-def is_made_for(workload: Json, job: Json) -> bool:
+def is_made_for(workload: Json, owned_by: Owner, job: Json) -> bool:
     """Whether the Workload was made for this very object: another of the same kind and name may have taken its place.
 
     Args:
         workload: of which the job is the owner by kind and name.
+        owned_by: this kind and name.
         job: the object of that name.
     """
-    found = owner(workload)
     noted = [
         str(reference.get("uid") or "")
         for reference in dig(workload, "metadata", "ownerReferences") or []
-        if found is not None and (reference.get("kind"), reference.get("name")) == (found.gvk.kind, found.name)
+        if (reference.get("kind"), reference.get("name")) == (owned_by.gvk.kind, owned_by.name)
     ]
     return not noted or uid(job) in noted
 

@@ -17,7 +17,7 @@ from multikueue.core.model.dependencies import (
     dependencies_of,
 )
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating, reference_to, uid
+from multikueue.core.model.objects import is_terminating, namespace_of, reference_to, uid
 from multikueue.core.workload.effects import (
     CheckDependencies,
     CreateDependencies,
@@ -59,14 +59,14 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple
     for effect in effects:
         match effect:
             case CreateWorkload(cluster, made):
-                namespace = ObjectKey.of(made).namespace
+                namespace = namespace_of(made)
                 if not _runs_there(situation, cluster):
                     yield CheckDependencies(cluster, namespace, needed, _mark(situation, cluster, namespace))
                 yield effect
                 yield from _create(situation, cluster, ObjectKey.of(made), _claims(needed))
             case CreateJob(cluster, _, made) if cluster not in with_job:
                 with_job.add(cluster)  # the pods of a group need the same
-                copy = ObjectKey(ObjectKey.of(made).namespace, situation.snapshot.key.name)
+                copy = ObjectKey(namespace_of(made), situation.snapshot.key.name)
                 yield from _create(situation, cluster, copy, needed)
                 yield effect
             case _:

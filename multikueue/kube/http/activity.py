@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from typing import Final
 
-import anyio
 import attrs
 
 from multikueue.errors import ApiError, Unreadable
@@ -36,7 +36,7 @@ class Activity:
 
     def answered(self) -> None:
         """A request was answered."""
-        self.last = anyio.current_time()
+        self.last = asyncio.get_running_loop().time()
 
     def failed(self, error: ApiError) -> None:
         """A request or a watch failed."""

@@ -38,7 +38,7 @@ from multikueue.kube.http.requests import Request
 from multikueue.kube.http.response_limits import Answer, read_body
 from multikueue.kube.http.sessions import Sessions
 from multikueue.kube.http.single_flight import SingleFlight
-from multikueue.kube.http.transport import CallTime, open_session, ssl_context
+from multikueue.kube.http.transport import CALL, CallTime, open_session, ssl_context
 from multikueue.kube.kubeconfigs.config import CertificateFiles, ClusterConfig
 from multikueue.protocols import RequestHook
 
@@ -264,6 +264,7 @@ class Requester:
         aiohttp sends a read, PUT or DELETE once more if the server has closed the connection meanwhile (RFC 9112,
         9.3.1). If it did the first one, the second PUT is a Conflict and the second DELETE may be a NotFound.
         """
+        CALL.set(time)
         return await session.request(
             request.method,
             yarl.URL(self.config.server + request.path, encoded=True),
@@ -274,7 +275,6 @@ class Requester:
             ssl=tls,
             server_hostname=self.config.tls_server_name or None,
             proxy_headers=dict(self.config.proxy_headers) or None,
-            trace_request_ctx=time,
         )
 
     def _headers(self, request: Request, credential: Credential) -> dict[str, str]:

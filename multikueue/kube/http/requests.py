@@ -5,6 +5,7 @@ They raise `Invalid` if a key does not name exactly one object, or a resource ex
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote, urlencode
@@ -13,6 +14,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import namespace_of
 from multikueue.errors import Invalid
 from multikueue.protocols import Propagation, Subresource
 
@@ -21,6 +23,8 @@ PAGE_SIZE: Final = 500
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 METADATA_ONLY: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 """Asks for a list of the metadata alone: free-form fields, which may nest too deep to be decoded, are not in it."""
+
+_AS_IT_IS: Final = re.compile(r"[A-Za-z0-9._-]+").fullmatch
 
 
 @attrs.frozen
@@ -64,7 +68,7 @@ def _segment(resource: Resource, field: str, value: str) -> str:
     """A name as a path segment. API servers decode a path before they split it, so an encoded slash is a separator."""
     if not value or value in (".", "..") or "/" in value or "%" in value:
         raise Invalid(f"{resource}: {value!r} is not a {field}")
-    return quote(value, safe="")
+    return value if _AS_IT_IS(value) else quote(value, safe="")
 
 
 def _encoded(resource: Resource, body: Json) -> bytes:
@@ -171,7 +175,7 @@ def pod_log(resource: Resource, key: ObjectKey, query: LogQuery) -> Request:
 
 def create(resource: Resource, obj: Json) -> Request:
     """Create an object in its own namespace."""
-    path = _collection(resource, ObjectKey.of(obj).namespace)
+    path = _collection(resource, namespace_of(obj))
     return Request("create", resource, "POST", path, _encoded(resource, obj))
 
 

@@ -7,7 +7,7 @@ import socket
 import ssl
 import tempfile
 import weakref
-from types import SimpleNamespace
+from contextvars import ContextVar
 from typing import Any, Final
 
 import aiohttp
@@ -58,6 +58,16 @@ class CallTime:
         self.scope.deadline = anyio.current_time() + self._left
 
 
+CALL: Final[ContextVar[CallTime | None]] = ContextVar("call", default=None)
+"""The call whose request this task sends; None: a stream."""
+
+
+def has_connection() -> None:
+    """Tell the call of this task that its request is sent next: aiohttp takes a connection and sends in one step."""
+    if (call := CALL.get()) is not None:
+        call.has_connection()
+
+
 REASON: Final = "ClientConnectionFailed"
 """Kueue's condition reason for a configuration that is well-formed but makes no client."""
 CLOSE_DEADLINE: Final = 2.0
@@ -88,6 +98,7 @@ class Connector(aiohttp.TCPConnector):
             connection = await super().connect(req, traces, timeout)
         if isinstance(connection.transport, asyncio.Transport):
             self._used.add(connection.transport)
+        has_connection()
         return connection
 
     async def close(self, *, abort_ssl: bool = False) -> None:
@@ -96,25 +107,6 @@ class Connector(aiohttp.TCPConnector):
         await super().close(abort_ssl=abort_ssl)
         for transport in self._used:
             transport.abort()
-
-
-async def _has_connection(
-    _session: aiohttp.ClientSession,
-    context: SimpleNamespace,
-    _parameters: aiohttp.TraceConnectionCreateEndParams | aiohttp.TraceConnectionReuseconnParams,
-) -> None:
-    """aiohttp takes a connection and sends in one step; this is between the two."""
-    call: CallTime | None = context.trace_request_ctx
-    if call is not None:
-        call.has_connection()
-
-
-def call_trace() -> aiohttp.TraceConfig:
-    """Tells a call when it has a connection."""
-    config = aiohttp.TraceConfig()
-    config.on_connection_create_end.append(_has_connection)
-    config.on_connection_reuseconn.append(_has_connection)
-    return config
 
 
 def keepalive_socket(address: aiohttp.AddrInfoType) -> socket.socket:
@@ -184,7 +176,6 @@ def open_session(config: ClusterConfig, names: NameLookup, connections: int, use
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=headers,
         proxy=config.proxy or None,
-        trace_configs=[call_trace()] if connections else None,
         trust_env=False,  # it costs two thread switches a request
     )
 

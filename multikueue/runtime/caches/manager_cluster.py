@@ -172,7 +172,7 @@ class ManagerCluster(Target):
             members = [*cache.of(key), *_claimed(cache, key, workload)]
             return {job["metadata"]["name"]: job for job in members}
         job = cache.get(ObjectKey(key.namespace, owned_by.name))
-        return {owned_by.name: job} if job is not None and is_made_for(workload, job) else {}
+        return {owned_by.name: job} if job is not None and is_made_for(workload, owned_by, job) else {}
 
     def workloads_of(self, key: ObjectKey, gvk: GVK, job: Json) -> list[ObjectKey]:
         """The Workloads that stand for a job."""

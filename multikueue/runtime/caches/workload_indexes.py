@@ -9,7 +9,7 @@ from typing import Final
 from multikueue.core.machinery.resync import runs_on
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import (
     checks,
@@ -31,14 +31,14 @@ def owner_entry(gvk: GVK, key: ObjectKey) -> str:
 
 
 def _owner_entries(workload: Json) -> list[str]:
-    found, namespace = owner(workload), ObjectKey.of(workload).namespace
+    found, namespace = owner(workload), namespace_of(workload)
     return [owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
 def _member_entries(workload: Json) -> list[str]:
     """All owners of a Workload that stands for several jobs."""
     references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
-    namespace = ObjectKey.of(workload).namespace
+    namespace = namespace_of(workload)
     return [
         owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
         for one in references or ()

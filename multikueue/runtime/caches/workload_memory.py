@@ -99,7 +99,7 @@ class WorkloadMemory:
         if (was := known.destination) is None:
             return True
         if same := was.is_same(now, shown=shown):
-            known.destination = attrs.evolve(now, uid=now.uid or was.uid)  # it may have another address
+            known.destination = Destination(now.uid or was.uid, now.server)  # it may have another address
         return same
 
     def left_destination(self, key: ObjectKey) -> None:

@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of
+from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name, is_elastic, noted_worker
@@ -182,7 +182,7 @@ class SnapshotReader:
         here, unmapped = (known.workload_of(key, one) for one in (said, key.namespace))
         copies = [one for one in (here, unmapped, *elsewhere) if one is not None]
         marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
-        proofs = {ObjectKey.of(one).namespace: marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
+        proofs = {namespace_of(one): marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
         if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
             return exact[0]
         if shared:

@@ -14,7 +14,7 @@ from typing import Final
 
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import controller_of, uid
+from multikueue.core.model.objects import controller_of, namespace_of, uid
 from multikueue.runtime.caches.mutation_cache import MutationCache
 
 _KNOWN: Final = frozenset(
@@ -45,7 +45,7 @@ def is_child(job: Json, caches: Mapping[GVK, MutationCache]) -> bool:
         return False
     if (group, kind) not in _ADOPTING:
         return True
-    key = ObjectKey(ObjectKey.of(job).namespace, owner.get("name", ""))
+    key = ObjectKey(namespace_of(job), owner.get("name", ""))
     return any(_may_have(cache, key, owner.get("uid", "")) for cache in followed)
 
 

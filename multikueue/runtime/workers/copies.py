@@ -10,7 +10,7 @@ import attrs
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, namespace_of
 from multikueue.core.model.worker_names import may_run, origin_namespace
 from multikueue.core.model.workloads import Owner, owner
 from multikueue.core.workload.facts.snapshot import JobCopy
@@ -30,7 +30,7 @@ class WorkerCopies(Target):
             return namespace
         jobs = (job for cache in self.jobs.values() for job in cache.of(key))
         found = sorted((*self.workloads.informer.by(ORIGIN, str(key)), *jobs), key=is_terminating)
-        return ObjectKey.of(found[0]).namespace if found else key.namespace
+        return namespace_of(found[0]) if found else key.namespace
 
     def workload_of(self, key: ObjectKey, there: str) -> Json | None:
         """The copy of a Workload in a namespace here, unless it says that it is another one's."""
@@ -49,7 +49,7 @@ class WorkerCopies(Target):
             key = ObjectKey.of(one)
             for copy in (self.workload_of(key, key.namespace), *self.copies_elsewhere(key)):
                 if copy is not None and marks.proof(copy, one, worker) is Proof.EXACT:
-                    found.append(ObjectKey.of(copy).namespace)
+                    found.append(namespace_of(copy))
         return tuple(found)
 
     def jobs_of(
@@ -61,7 +61,7 @@ class WorkerCopies(Target):
             JobCopy(cache.informer.resource, job, adopter(job))
             for cache in self.jobs.values()
             for job in cache.of(key)
-            if ObjectKey.of(job).namespace == there and not self._is_child(job)
+            if namespace_of(job) == there and not self._is_child(job)
         )
         cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
         job = cache.get(ObjectKey(there, owned_by.name)) if cache is not None and owned_by is not None else None

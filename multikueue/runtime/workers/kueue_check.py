@@ -59,7 +59,8 @@ class KueueCheck:
 
     def stored(self, sent: Json, stored: Json) -> None:
         """Learn from what the worker has stored of a Workload."""
-        self._note(self.known.without(dropped_fields(sent, stored)))
+        if dropped := dropped_fields(sent, stored):
+            self._note(self.known.without(dropped))
 
     def inherit(self, earlier: KueueCheck) -> None:
         """Take over what is known by an earlier connection to the same server, until this one has looked."""

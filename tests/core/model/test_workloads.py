@@ -48,11 +48,11 @@ class TestOwner:
 
     def test_another_job_of_the_same_name_is_not_the_owner(self) -> None:
         """The Workload of the one before lingers for a moment. One that notes no UID goes by the name."""
-        assert is_made_for(workload(), job())
-        assert not is_made_for(workload(), {"metadata": {"name": "train", "uid": "uid-of-the-next"}})
+        assert is_made_for(workload(), BATCH_JOB, job())
+        assert not is_made_for(workload(), BATCH_JOB, {"metadata": {"name": "train", "uid": "uid-of-the-next"}})
         local = workload()
         local["metadata"]["ownerReferences"] = []
-        assert is_made_for(local, job())
+        assert is_made_for(local, BATCH_JOB, job())
 
     def test_the_owner_annotations_come_first(self) -> None:
         """StatefulSets: the Workload's owner reference leads to a pod."""

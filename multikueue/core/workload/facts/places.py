@@ -12,11 +12,10 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, resource_version, uid
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
 from multikueue.core.model.workloads import attempt, cluster_name, is_live, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
@@ -40,12 +39,6 @@ def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
     ):
         return False
     return Marks(settings.mark_key).are_on(workload)
-
-
-def placed(stamp: Stamp, snapshot: Snapshot, worker: Worker) -> Stamp:
-    """The stamp of a copy that is made now on a worker, with the names there."""
-    queues = worker.names.queues
-    return attrs.evolve(stamp, namespace=namespace_for(snapshot, worker), queues=queues)
 
 
 def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
@@ -150,6 +143,6 @@ def _unsaid(snapshot: Snapshot, workload: Json) -> Iterator[tuple[str, str]]:
 def _unwritten(workload: Json, decided: Plan) -> Iterator[tuple[str, str]]:
     for effect in decided.effects:
         if isinstance(effect, _CREATIONS):
-            namespace = ObjectKey.of(effect.object).namespace
+            namespace = namespace_of(effect.object)
             if namespace != namespace_on(workload, effect.cluster):
                 yield effect.cluster, namespace

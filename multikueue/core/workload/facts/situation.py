@@ -20,7 +20,7 @@ from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.facts.cordons import why_withheld
-from multikueue.core.workload.facts.places import placed
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
@@ -165,7 +165,8 @@ class Situation:
     def stamp_on(self, worker: Worker) -> Stamp:
         """What a copy made now on a worker is marked with."""
         mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
-        return placed(attrs.evolve(self._stamp, attempt=mark), self.snapshot, worker)
+        there, queues = namespace_for(self.snapshot, worker), worker.names.queues
+        return attrs.evolve(self._stamp, attempt=mark, namespace=there, queues=queues)
 
     @cached_property
     def _stamp(self) -> Stamp:
