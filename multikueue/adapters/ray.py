@@ -6,6 +6,8 @@ KubeRay makes the cluster of a RayJob or RayService once, and passes no changed 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
@@ -31,6 +33,18 @@ def _ray_job_stopped(status: Json) -> Json:
     if status.get("jobDeploymentStatus") not in (None, "", "Suspended", *_ENDED):
         status["jobDeploymentStatus"] = "Suspended"
     return status
+
+
+def _never_deletes_itself(spec: Json) -> Json:
+    """A copy goes once the manager has seen its end, see `TTL`; its RayCluster goes as its user wants.
+
+    These two fields are all: KubeRay lets no RayJob be suspended that has `deletionRules` in their place.
+    """
+    strategy = spec.get("deletionStrategy") or {}
+    for end in ("onSuccess", "onFailure"):
+        if dig(strategy, end, "policy") == "DeleteSelf":
+            strategy[end] = {**strategy[end], "policy": "DeleteCluster"}
+    return spec
 
 
 def _ray_cluster_stopped(status: Json) -> Json:
@@ -87,6 +101,7 @@ def _ray(
     suspend: tuple[str, ...] = ("spec", "suspend"),
     others: tuple[PodTemplates, ...] = (),
     heeding: ManagedBySupport = KUBERAY,
+    sanitised: Callable[[Json], Json] = lambda spec: spec,
 ) -> JobKind:
     """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
     templates = (
@@ -98,7 +113,7 @@ def _ray(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
-        copies=CopyRules(suspend=suspend, templates=templates),
+        copies=CopyRules(suspend=suspend, templates=templates, sanitised=sanitised),
         status=status,
         sync=sync,
     )
@@ -111,6 +126,7 @@ KINDS = (
         StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
         SyncRules(),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
+        sanitised=_never_deletes_itself,
     ),
     _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped), SyncRules(resized=cluster_size)),
     _ray(

@@ -108,6 +108,14 @@ def test_a_workflow_is_delegated_by_its_label() -> None:
     }
 
 
+def test_the_copy_of_a_workflow_does_not_go_before_the_manager_has_seen_its_end() -> None:
+    """Not even where the workers' Argo has an instance of its own, which a patch names."""
+    step = {"op": "add", "path": "/metadata/labels/instance", "value": "batch"}
+    flow = job("argoproj.io/v1alpha1", "Workflow", {"ttlStrategy": {"secondsAfterCompletion": 5}})
+    kind = row("Workflow.v1alpha1.argoproj.io", creation_patches=(step,))
+    assert kind.copy(flow, STAMP)["spec"] == {"suspend": True}
+
+
 @pytest.mark.parametrize(
     ("phase", "reason"),
     [

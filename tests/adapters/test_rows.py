@@ -54,6 +54,15 @@ def test_the_copy_does_not_go_before_the_manager_has_seen_its_end(name: str) -> 
     assert dig(kind.copy(with_value(a_job(kind), ttl, 30), STAMP), *ttl) is None
 
 
+def test_nor_does_that_of_a_ray_job_delete_itself() -> None:
+    kind, strategy = row("RayJob"), ("spec", "deletionStrategy")
+    wanted = {"onSuccess": {"policy": "DeleteSelf"}, "onFailure": {"policy": "DeleteWorkers"}}
+    original = with_value(a_job(kind), strategy, wanted)
+    shown = {"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteWorkers"}}
+    assert dig(kind.copy(original, STAMP), *strategy) == shown
+    assert dig(original, *strategy) == wanted
+
+
 @rows
 def test_its_status_is_shown_and_written_only_when_it_differs(kind: JobKind) -> None:
     """A write that changes nothing is load on the manager (adapters.md H9)."""

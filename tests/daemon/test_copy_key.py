@@ -10,11 +10,16 @@ from structlog.testing import capture_logs
 
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueue.errors import SettingsError
 from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueued.run.copy_key import LENGTH, shared_key
 from tests.runtime.fleet import server
 
 KEY = ObjectKey("default", "multikueue-marks")
+ORIGIN = "multikueue"
+USABLE = base64.b64encode(b"0123456789abcdef").decode()
+NOTED = "multikueue.dev/origin"
 
 
 def a_secret(**data: str) -> Json:
@@ -30,10 +35,10 @@ async def stored(manager: ApiServer) -> bytes:
 
 async def test_the_first_start_makes_it_and_later_ones_read_it() -> None:
     manager = server("manager")
-    first = await shared_key(DirectClient(manager), KEY)
+    first = await shared_key(DirectClient(manager), KEY, ORIGIN)
     assert len(first) == LENGTH
     assert await stored(manager) == first
-    assert await shared_key(DirectClient(manager), KEY) == first
+    assert await shared_key(DirectClient(manager), KEY, ORIGIN) == first
 
 
 async def test_an_empty_secret_is_filled() -> None:
@@ -41,7 +46,7 @@ async def test_an_empty_secret_is_filled() -> None:
     manager = server("manager")
     await DirectClient(manager).create(SECRET, a_secret())
     manager.faults.add(Refuse(403), on=Match(verbs=("create",), resource="secrets"))
-    assert await shared_key(DirectClient(manager), KEY) == await stored(manager)
+    assert await shared_key(DirectClient(manager), KEY, ORIGIN) == await stored(manager)
 
 
 @pytest.mark.parametrize("made", [True, False], ids=["an empty Secret", "none"])
@@ -53,7 +58,7 @@ async def test_of_several_that_start_at_once_all_get_the_same(made: bool) -> Non
     keys: list[bytes] = []
 
     async def start() -> None:
-        keys.append(await shared_key(DirectClient(manager), KEY))
+        keys.append(await shared_key(DirectClient(manager), KEY, ORIGIN))
 
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
@@ -65,13 +70,13 @@ async def test_one_that_is_too_short_is_replaced() -> None:
     """It might be guessed."""
     manager = server("manager")
     await DirectClient(manager).create(SECRET, a_secret(key=base64.b64encode(b"short").decode()))
-    assert len(await shared_key(DirectClient(manager), KEY)) == LENGTH
+    assert len(await shared_key(DirectClient(manager), KEY, ORIGIN)) == LENGTH
 
 
 async def test_one_that_somebody_brings_is_used() -> None:
     manager = server("manager")
-    await DirectClient(manager).create(SECRET, a_secret(key=base64.b64encode(b"0123456789abcdef").decode()))
-    assert await shared_key(DirectClient(manager), KEY) == b"0123456789abcdef"
+    await DirectClient(manager).create(SECRET, a_secret(key=USABLE))
+    assert await shared_key(DirectClient(manager), KEY, ORIGIN) == b"0123456789abcdef"
 
 
 async def test_without_the_permission_it_works_with_a_key_of_its_own_and_tells() -> None:
@@ -79,7 +84,7 @@ async def test_without_the_permission_it_works_with_a_key_of_its_own_and_tells()
     manager = server("manager")
     manager.faults.add(Refuse(403), on=Match(resource="secrets"))
     with capture_logs() as logs:
-        first, second = [await shared_key(DirectClient(manager), KEY) for _ in range(2)]
+        first, second = [await shared_key(DirectClient(manager), KEY, ORIGIN) for _ in range(2)]
     assert first != second
     assert all(line["secret"] == "default/multikueue-marks" and "grant get and patch" in line["event"] for line in logs)
 
@@ -89,12 +94,45 @@ async def test_a_server_that_does_not_answer_is_asked_again() -> None:
     manager = server("manager")
     manager.faults.add(Refuse(500), on=Match(resource="secrets"), times=5)
     with capture_logs() as logs:
-        assert await shared_key(DirectClient(manager), KEY) == await stored(manager)
+        assert await shared_key(DirectClient(manager), KEY, ORIGIN) == await stored(manager)
     assert [line["log_level"] for line in logs] == ["warning", "info"]
+
+
+async def noted(manager: ApiServer) -> str | None:
+    """The origin on the Secret."""
+    return annotations_of(await DirectClient(manager).get(SECRET, KEY)).get(NOTED)
+
+
+@pytest.mark.parametrize("data", [None, {}, {"key": USABLE}], ids=["no Secret", "an empty one", "of a former version"])
+async def test_another_origin_than_the_one_before_is_refused(data: dict[str, str] | None) -> None:
+    """Copies with the former one would not be seen: what they run would run once more, beside them."""
+    manager = server("manager")
+    if data is not None:
+        await DirectClient(manager).create(SECRET, a_secret(**data))
+    key = await shared_key(DirectClient(manager), KEY, "old")
+    assert await noted(manager) == "old"
+    assert await shared_key(DirectClient(manager), KEY, "old") == key
+    with pytest.raises(SettingsError) as told:
+        await shared_key(DirectClient(manager), KEY, "new")
+    command = f"kubectl annotate secret {KEY.name} -n {KEY.namespace} --overwrite {NOTED}=new"
+    assert str(told.value).endswith(f"Set it to 'old' again; or, once nothing runs on any worker: {command}")
+    assert await noted(manager) == "old"
+
+    await DirectClient(manager).merge_patch(SECRET, KEY, {"metadata": {"annotations": {NOTED: "new"}}})
+    assert await shared_key(DirectClient(manager), KEY, "new") == key
+
+
+async def test_a_key_that_may_only_be_read_is_used() -> None:
+    manager = server("manager")
+    await DirectClient(manager).create(SECRET, a_secret(key=USABLE))
+    manager.faults.add(Refuse(403), on=Match(verbs=("patch",), resource="secrets"))
+    with capture_logs() as logs:
+        assert await shared_key(DirectClient(manager), KEY, ORIGIN) == await stored(manager)
+    assert [line["event"] for line in logs] == ["the setting origin cannot be noted: grant patch"]
 
 
 async def test_it_is_not_logged() -> None:
     manager = server("manager")
     with capture_logs() as logs:
-        key = await shared_key(DirectClient(manager), KEY)
+        key = await shared_key(DirectClient(manager), KEY, ORIGIN)
     assert not any(told in str(logs) for told in (str(key), key.hex(), base64.b64encode(key).decode()))

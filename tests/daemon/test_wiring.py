@@ -22,7 +22,9 @@ from multikueue.sandbox.apiserver import ApiServer, DirectClient, Match, Refuse
 from multikueue.sandbox.kinds import BATCH_JOB, definition
 from multikueue.testing import until
 from multikueue.testing.waiting import background
+from multikueued.cli import known_error
 from multikueued.run import daemon, kinds, leadership
+from multikueued.run.copy_key import shared_key
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings, ServingSettings, Settings
@@ -68,6 +70,19 @@ async def test_a_term_begins_with_what_the_lease_says_of_the_one_before(monkeypa
         with pytest.raises(ExceptionGroup):
             await work(settings, config)
     assert told == [datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)]
+
+
+async def test_with_another_origin_than_before_it_ends_before_it_is_a_candidate() -> None:
+    """So a rollout leaves the replica that leads where it is: a candidate counts as ready."""
+    settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
+    server = fleet.server("manager")
+    marks = ObjectKey("default", settings.marks.secret_name)
+    await shared_key(DirectClient(server), marks, "the one before")
+    async with server:
+        with pytest.raises(ExceptionGroup) as told:
+            await work(settings, parse_worker_kubeconfig(orjson.dumps(server.kubeconfig())))
+    assert "origin: it was 'the one before' so far" in str(known_error(told.value))
+    assert not (await DirectClient(server).list(LEASE)).items
 
 
 async def test_without_permission_for_leases_it_is_not_ready_and_says_so_each_minute(

@@ -1,4 +1,7 @@
-"""The key of marks is lost between two starts: what runs is not touched, what waits on workers is made again."""
+"""The key of marks is lost between two starts: what runs is not touched, what waits on workers is made again.
+
+Nor is anything touched that another manager of the same origin has there.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
-from tests.runtime.fleet import Fleet, now, until
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
+from tests.runtime.fleet import Fleet, kubeconfig, now, server, until
 
 pytestmark = pytest.mark.looptime
 
@@ -67,3 +70,23 @@ async def test_what_waits_is_made_again_and_runs() -> None:
             assert new != old
             await hold(fleet, on=False)
             await until(fleet.running_on, within=60)
+
+
+async def test_two_managers_of_one_origin_leave_each_others_jobs_alone() -> None:
+    """It is the same by default. Each deleted what the other ran, as soon as it showed."""
+    fleet = await Fleet.connected("worker1")
+    other = Fleet(manager=server("manager2"), workers=fleet.workers)
+    await set_up_queues(other.admin, {"cpu": "4"}, [CHECK])
+    await connect_workers(other.admin, {"worker1": kubeconfig("worker1")})
+    async with (
+        fleet.kueues(),
+        Fleet(other.manager).kueues(),
+        fleet.dispatching(daemon(fleet, OLD)),
+        other.dispatching(daemon(other, NEW)),
+    ):
+        await fleet.submit("one")
+        await other.submit("two")
+        await anyio.sleep(300)
+        assert len(await copies(fleet)) == 2
+        assert [await one.ready() for one in (fleet, other)] == [True, True]
+        assert fleet.requests("worker1", "create", WORKLOAD) == 2

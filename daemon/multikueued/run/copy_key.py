@@ -1,4 +1,7 @@
-"""The secret by which copies are marked: made at the first start, and kept in a Secret that all replicas share."""
+"""The secret by which copies are marked: made at the first start, and kept in a Secret that all replicas share.
+
+Beside it stands the origin that copies are labelled with: those of another one are not seen, and would run once more.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ import structlog
 
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import SECRET
+from multikueue.core.model.labels import OWN_PREFIX
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, resource_version
-from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound
+from multikueue.core.model.objects import annotations_of, dig, resource_version
+from multikueue.errors import AlreadyExists, ApiError, Conflict, NotFound, SettingsError
 from multikueue.protocols import ApiClient
 
 FIELD: Final = "key"
 """Where the Secret has it."""
+ORIGIN: Final = f"{OWN_PREFIX}origin"
+"""Annotation of the Secret: the setting `origin` of whoever has led."""
 LENGTH: Final = 32
 """Bytes of a key that is made."""
 SHORTEST: Final = 16
@@ -27,8 +33,8 @@ _BACKOFF: Final = Backoff(base=0.2, cap=30.0, jitter=0.2)
 log = structlog.get_logger(__name__)
 
 
-async def shared_key(client: ApiClient, secret: ObjectKey) -> bytes:
-    """The key in the Secret; if there is none, one is made and put there.
+async def shared_key(client: ApiClient, secret: ObjectKey, origin: str) -> bytes:
+    """The key in the Secret; if there is none, one is made and put there, with the origin.
 
     Where the Secret may not be read or written, a key for this term alone is returned, and the log says what to grant.
     Copies with the mark of another key are believed where their Workload is recorded; those that are only offered are
@@ -37,11 +43,15 @@ async def shared_key(client: ApiClient, secret: ObjectKey) -> bytes:
     Args:
         client: of the manager cluster.
         secret: its namespace and name.
+        origin: the setting.
+
+    Raises:
+        SettingsError: the Secret names another origin.
     """
     failures, told = 0, ""
     while True:
         try:
-            return await _read_or_make(client, secret)
+            return await _read_or_make(client, secret, origin)
         except ApiError as error:
             if _is_final(error):
                 log.warning(
@@ -57,25 +67,46 @@ async def shared_key(client: ApiClient, secret: ObjectKey) -> bytes:
         await anyio.sleep(_BACKOFF.delay(failures))
 
 
-async def _read_or_make(client: ApiClient, secret: ObjectKey) -> bytes:
+async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str) -> bytes:
     """Read the key, or write one. Of several that write at once one succeeds, and the others get a conflict."""
     try:
         found = await client.get(SECRET, secret)
     except NotFound:
-        found = None
-    if found is not None and (key := key_in(found)) is not None:
-        return key
-    made = secrets.token_bytes(LENGTH)
-    data = {FIELD: base64.b64encode(made).decode()}
-    if found is None:
-        metadata: Json = {"namespace": secret.namespace, "name": secret.name}
-        kind = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind}
-        await client.create(SECRET, {**kind, "metadata": metadata, "data": data})
+        found = {}
+    noted, key = annotations_of(found).get(ORIGIN), key_in(found)
+    if noted not in (None, origin):
+        raise SettingsError(_told(secret, noted, origin))
+    if key is None:
+        key = secrets.token_bytes(LENGTH)
+        await _write(client, secret, found, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
+        log.info("made a key by which copies are marked", secret=str(secret))
+    elif noted is None:
+        try:
+            await _write(client, secret, found, origin, {})
+        except ApiError as error:
+            if not _is_final(error):
+                raise
+            log.warning("the setting origin cannot be noted: grant patch", secret=str(secret), error=str(error))
+    return key
+
+
+async def _write(client: ApiClient, secret: ObjectKey, found: Json, origin: str, more: Json) -> None:
+    annotations = {ORIGIN: origin}
+    if found:
+        metadata: Json = {"resourceVersion": resource_version(found), "annotations": annotations}
+        await client.merge_patch(SECRET, secret, {"metadata": metadata, **more})
     else:
-        precondition = {"resourceVersion": resource_version(found)}
-        await client.merge_patch(SECRET, secret, {"metadata": precondition, "data": data})
-    log.info("made a key by which copies are marked", secret=str(secret))
-    return made
+        metadata = {"namespace": secret.namespace, "name": secret.name, "annotations": annotations}
+        kind = {"apiVersion": SECRET.gvk.api_version, "kind": SECRET.gvk.kind}
+        await client.create(SECRET, {**kind, "metadata": metadata, **more})
+
+
+def _told(secret: ObjectKey, noted: str, origin: str) -> str:
+    command = f"kubectl annotate secret {secret.name} -n {secret.namespace} --overwrite {ORIGIN}={origin}"
+    return (
+        f"origin: it was {noted!r} so far, and copies with it may be on workers: with {origin!r} what they run would "
+        f"run once more, beside them. Set it to {noted!r} again; or, once nothing runs on any worker: {command}"
+    )
 
 
 def key_in(found: Json) -> bytes | None:

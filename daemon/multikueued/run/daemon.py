@@ -62,7 +62,7 @@ async def serve(settings: Settings, config: ClusterConfig) -> None:
         config: of the manager cluster.
 
     Raises:
-        SettingsError: the port of health and metrics cannot be opened.
+        SettingsError: the port of health and metrics cannot be opened, or copies have another origin.
         KubeconfigError: the certificates in `config` cannot be used.
     """
     async with anyio.create_task_group() as tasks:
@@ -94,7 +94,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
     """Run the daemon until cancelled: health and metrics, election, and the manager while elected.
 
     Raises:
-        SettingsError: the port of health and metrics cannot be opened, or an installed dispatcher cannot be used.
+        SettingsError: the port of health and metrics cannot be opened, or a dispatcher or `origin` cannot be used.
         KubeconfigError: the certificates in `config` cannot be used.
         AdapterError: an installed job kind cannot be used.
     """
@@ -121,14 +121,14 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
+        await _shared_key(settings, client)  # before it is ready, or a rollout would replace who leads
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
             beside = functools.partial(run_beside, settings, client, metrics)
 
             async def lead(led_until: datetime | None) -> None:
-                # Each term has a new manager: the caches of an earlier one are out of date.
-                known, until = found, led_until
+                known, until = found, led_until  # each term has a new manager: caches of an earlier one are out of date
                 build = await _builder(settings, client, metrics, granting)
                 while await _lead_until_more_served(term, build, client, metrics, known, until, hook, beside):
                     until = utc_now()
@@ -150,8 +150,12 @@ def _elector(settings: Settings, client: ApiClient) -> Elector:
 
 async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, granting: ApiClient | None) -> Build:
     """What builds the managers of one term: they mark copies with the key that all replicas share."""
-    key = await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name))
+    key = await _shared_key(settings, client)
     return functools.partial(build_manager, settings, client, metrics, key, granting=granting)
+
+
+async def _shared_key(settings: Settings, client: ApiClient) -> bytes:
+    return await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name), settings.origin)
 
 
 async def _lead_until_more_served(

@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import DeclaredPatch, Operation
-from multikueue.adapters.declared.profiles import HEEDING, UNSTARTED_WHILE_HELD, profile_for
+from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, UNSTARTED_WHILE_HELD, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
@@ -152,6 +152,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
             heeding=HEEDING.get((gvk.group, gvk.kind)) if declared.managed_by_path == _USUAL else None,
         ),
         copies=CopyRules(
+            left_out=LEFT_OUT.get((gvk.group, gvk.kind), ()),
             suspend=suspend.steps if suspend is not None else None,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),
             config_maps=tuple(path.steps for path in config_maps),

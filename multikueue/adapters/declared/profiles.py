@@ -68,6 +68,9 @@ PROFILES: Final = {
 UNSTARTED_WHILE_HELD: Final = frozenset({("tekton.dev", "PipelineRun")})
 """By group and kind, those whose API refuses a `startTime` in the status of a job that is held."""
 
+LEFT_OUT: Final = {("argoproj.io", "Workflow"): (("spec", "ttlStrategy"),)}
+"""By group and kind, what copies do not have, see `rules.TTL`."""
+
 HEEDING: Final = {("tekton.dev", "PipelineRun"): TEKTON, ("tekton.dev", "TaskRun"): TEKTON}
 """By group and kind, the versions that heed `.spec.managedBy`."""
 

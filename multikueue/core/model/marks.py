@@ -22,6 +22,8 @@ from multikueue.core.model.workloads import attempt
 
 _PLAIN: Final = re.compile("[0-9a-f]{16}")
 """What former versions have written: the attempt itself."""
+_KEYED: Final = re.compile(r"[0-9a-f]{8}\.[0-9a-f]{32}")
+"""What `Marks.of` makes."""
 
 
 class Proof(Enum):
@@ -66,6 +68,10 @@ class Marks:
     def are_on(self, obj: Json) -> bool:
         """Whether an object carries a mark of this key, of any attempt at any Workload."""
         return mark_of(obj).startswith(_fingerprint(self.key))
+
+    def are_anothers(self, obj: Json) -> bool:
+        """Whether an object carries a mark of another key: another manager's, or one that is lost."""
+        return _KEYED.fullmatch(mark_of(obj)) is not None and not self.are_on(obj)
 
 
 def mark_of(copy: Json) -> str:

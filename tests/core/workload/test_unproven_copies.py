@@ -78,6 +78,15 @@ def theirs(name: str, local: Json, how: How, *, status: Json | None = None, **fa
     return worker(name, copied, marked(job_copy_of(local, status=status), mark), **facts)
 
 
+@pytest.mark.parametrize(
+    ("how", "left"), [(unmarked, False), (former, False), (of_worker1, False), (of_lost_key, True)]
+)
+def test_of_a_workload_that_is_not_here_what_another_key_has_marked_is_left_alone(how: How, left: bool) -> None:
+    """Another manager may have the same origin, which is the default: what it runs was deleted as soon as it showed."""
+    seen = attrs.evolve(snapshot(OFFERED, theirs("w2", OFFERED, how)), workload=None, check=None, jobs={})
+    assert (words(seen) == []) == left
+
+
 class TestNothingIsRecorded:
     @FORGED
     @pytest.mark.parametrize("facts", [{}, {"configured": False}], ids=["in the config", "outside of it"])

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.model.names import ClusterName
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Opaque, Syncing, Unserved
-from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import EARLIER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import in_words, words
 
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
@@ -28,6 +28,17 @@ def test_what_it_runs_stays_with_it_and_no_time_runs_out(facts: dict[str, Any]) 
     plan = decide(seen)
     assert in_words(seen, plan) == []
     assert plan.look_again == timedelta(minutes=15).total_seconds()
+
+
+@pytest.mark.parametrize("quiet", [timedelta(minutes=14), timedelta(minutes=15)])
+@pytest.mark.parametrize("local", [TAKEN, workload(evicted="Preempted", evictions=1)], ids=["runs", "evicted"])
+def test_what_its_kueue_says_has_ended_there_ends_here_in_the_end(local: Json, quiet: timedelta) -> None:
+    """Without the job's status, which may be unreadable for ever: nothing of it runs, and its quota is held here."""
+    made = copy_of(TAKEN, admitted=True, finished="Succeeded")
+    seen = snapshot(local, worker("w1", made, kind=Opaque()), worker("w2"), job=job(), quiet_for=quiet)
+    plan, over = decide(seen), quiet == timedelta(minutes=15)
+    assert any(word.startswith("finish") for word in in_words(seen, plan)) == over
+    assert over or plan.look_again == timedelta(minutes=1).total_seconds()
 
 
 @pytest.mark.parametrize("facts", HIDDEN)

@@ -7,7 +7,7 @@ MultiKueueCluster says later moves nothing. A creation is sent only once the cac
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -77,30 +77,34 @@ def holders(snapshot: Snapshot) -> set[str]:
 def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     """The snapshot without copies that nothing proves, where the worker gives their namespace to somebody else.
 
-    A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere.
+    A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere. Of a
+    Workload that is not here it is without what has another key's mark: another manager may have the same origin.
     """
-    workload = snapshot.workload
-    if workload is None or not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
+    workload, marks = snapshot.workload, Marks(mark_key)
+    if workload is None:
+        workers = (_with(one, lambda copy: not marks.are_anothers(copy)) for one in snapshot.workers)
+        return attrs.evolve(snapshot, workers=tuple(workers))
+    if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
     last = (cluster_name(workload), snapshot.last_worker, noted_worker(workload))
     had = {*filter(None, last), *namespaces_on_workers(workload)}
-    marks, of_attempt = Marks(mark_key), attempt(workload)
-
-    def proven(copy: Json, worker: Worker) -> bool:
-        return marks.proof(copy, workload, worker.name, of_attempt) is not Proof.NONE
+    of_attempt = attempt(workload)
 
     def seen(worker: Worker) -> Worker:
         looked_at = worker.namespace or snapshot.key.namespace
         names = worker.names
         if worker.name in had or names.flaw or names.namespace(snapshot.key.namespace) == looked_at:
             return worker
-        kept = worker.workload if worker.workload is not None and proven(worker.workload, worker) else None
-        jobs, shared = (
-            tuple(one for one in listed if proven(one.object, worker)) for listed in (worker.jobs, worker.shared)
-        )
-        return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
+        return _with(worker, lambda copy: marks.proof(copy, workload, worker.name, of_attempt) is not Proof.NONE)
 
     return attrs.evolve(snapshot, workers=tuple(map(seen, snapshot.workers)))
+
+
+def _with(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
+    """The worker with those copies that count."""
+    kept = worker.workload if worker.workload is not None and counts(worker.workload) else None
+    jobs, shared = (tuple(one for one in listed if counts(one.object)) for listed in (worker.jobs, worker.shared))
+    return attrs.evolve(worker, workload=kept, jobs=jobs, shared=shared)
 
 
 def with_places_written(snapshot: Snapshot, decided: Plan) -> Plan:
