@@ -136,7 +136,7 @@ def test_workers() -> None:
     found = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
 
     assert [(one.name, one.state, one.running, one.waiting, one.checks) for one in found] == [
-        ("worker1", "Connected", 1, 1, (CHECK,)),
+        ("worker1", "Connected", 1, 0, (CHECK,)),
         ("worker2", "Degraded", 0, 1, (CHECK,)),
         ("worker3", "NotConnected", 0, 0, ()),
         ("wroker3", "Missing", 0, 0, (CHECK,)),
