@@ -70,13 +70,12 @@ async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, si
     if account is None:
         return []
     tokens = {decoded(one, "token") for one in await account_secrets(worker, side)} - {""}
-    users = [
-        user
-        async for user, secret in kubeconfig_secrets(manager)
-        if (used := token_in(secret)) in tokens
-        or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account)
-    ]
-    if users and name not in users:
+    servers, users = dict[str, str](), list[str]()
+    async for user, secret in kubeconfig_secrets(manager):
+        servers[user], used = server_in(secret), token_in(secret)
+        if used in tokens or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account):
+            users.append(user)
+    if users and servers.get(name) not in {servers[user] for user in users}:
         told = f'the daemon reaches MultiKueueCluster "{users[0]}" by the account of that context'
         raise WorkerError(f"{told}, and not {name}: correct the name or --worker-context")
     return [user for user in users if user != name]

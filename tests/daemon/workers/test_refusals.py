@@ -21,8 +21,8 @@ from multikueue.core.model.objects import name_of
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.rbac.objects import SERVICE_ACCOUNT
-from multikueued.workers.objects import multikueue_cluster, multikueue_config
-from multikueued.workers.tokens import token_in
+from multikueued.workers.objects import WorkerSide, multikueue_cluster, multikueue_config
+from multikueued.workers.tokens import account_secrets, comes_from, token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -178,6 +178,12 @@ async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_accou
         said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1")
         assert "multikueue-token is deleted, its token void" in said
         assert access.user_of(first) is None
+        used = token_in(await here.manager.get(SECRET, _stored("other")))
+        for one in await account_secrets(here.worker("worker1"), WorkerSide()):
+            if comes_from(used, one):
+                await here.worker("worker1").delete(SECRET, ObjectKey.of(one))
+        said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
+        assert "other: the earlier credentials are not a token that this command made" in said
 
 
 def _stored(worker: str) -> ObjectKey:
