@@ -101,7 +101,6 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
     """Report one Workload."""
     state = state_of(workload, objects)
     key = ObjectKey.of(workload)
-    queue = objects.cluster_queue_of(workload)
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
@@ -109,7 +108,7 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
         worker=workloads.cluster_name(workload) or "",
         offered_to=asked_of(workload, objects),
         queue=queue_name(workload),
-        cluster_queue=workloads.cluster_queue(workload) or (name_of(queue) if queue is not None else ""),
+        cluster_queue=objects.cluster_queue_name(workload),
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, ""),
         created=parse_timestamp(dig(workload, "metadata", "creationTimestamp")),

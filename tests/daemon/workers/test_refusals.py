@@ -168,6 +168,11 @@ async def test_the_context_of_another_worker_is_refused_before_anything_is_writt
 async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_account(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         await here.done("worker", "add", "other", "--worker-context", "worker1", "--outside")
+        await here.submit("train")
+        ((_, has_it),) = (await until(here.places, lambda found: found.get("train") is not None)).items()
+        error = await here.refused("worker", "drain", str(has_it), "--move", "--yes", "--timeout", "1s")
+        assert "the time is over" in error
+        assert await here.places() == {"train": has_it}
         access = here.sandbox.workers["worker1"].server.access
         first = token_in(await here.manager.get(SECRET, _stored("worker1")))
         said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
