@@ -151,7 +151,7 @@ async def test_a_twin_is_made_under_the_names_of_its_worker(tmp_path: Path) -> N
         found = (await here.run("doctor")).stdout
         made = await here.done(*mirror, "worker1")
         again = await here.done(*mirror, "worker1")
-        refused = await here.refused(*mirror, "worker9")
+        refused = await here.refused(*mirror, "worker9", code=3)
         text = await here.done("doctor")
         await here.submit("train")
         (copy,) = await until(lambda: _copies(here))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import errno
 import io
+import signal
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import anyio
 import click
 import pytest
 from click.testing import CliRunner
 
 from multikueue import __version__
-from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unreachable
+from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unauthorized, Unreachable
 from multikueued.cli import SUBCOMMANDS, CommandLine, main
+from multikueued.commands.options import confirmed
 from multikueued.commands.report_runner import LiveConsole
 from multikueued.lazy_group import LazyGroup, StoredHelp, Subcommand
 
@@ -172,6 +175,12 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
         (KubeconfigError("BadKubeConfig", "no such context"), "no such context", 2),
         (AdapterError("two adapters"), "two adapters", 2),
         (Unreachable("manager: connection refused"), "manager: connection refused", 4),
+        (Unauthorized("manager: get pods", status=401), "manager: get pods: renew the credentials", 4),
+        (
+            Unauthorized("exec: executable x"),
+            "exec: executable x: run, or read, what the user of this context names",
+            4,
+        ),
         (MultiKueueError("something"), "something", 1),
         (ExceptionGroup("tasks", [OSError("x"), ExceptionGroup("inner", [SettingsError("deep")])]), "deep", 2),
         (
@@ -205,6 +214,30 @@ def test_ctrl_c_is_no_error_message(error: BaseException) -> None:
 
     assert result.exit_code == 130
     assert result.stderr == ""
+
+
+async def _asking() -> bool:
+    return confirmed("Move them?")
+
+
+def test_ctrl_c_ends_a_question_that_is_asked_in_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's own handler cancels a task, which waits for the answer: it took a second Ctrl-C."""
+
+    def pressed(prompt: str) -> str:
+        signal.raise_signal(signal.SIGINT)
+        return "y"
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", pressed)
+    with pytest.raises(KeyboardInterrupt):
+        anyio.run(_asking)
+
+
+def test_an_input_that_has_ended_agrees_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", ended)
+    assert not anyio.run(_asking)
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(32, "pipe"), ExceptionGroup("tasks", [BrokenPipeError(32, "pipe")])])

@@ -31,3 +31,22 @@ async def test_it_says_why_and_what_to_set(raised: OSError, why: str, monkeypatc
     with pytest.raises(SettingsError, match=re.escape(told)):
         async with listening(web.Application(), "203.0.113.1", 9443, settings="webhook"):
             pass
+
+
+@pytest.mark.parametrize(
+    ("settings", "used", "away"),
+    [
+        ("serving.metrics", "serving.metrics.port", "serving.bindAddress and serving.metrics.port"),
+        ("", "--port", "--bind-address and --port"),
+    ],
+)
+async def test_what_is_to_be_set_exists(settings: str, used: str, away: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, named in ((errno.EADDRINUSE, used), (errno.EACCES, away)):
+
+        async def bind(_address: str, _port: int, number: int = number) -> list[socket.socket]:
+            raise OSError(number, "error while attempting to bind")
+
+        monkeypatch.setattr("multikueued.serving.port.bind", bind)
+        with pytest.raises(SettingsError, match=f"set {named} to "):
+            async with listening(web.Application(), "", 8443, settings=settings):
+                pass

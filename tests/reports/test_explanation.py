@@ -212,6 +212,47 @@ def test_a_cordoned_worker() -> None:
     assert [(one.id, one.blocking) for one in explanation.findings] == [("cordoned", False)]
 
 
+def test_a_worker_cordoned_after_the_offer_is_not_asked() -> None:
+    told = "Offered to worker2 — worker1: cordoned: disks are changed · worker2: LocalQueue user-queue doesn't exist"
+    made = saying(workload(TRAIN, nominated=("worker1", "worker2")), told)
+    known = (worker("worker1", annotations={CORDON_ANNOTATION: "disks are changed"}), worker("worker2"))
+    explanation = explained(made, fleet(made, workers=known))
+
+    assert explanation.job.offered_to == ("worker2",)
+    assert [one.state for one in explanation.workers] == ["Cordoned", "Waiting"]
+    assert [(one.id, one.blocking) for one in explanation.findings] == [
+        ("cordoned", True),
+        ("local-queue-missing", True),
+    ]
+
+
+def test_another_name_of_a_cluster_that_is_asked_takes_nothing() -> None:
+    told = "Offered to worker1 — worker1: insufficient quota for cpu in flavor f (3 > 1)"
+    made = saying(workload(TRAIN, nominated=("worker1",)), told)
+    known = (worker("worker1"), worker("worker2", facts=ConnectionFacts(same_as=("worker1",))))
+    explanation = explained(made, fleet(made, workers=known))
+
+    assert explanation.workers[1].told == "the same cluster as worker1, which is asked"
+    assert [(one.id, one.blocking) for one in explanation.findings] == [("quota-too-small", True)]
+
+
+def test_a_cluster_queue_that_may_not_be_read_has_its_name_all_the_same() -> None:
+    told = "insufficient quota for cpu in flavor f, current podset request (9) > maximum capacity (8)"
+    reserved = condition("QuotaReserved", "Pending", status=False, message=told)
+    made = {**workload(TRAIN), "status": {"conditions": [reserved]}}
+    explanation = explained(made, attrs.evolve(fleet(made), cluster_queues=()))
+
+    (told_of,) = found(explanation, "quota-too-small")
+    assert told_of.why == "the job asks for more cpu than ClusterQueue cluster-queue has here in all"
+
+
+def test_a_job_is_offered_to_nobody_while_all_are_cordoned() -> None:
+    made = workload(TRAIN, nominated=("worker1",))
+    explanation = explained(made, fleet(made, workers=(worker("worker1", annotations={CORDON_ANNOTATION: "true"}),)))
+
+    assert (explanation.job.state, explanation.job.offered_to) == (JobState.WAITING, ())
+
+
 @pytest.mark.parametrize("said", ["", "worker1: words of anybody"])
 def test_a_worker_without_a_namespace_for_it(said: str) -> None:
     made = saying(workload(TRAIN, nominated=("worker2",)), f"Offered to worker2 — {said}")

@@ -17,6 +17,7 @@ from multikueue.core.model.labels import (
     ORIGIN_NAMESPACE_ANNOTATION,
 )
 from multikueue.core.model.names import Json
+from multikueued.commands.report_text import workers_table
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.status import status_report
@@ -136,7 +137,7 @@ def test_workers() -> None:
     found = worker_reports(fleet(runs, asked, workers=known, listed=("worker1", "worker2", "wroker3")))
 
     assert [(one.name, one.state, one.running, one.waiting, one.checks) for one in found] == [
-        ("worker1", "Connected", 1, 1, (CHECK,)),
+        ("worker1", "Connected", 1, 0, (CHECK,)),
         ("worker2", "Degraded", 0, 1, (CHECK,)),
         ("worker3", "NotConnected", 0, 0, ()),
         ("wroker3", "Missing", 0, 0, (CHECK,)),
@@ -145,6 +146,14 @@ def test_workers() -> None:
     assert [one.cordoned for one in found] == [True, False, False, False]
     assert found[1].error == "Job.v1.batch: 404"
     assert (found[2].error, found[2].attempts) == ("Unauthorized", 2)
+
+
+def test_two_names_of_one_cluster_are_told() -> None:
+    known = (worker("worker1", facts=ConnectionFacts(same_as=("worker2",))), worker("worker2"))
+    found = worker_reports(fleet(workers=known))
+
+    assert [one.same_as for one in found] == [("worker2",), ()]
+    assert "the same cluster as worker2" in "\n".join(workers_table(found, NOW, None, wide=False))
 
 
 def test_the_status_of_a_fleet() -> None:

@@ -34,7 +34,7 @@ EXIT_CODES: Final = {
     "permission are refused, no Kueue there",
     130: "stopped with Ctrl-C",
 }
-"""Of all commands that only read, for the reference."""
+"""For the reference."""
 
 _FORBIDDEN: Final = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?(.*)$')
 

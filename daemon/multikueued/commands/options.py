@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
@@ -188,3 +190,23 @@ def renamed_option(former: str, means: str, new: str) -> Callable[[F], F]:
 
 
 WORKER_CONTEXT = renamed_option("--context", "the manager's context", "--worker-context")
+
+
+def confirmed(question: str) -> bool:
+    """Ask at the terminal. An input that has ended says no; Ctrl-C ends the command, also inside of an event loop.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C.
+    """
+    alone = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler) if alone else None  # a loop's waits for its task
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        click.echo(err=True)
+        return False
+    finally:
+        if alone:
+            signal.signal(signal.SIGINT, before)

@@ -111,7 +111,7 @@ class LocalPort:
                 name = "" if file.name == "index.html" else file.name
                 application.router.add_get(f"/{name}", fixed(file.read_bytes(), media_type), allow_head=False)
         async with listening(
-            application, ADDRESS, port, settings="--port", limits=Limits(connections=32), streams=True
+            application, ADDRESS, port, settings="", limits=Limits(connections=32), streams=True
         ) as self.port:
             yield
 

@@ -14,7 +14,7 @@ import click
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
 from multikueued.commands.exits import FINDING, FINE, NOT_REACHABLE
-from multikueued.commands.options import Format, output_option, target_of, target_options
+from multikueued.commands.options import Format, confirmed, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import paragraph, table
 from multikueued.doctor.checks.table import CHECKS
@@ -70,7 +70,7 @@ def doctor(
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)
-        if fix and await mend(client, fixes(facts), lambda question: yes or click.confirm(question, err=True)):
+        if fix and await mend(client, fixes(facts), lambda question: yes or confirmed(question)):
             facts = await gather(client, request, utc_now())
         return diagnose(facts, CHECKS)
 

@@ -156,6 +156,6 @@ async def serving_logs(tls: FrontTls, jobs: JobHandlers, address: str, port: int
     limits, context = Limits(connections=2 * jobs.logs.most + jobs.watches.most + 64), lambda: tls.context
     application = served(tls, jobs)
     async with listening(
-        application, address, port, settings="logs-server", tls=context, limits=limits, streams=True
+        application, address, port, settings="", tls=context, limits=limits, streams=True
     ) as open_port:
         yield open_port

@@ -117,6 +117,8 @@ class ClusterAnswer:
     """What is wrong, see `cause_remedies`; empty: the words alone tell."""
     causes: Mapping[str, str] = MappingProxyType({})
     """Of `unusable`, the kinds of which more is known than words."""
+    same_as: tuple[str, ...] = ()
+    """The other MultiKueueClusters of the same cluster."""
 
 
 def cluster_state(cluster: Json) -> ClusterAnswer:
@@ -135,6 +137,7 @@ def cluster_state(cluster: Json) -> ClusterAnswer:
         unusable=facts.unusable if connected else {},
         cause="" if connected else _cause(str(active.get("reason") or ""), facts),
         causes=facts.causes if connected else {},
+        same_as=facts.same_as if connected else (),
     )
 
 

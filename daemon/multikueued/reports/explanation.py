@@ -169,7 +169,7 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
         if one.is_trouble
     )
     found = {one.worker: finding for one, finding in told if finding.id != UNKNOWN or not one.is_word}
-    known = [one.worker for one in answers if one.state != "Missing"]
+    known = [one.worker for one in answers if one.state != "Missing" and not one.is_twin]
     may_take = any(worker not in found or not found[worker].blocking for worker in known)
     going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
     for worker, finding in found.items():

@@ -13,8 +13,8 @@ from multikueue.adapters import AVAILABLE
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
-from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of
+from multikueue.core.model.worker_names import cordon_of, origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
@@ -101,21 +101,26 @@ def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") ->
     """Report one Workload."""
     state = state_of(workload, objects)
     key = ObjectKey.of(workload)
-    queue = objects.cluster_queue_of(workload)
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
         state=state,
         worker=workloads.cluster_name(workload) or "",
-        offered_to=workloads.nominated(workload),
+        offered_to=asked_of(workload, objects),
         queue=queue_name(workload),
-        cluster_queue=workloads.cluster_queue(workload) or (name_of(queue) if queue is not None else ""),
+        cluster_queue=objects.cluster_queue_name(workload),
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, ""),
         created=parse_timestamp(dig(workload, "metadata", "creationTimestamp")),
         since=_since(workload, state, objects),
         reason=reason_of(workload, state, objects),
     )
+
+
+def asked_of(workload: Json, objects: ManagerObjects) -> tuple[str, ...]:
+    """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
+    known = objects.clusters_by_name
+    return tuple(name for name in workloads.nominated(workload) if not cordon_of(annotations_of(known.get(name, {}))))
 
 
 def state_of(workload: Json, objects: ManagerObjects) -> JobState:
@@ -144,7 +149,7 @@ def state_of(workload: Json, objects: ManagerObjects) -> JobState:
 def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> JobState:
     worker = workloads.cluster_name(workload)
     if worker is None:
-        return JobState.OFFERED if workloads.nominated(workload) else JobState.WAITING
+        return JobState.OFFERED if asked_of(workload, objects) else JobState.WAITING
     if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
     owner = workloads.owner(workload)

@@ -41,9 +41,7 @@ def _links(workload: Json, job: Json | None, report: JobReport, objects: Manager
     yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
     if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
         return
-    queue = objects.cluster_queue_of(workload)
-    cluster_queue = report.cluster_queue or str(dig(local or {}, "spec", "clusterQueue") or "")
-    yield _queue(CLUSTER_QUEUE, cluster_queue, queue, objects)
+    yield _queue(CLUSTER_QUEUE, report.cluster_queue, objects.cluster_queue_of(workload), objects)
     yield _workload(workload, report)
     name = objects.check_of(workload) or objects.queue_check(workload)
     if name is None:

@@ -150,9 +150,12 @@ class ManagerObjects:
 
     def cluster_queue_of(self, workload: Json) -> Json | None:
         """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
+        return self.queues_by_name.get(self.cluster_queue_name(workload))
+
+    def cluster_queue_name(self, workload: Json) -> str:
+        """Its name, also where it may not be read; empty: no LocalQueue tells it."""
         queue = self.local_queue_of(workload) or {}
-        name = workloads.cluster_queue(workload) or str(dig(queue, "spec", "clusterQueue") or "")
-        return self.queues_by_name.get(name)
+        return workloads.cluster_queue(workload) or str(dig(queue, "spec", "clusterQueue") or "")
 
     def queue_check(self, workload: Json) -> str | None:
         """The check of ours on the ClusterQueue of a Workload."""

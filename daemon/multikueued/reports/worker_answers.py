@@ -61,6 +61,11 @@ class WorkerAnswer:
         return self.state in _TROUBLE or self.is_word or bool(self.cause)
 
     @property
+    def is_twin(self) -> bool:
+        """Whether it is another name of a cluster that is asked: nothing is to be expected of it."""
+        return self.state == "NotOffered" and self.source == "condition"
+
+    @property
     def is_word(self) -> bool:
         """Whether all that is known are words in the check: no fact says that anything is wrong."""
         return self.source == "check" and self.state != "Refused"
@@ -138,6 +143,9 @@ def _answer(
         return WorkerAnswer(name, state, parts[name], "check")
     if name in refused:
         return WorkerAnswer(name, "Refused", refused[name].why, "event")
+    twin = next((one for one in said.same_as if one in job.offered_to), "")
+    if twin and name not in job.offered_to:
+        return WorkerAnswer(name, "NotOffered", f"the same cluster as {twin}, which is asked", "condition")
     asked = name in job.offered_to or job.state is JobState.WAITING
     seen = _seen_there(name, workload, objects) if job.state in WAITING_STATES and asked else None
     return _without_words(name, workload, job) if seen is None else seen

@@ -48,6 +48,8 @@ class WorkerReport:
     """The AdmissionChecks that lead to it; empty: no MultiKueueConfig lists it."""
     cordon: str = ""
     """Why it is cordoned; empty: it is not."""
+    same_as: tuple[str, ...] = ()
+    """The other workers that lead to the same cluster: each job goes to one of them."""
 
 
 def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = None) -> tuple[WorkerReport, ...]:
@@ -108,6 +110,7 @@ def _report(
         next_attempt=said.next_attempt,
         checks=checks,
         cordon=cordon,
+        same_as=said.same_as,
     )
 
 

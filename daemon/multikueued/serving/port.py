@@ -37,7 +37,7 @@ async def listening(
         application: handles the requests.
         address: empty for all addresses.
         port: 0 for any free one.
-        settings: the group of settings that has the address, for the error.
+        settings: the group of settings that has the port, for the error; empty: options have it.
         tls: for HTTPS; what new connections get, where it changes.
         limits: of the connections.
         streams: whether a handler is cancelled once its client is gone: it may have nothing to write for long.
@@ -100,12 +100,12 @@ async def bind(address: str, port: int) -> list[socket.socket]:
 
 def _error_message(error: OSError, address: str, port: int, settings: str) -> str:
     where = f"{address or 'port'}{':' if address else ' '}{port}"
+    group = settings.partition(".")[0]
+    at, number_of = (f"{group}.bindAddress", f"{settings}.port") if settings else ("--bind-address", "--port")
     if error.errno == errno.EADDRINUSE:
-        return f"cannot listen on {where}: it is in use; set {settings}.port to a free one"
+        return f"cannot listen on {where}: it is in use; set {number_of} to a free one"
     # A resolver's errno is negative, and not one of the system.
     number = error.errno or 0
     why = os.strerror(number) if number > 0 else error.strerror
-    return (
-        f"cannot listen on {where}: {why}; set {settings}.bindAddress and {settings}.port to an address of this "
-        "machine and a port this user may open"
-    )
+    advice = f"set {at} and {number_of} to an address of this machine and a port this user may open"
+    return f"cannot listen on {where}: {why}; {advice}"

@@ -13,7 +13,7 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import WORKER_CONTEXT, Duration, named_cluster, renamed_option
+from multikueued.commands.options import WORKER_CONTEXT, Duration, confirmed, named_cluster, renamed_option
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
@@ -253,8 +253,5 @@ def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, mov
     """Cordon the worker cluster NAME, and wait until it has no job. Exit code 1: it has some left."""
     from multikueued.workers.drain import drain as empty
 
-    def confirmed(question: str) -> bool:
-        return yes or click.confirm(question, err=True)
-
-    move_after = confirmed if move else None
-    clusters.run(lambda manager: empty(manager, name, timeout, reason=reason, move=move_after))
+    agreed = (lambda question: yes or confirmed(question)) if move else None
+    clusters.run(lambda manager: empty(manager, name, timeout, reason=reason, move=agreed))

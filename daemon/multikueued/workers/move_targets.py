@@ -28,6 +28,7 @@ from multikueue.kube import KubeClient
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
+from multikueued.reports.answers import cluster_state
 from multikueued.reports.worker_names import names_by
 from multikueued.workers.places import ManagerAccess
 
@@ -171,6 +172,8 @@ class MoveTargets:
         if isinstance(client, str):
             return client
         cluster = self._clusters[worker]
+        if cluster_name(workload) in cluster_state(cluster).same_as:
+            return "it is the same cluster"
         if why := annotations_mismatch(workload, job, cluster):
             return why
         try:

@@ -15,9 +15,10 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import annotations_of, controller_of, dig, labels_of, name_of
-from multikueue.errors import KubeconfigError, MultiKueueError
+from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.commands.exits import FINDING, USAGE, CommandError
 from multikueued.rbac.objects import Account, worker_objects
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import ACCOUNT, Bound
@@ -40,8 +41,11 @@ _DEPLOYERS: Final = {
 }
 
 
-class WorkerError(MultiKueueError):
+class WorkerError(CommandError):
     """Something about a worker cannot be done. The message says what, why, and what to do."""
+
+    def __init__(self, message: str, exit_code: int = FINDING) -> None:
+        super().__init__(message, exit_code)
 
 
 @attrs.frozen
@@ -113,7 +117,8 @@ def check_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise WorkerError(
-            f"{name!r} cannot be a worker's name: use up to 50 lower-case letters, digits and dashes, as in worker1"
+            f"{name!r} cannot be a worker's name: use up to 50 lower-case letters, digits and dashes, as in worker1",
+            USAGE,
         )
     return name
 

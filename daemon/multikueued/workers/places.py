@@ -18,6 +18,7 @@ from multikueue.core.model.outside_text import one_line
 from multikueue.errors import AlreadyExists, Conflict, NotFound
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.protocols import ApiClient, read
+from multikueued.commands.exits import NOT_FOUND
 from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
 from multikueued.workers.objects import WorkerError, namespace_object
@@ -60,7 +61,7 @@ class ManagerAccess:
         known = [name_of(one) for one in (await self.client.list(MULTIKUEUE_CLUSTER)).items]
         similar = difflib.get_close_matches(worker, known, 1)
         meant = f": did you mean {similar[0]}?" if similar else f"; there are {', '.join(known)}" if known else ""
-        raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}')
+        raise WorkerError(f'there is no MultiKueueCluster "{worker}" on the manager{meant}', NOT_FOUND)
 
 
 @asynccontextmanager

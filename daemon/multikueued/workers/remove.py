@@ -43,8 +43,9 @@ async def remove_worker(
     """
     configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
-    if worker is not None:
-        await check_account(manager, name, worker, side)
+    if worker is not None and (others := await check_account(manager, name, worker, side)):
+        told = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
+        raise WorkerError(f"{told}: leave --worker-context out, and the account stays for it")
     if cluster is not None:
         await _empty(manager, name, timeout, force=force)
     try:

@@ -24,7 +24,7 @@ from multikueued.workers.bound_token import check_bound, issued
 from multikueued.workers.connection_wait import until_connected
 from multikueued.workers.objects import WorkerError, WorkerSide
 from multikueued.workers.places import ManagerAccess, decoded, remove
-from multikueued.workers.tokens import account_secrets, check_account, filled, token_in
+from multikueued.workers.tokens import account_secrets, check_account, comes_from, filled, kubeconfig_secrets, token_in
 
 
 async def rotate(
@@ -91,10 +91,15 @@ def _bounded(name: str, timeout: float) -> Iterator[anyio.CancelScope]:
 async def _void(manager: ManagerAccess, worker: ClusterClient, name: str, replaced: Json | None) -> None:
     if replaced is None:
         manager.say(f"{name}: the earlier credentials are not a token that this command made: revoke them yourself")
-    elif await remove(worker, SECRET, ObjectKey.of(replaced)):
-        manager.say(
-            f"{name}: the daemon uses the new token; Secret {ObjectKey.of(replaced)} is deleted, its token void"
-        )
+        return
+    key = ObjectKey.of(replaced)
+    async for other, secret in kubeconfig_secrets(manager):
+        if other != name and comes_from(token_in(secret), replaced):
+            stays = f"Secret {key} stays, as MultiKueueCluster {other} has a token of it: rotate that, too"
+            manager.say(f"{name}: the daemon uses the new token; {stays}")
+            return
+    if await remove(worker, SECRET, key):
+        manager.say(f"{name}: the daemon uses the new token; Secret {key} is deleted, its token void")
 
 
 async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str, side: WorkerSide, fresh: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Final
 
 import anyio
@@ -56,22 +57,36 @@ async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
     )
 
 
-async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, side: WorkerSide) -> None:
+async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, side: WorkerSide) -> list[str]:
     """Look whose account the one on a worker is, before it is changed in the name of a MultiKueueCluster.
 
+    Returns:
+        The other MultiKueueClusters that the daemon reaches by it: one cluster may have several names.
+
     Raises:
-        WorkerError: another's: the name or the context is a wrong one.
+        WorkerError: it is another's alone: the name or the context is a wrong one.
     """
     account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
     if account is None:
-        return
+        return []
     tokens = {decoded(one, "token") for one in await account_secrets(worker, side)} - {""}
-    for cluster in (await manager.client.list(MULTIKUEUE_CLUSTER)).items:
-        secret = await kubeconfig_secret(manager, name_of(cluster), cluster) if name_of(cluster) != name else None
-        used = token_in(secret) if secret is not None else ""
+    servers, users = dict[str, str](), list[str]()
+    async for user, secret in kubeconfig_secrets(manager):
+        servers[user], used = server_in(secret), token_in(secret)
         if used in tokens or dig(claims_of(used), "kubernetes.io", "serviceaccount", "uid") == uid(account):
-            told = f'the daemon reaches MultiKueueCluster "{name_of(cluster)}" by the account of that context'
-            raise WorkerError(f"{told}, and not {name}: correct the name or --worker-context")
+            users.append(user)
+    if users and servers.get(name) not in {servers[user] for user in users}:
+        told = f'the daemon reaches MultiKueueCluster "{users[0]}" by the account of that context'
+        raise WorkerError(f"{told}, and not {name}: correct the name or --worker-context")
+    return [user for user in users if user != name]
+
+
+async def kubeconfig_secrets(manager: ManagerAccess) -> AsyncIterator[tuple[str, Json]]:
+    """The names of all MultiKueueClusters with a Secret that holds their kubeconfig."""
+    for cluster in (await manager.client.list(MULTIKUEUE_CLUSTER)).items:
+        secret = await kubeconfig_secret(manager, name_of(cluster), cluster)
+        if secret is not None:
+            yield name_of(cluster), secret
 
 
 async def kubeconfig_secret(manager: ManagerAccess, name: str, cluster: Json | None) -> Json | None:
@@ -83,6 +98,12 @@ async def kubeconfig_secret(manager: ManagerAccess, name: str, cluster: Json | N
 def token_in(secret: Json) -> str:
     """The token in the kubeconfig of a Secret on the manager; empty if there is none."""
     return _field(secret, "users", "user", "token")
+
+
+def comes_from(token: str, source: Json) -> bool:
+    """Whether a token is void once a Secret on its worker is deleted: that holds it, or it is bound to that."""
+    bound_to = dig(claims_of(token), "kubernetes.io", "secret", "uid")
+    return bool(token) and (token == decoded(source, "token") or bound_to == uid(source))
 
 
 def server_in(secret: Json) -> str:

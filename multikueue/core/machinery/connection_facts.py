@@ -24,6 +24,8 @@ _MAX_TEXT: Final = 512
 """The most characters of each reason."""
 _MAX_KINDS: Final = 50
 """The most kinds that are told: with their reasons they fit into a condition."""
+_MAX_NAMES: Final = 10
+"""The most other workers that are told."""
 
 
 @attrs.frozen
@@ -46,6 +48,8 @@ class ConnectionFacts:
     """Why it is not connected, as a `Cause`; empty: the error alone tells, or it is."""
     causes: Mapping[str, str] = MappingProxyType({})
     """Of `unusable`, the kinds of which more is known than words: a `Cause`."""
+    same_as: tuple[str, ...] = ()
+    """The other workers that are known to lead to the same cluster."""
 
 
 def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now: datetime) -> Json | None:
@@ -69,6 +73,7 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
         "active": _digest(active),
         "manager": facts.is_manager,
         "cause": facts.cause,
+        "sameAs": [*facts.same_as[:_MAX_NAMES]],
     }
     kept = {name: value for name, value in written.items() if value or (name == "manager" and value is not None)}
     text = orjson.dumps(kept).decode()
@@ -86,7 +91,7 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         return None
     if not isinstance(found, dict) or found.get("active") != _digest(condition(cluster, "Active")):
         return None
-    failures = found.get("failures")
+    failures, same_as = found.get("failures"), found.get("sameAs")
     return ConnectionFacts(
         failures if isinstance(failures, int) else 0,
         _time(found.get("nextAttempt")),
@@ -96,6 +101,7 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
         found.get("manager") if isinstance(found.get("manager"), bool) else None,
         str(found.get("cause") or ""),
         _texts(found.get("causes")),
+        tuple(map(str, same_as)) if isinstance(same_as, list) else (),
     )
 
 

@@ -232,8 +232,9 @@ class ClusterReconciler:
         unusable, causes = ({kind: one[part] for kind, one in refused.items()} for part in (0, 1))
         facts = connection.facts(unusable, lost_after=self.lost_after)
         is_manager = worker.known.identity.is_manager if worker.known is not None else None
-        facts, names = attrs.evolve(facts, is_manager=is_manager, causes=causes), names_on(worker, cluster)
-        wanted = active_status(cluster, connection, now, unusable, names.flaw, self.workers.same_as(str(worker.name)))
+        same_as, flaw = self.workers.same_as(str(worker.name)), names_on(worker, cluster).flaw
+        facts = attrs.evolve(facts, is_manager=is_manager, causes=causes, same_as=tuple(same_as))
+        wanted = active_status(cluster, connection, now, unusable, flaw, same_as)
         active = wanted or condition(cluster, "Active")
         known = None if connection.unheard else facts_status(cluster, active, facts, now)
         kueue = kueue_status(cluster, worker.usable.kueue.known, now) if worker.usable is not None else None

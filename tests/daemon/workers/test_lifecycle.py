@@ -104,7 +104,9 @@ async def test_the_logs_server_gets_an_account_of_its_own(tmp_path: Path) -> Non
         assert "as the daemon's: use another --account" in await here.refused(*command, "--account", "multikueue")
         await here.manager.merge_patch(SECRET, key, {"metadata": {"labels": None}})
         assert "this command did not make it" in await here.refused(*command)
-        assert 'there is no MultiKueueCluster "other"' in await here.refused(*command[:2], "other", *command[3:])
+        assert 'there is no MultiKueueCluster "other"' in await here.refused(
+            *command[:2], "other", *command[3:], code=3
+        )
 
 
 async def test_cordon_and_uncordon(tmp_path: Path) -> None:

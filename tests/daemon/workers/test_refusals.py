@@ -21,8 +21,8 @@ from multikueue.core.model.objects import name_of
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.rbac.objects import SERVICE_ACCOUNT
-from multikueued.workers.objects import multikueue_cluster, multikueue_config
-from multikueued.workers.tokens import token_in
+from multikueued.workers.objects import WorkerSide, multikueue_cluster, multikueue_config
+from multikueued.workers.tokens import account_secrets, comes_from, token_in
 from tests.daemon.workers.ground import KUEUE_NAMESPACE, Ground, ground, until
 
 pytestmark = pytest.mark.timeout(120)
@@ -52,7 +52,7 @@ async def test_before_anything_is_written(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, daemon=False) as here:
         assert "--server https://HOST:PORT" in await here.refused(*ADD)
         assert "cannot be a worker's name" in await here.refused(
-            "worker", "add", "No", "--worker-context", "worker1", "--outside"
+            "worker", "add", "No", "--worker-context", "worker1", "--outside", code=2
         )
         assert 'context "nowhere" does not exist' in await here.refused(
             "worker", "add", "worker1", "--worker-context", "nowhere", code=2
@@ -165,6 +165,32 @@ async def test_the_context_of_another_worker_is_refused_before_anything_is_writt
         assert after == before
 
 
+async def test_the_second_name_of_a_cluster_leaves_the_first_its_token_and_account(tmp_path: Path) -> None:
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        await here.done("worker", "add", "other", "--worker-context", "worker1", "--outside")
+        await here.submit("train")
+        ((_, has_it),) = (await until(here.places, lambda found: found.get("train") is not None)).items()
+        error = await here.refused("worker", "drain", str(has_it), "--move", "--yes", "--timeout", "1s")
+        assert "the time is over" in error
+        assert await here.places() == {"train": has_it}
+        access = here.sandbox.workers["worker1"].server.access
+        first = token_in(await here.manager.get(SECRET, _stored("worker1")))
+        said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
+        assert "multikueue-token stays, as MultiKueueCluster worker1 has a token of it: rotate that, too" in said
+        assert access.user_of(first) is not None
+        error = await here.refused("worker", "remove", "other", "--worker-context", "worker1")
+        assert "by the account of that context, too: leave --worker-context out, and the account stays for it" in error
+        said = await here.done("worker", "rotate", "worker1", "--worker-context", "worker1")
+        assert "multikueue-token is deleted, its token void" in said
+        assert access.user_of(first) is None
+        used = token_in(await here.manager.get(SECRET, _stored("other")))
+        for one in await account_secrets(here.worker("worker1"), WorkerSide()):
+            if comes_from(used, one):
+                await here.worker("worker1").delete(SECRET, ObjectKey.of(one))
+        said = await here.done("worker", "rotate", "other", "--worker-context", "worker1")
+        assert "other: the earlier credentials are not a token that this command made" in said
+
+
 def _stored(worker: str) -> ObjectKey:
     return ObjectKey(KUEUE_NAMESPACE, f"{worker}-kubeconfig")
 
@@ -172,11 +198,11 @@ def _stored(worker: str) -> ObjectKey:
 async def test_workers_that_do_not_exist_and_the_last_one(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
         for command in (("cordon",), ("uncordon",), ("drain",)):
-            error = await here.refused("worker", *command, "wroker1")
+            error = await here.refused("worker", *command, "wroker1", code=3)
             assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
-        error = await here.refused("worker", "rotate", "other", "--worker-context", "worker1")
+        error = await here.refused("worker", "rotate", "other", "--worker-context", "worker1", code=3)
         assert 'there is no MultiKueueCluster "other"' in error
-        error = await here.refused("worker", "remove", "wroker1")
+        error = await here.refused("worker", "remove", "wroker1", code=3)
         assert 'there is no MultiKueueCluster "wroker1" on the manager: did you mean worker1?' in error
         error = await here.refused("worker", "remove", "wroker1", "--worker-context", "worker1")
         assert 'the daemon reaches MultiKueueCluster "worker1" by the account of that context' in error
