@@ -44,7 +44,7 @@ def stop_evicted(situation: Situation) -> Plan:
                 return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
-    if (ended := _end_out_of_sight(situation)) is not None:
+    if (ended := _end_by_job(situation)) is not None:
         return ended
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
@@ -72,11 +72,14 @@ def stop_evicted(situation: Situation) -> Plan:
     return Plan((*effects, *noted))  # a note that is refused does not keep the quota
 
 
-def _end_out_of_sight(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end on a worker that cannot be seen now; None: it was not."""
+def _end_by_job(situation: Situation) -> Plan | None:
+    """Show on the manager how its job was seen to end; None: it was not, or its Workload copy tells.
+
+    That does not show on a worker that is out of sight, nor once its Kueue has removed what has finished (retention).
+    """
     for worker in situation.workers:
-        jobs = situation.jobs_on(worker)
-        if worker.in_sight or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
+        jobs, told = situation.jobs_on(worker), worker.in_sight and worker.workload is not None
+        if told or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
             continue  # a pod that is deleted did not end by itself
         outcome = situation.adapter.outcome_of(jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):

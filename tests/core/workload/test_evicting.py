@@ -102,6 +102,14 @@ def test_an_end_that_was_seen_counts_though_its_worker_is_lost() -> None:
     assert words(shown) == ["finish Succeeded"]
 
 
+def test_an_end_that_is_seen_counts_though_its_workload_copy_is_gone() -> None:
+    """A worker's Kueue removes what has finished by `objectRetentionPolicies`. The job was removed, and ran again."""
+    gone = worker("w1", None, job_copy_of(BEFORE, status=COMPLETE))
+    assert words(snapshot(EVICTED, gone, worker("w2"), job=RUNNING_JOB)) == ["copy job status"]
+    shown = snapshot(EVICTED, gone, job=job(suspended=True, status=COMPLETE), quiet_for=timedelta(minutes=1))
+    assert words(shown) == ["finish Succeeded"]
+
+
 def test_a_pod_that_was_being_deleted_has_not_ended_by_itself() -> None:
     """Its worker's Kueue had stopped it, and the worker was lost: the Workload failed, and nobody ran it again."""
     local = pod("train", RUNNING)

@@ -74,7 +74,7 @@ MATRIX = (
     ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
     ("recorded",  (gone,         gone,  start,   admit + status, admit,  back, gone, gone,    ended, gone,  x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
-    ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       job_,  job_,  x)),  # (21)
+    ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       status, job_, x)),  # (21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
