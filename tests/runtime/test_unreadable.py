@@ -9,7 +9,7 @@ from unittest import mock
 import pytest
 
 from multikueue.core.model.kinds import JOB, POD, WORKLOAD
-from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION
+from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, ObjectKey, Resource
 from multikueue.core.model.workloads import Owner
 from multikueue.core.workload.facts.snapshot import Worker
@@ -18,7 +18,9 @@ from multikueue.kube import Informer
 from multikueue.protocols import UnreadableObject
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.mutation_cache import MutationCache
+from multikueue.runtime.caches.workload_indexes import INDEXES_THERE
 from multikueue.runtime.reconcilers.unreadable import unreadable_job, unreadable_workload, without_unreadable
+from multikueue.runtime.workers.copies import WorkerCopies
 from multikueue.runtime.workers.informers import WorkerInformers
 from tests.runtime.fleet import Fleet
 
@@ -125,3 +127,16 @@ async def test_what_a_worker_hides(
     assert bool(shown.unreadable) == bool(hides)
     assert (shown.workload is None) == (hides == "all")
     assert isinstance(shown.kind, Served) == (hides != "jobs")
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+async def test_a_copy_tells_where_it_is_also_if_the_rest_of_it_cannot_be_read(unreadable: bool) -> None:
+    """Where nothing else said so, its job was looked for in another namespace, and sent back while it ran."""
+    client = Fleet.of().build().cluster.client
+    workloads = Informer(client, WORKLOAD, indexes=INDEXES_THERE)
+    found = outlined(ObjectKey("mk-default", "own"), annotations={ORIGIN_NAMESPACE_ANNOTATION: "default"})
+    if unreadable:
+        workloads.unreadable.note(found)
+    else:
+        workloads.put(ObjectKey.of(found.object), found.object)
+    assert WorkerCopies(client, MutationCache(workloads), {}).copies_elsewhere(OWN) == [found.object]

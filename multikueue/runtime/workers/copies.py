@@ -38,9 +38,13 @@ class WorkerCopies(Target):
         return copy if copy is not None and origin_namespace(copy) == key.namespace else None
 
     def copies_elsewhere(self, key: ObjectKey) -> list[Json]:
-        """What says that it is the copy of a Workload, in namespaces here of other names than its own."""
+        """What says that it is the copy of a Workload, in namespaces here of other names than its own.
+
+        Of those that cannot be read it is the metadata.
+        """
         there = self.workloads.informer
-        return list(there.by(ORIGIN, str(key))) if there.indexed(ORIGIN) else []
+        found = (there, there.unreadable.outlines)
+        return [copy for one in found if one.indexed(ORIGIN) for copy in one.by(ORIGIN, str(key))]
 
     def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
         """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
