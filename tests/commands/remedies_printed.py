@@ -19,12 +19,12 @@ _ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
 """They name commands, and tell nobody to run one."""
 SOURCES: Final = sorted(set(_ROOT.rglob("*.py")) - _ABOUT_COMMANDS)
 _END: Final = ",;:)`\"'"
-_VERBS: Final = frozenset({"apply", "auth", "create", "delete", "explain", "get", "patch"})
+_VERBS: Final = frozenset({"annotate", "apply", "auth", "create", "delete", "explain", "get", "patch"})
 _KUBECTL: Final = {
     **dict.fromkeys(
         ("-n", "-f", "-l", "-o", "-p", "--as", "--context", "--kubeconfig", "--type", "--from-file", "--dry-run"), True
     ),
-    **dict.fromkeys(("-A", "--ignore-not-found", "--show-labels"), False),
+    **dict.fromkeys(("-A", "--ignore-not-found", "--overwrite", "--show-labels"), False),
 }
 """By option: whether a value follows."""
 

@@ -13,6 +13,7 @@ from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
+from multikueued.commands.exits import NOT_FOUND
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.worker_names import names_by
 from multikueued.workers.objects import WorkerError, namespace_object, plain_object
@@ -42,7 +43,7 @@ class Twin:
             return self.key
         cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", self.worker))
         if cluster is None:
-            raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"')
+            raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"', NOT_FOUND)
         names = names_by(cluster)
         if why := names.why_none(self.key.namespace):
             raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')

@@ -144,7 +144,8 @@ def test_copies_are_made_only_where_the_job_can_run_and_say_whose_they_are(seen:
             worker = seen.worker(effect.cluster)
             assert worker is not None
             assert seen.workload is not None
-            recorded = worker.name == cluster_name(seen.workload)  # what it has it keeps, though no config lists it
+            # What it has it keeps, though no config lists it; others of its job go there, too.
+            recorded = worker.name in map(cluster_name, (seen.workload, *seen.siblings))
             assert attrs.evolve(worker, configured=worker.configured or recorded).can_run
             assert labels_of(effect.object)[ORIGIN_LABEL] == "multikueue"
             assert annotations_of(effect.object)[ATTEMPT_ANNOTATION] == mark_on(worker.name, seen.workload)
