@@ -223,13 +223,17 @@ async def _asking() -> bool:
 def test_ctrl_c_ends_a_question_that_is_asked_in_an_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop's own handler cancels a task, which waits for the answer: it took a second Ctrl-C."""
 
+    answered = list[str]()
+
     def pressed(prompt: str) -> str:
         signal.raise_signal(signal.SIGINT)
+        answered.append("y")
         return "y"
 
     monkeypatch.setattr("click.termui.visible_prompt_func", pressed)
     with pytest.raises(KeyboardInterrupt):
         anyio.run(_asking)
+    assert not answered
 
 
 def test_an_input_that_has_ended_agrees_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

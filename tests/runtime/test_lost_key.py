@@ -11,11 +11,11 @@ import anyio
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.runtime.manager import Manager, ManagerSettings
-from multikueue.sandbox.apiserver import DirectClient
+from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, connect_workers, set_up_queues
 from tests.runtime.fleet import Fleet, kubeconfig, now, server, until
 
@@ -70,6 +70,24 @@ async def test_what_waits_is_made_again_and_runs() -> None:
             assert new != old
             await hold(fleet, on=False)
             await until(fleet.running_on, within=60)
+
+
+async def test_what_runs_is_stopped_once_its_workload_is_deleted_though_one_deletion_fails() -> None:
+    """The Workload is gone by then, and the key is another one than that of the copies."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues():
+        async with fleet.running(daemon(fleet, OLD)):
+            await fleet.submit()
+            await until(fleet.running_on, within=60)
+        async with fleet.running(daemon(fleet, NEW)):
+            await anyio.sleep(60)
+            fleet.workers["worker1"].faults.add(Refuse(500), on=Match(verbs=("delete",), resource="jobs"), times=1)
+            key = ObjectKey.of(await fleet.workload())
+            await fleet.admin.delete(JOB, ObjectKey("default", "job"))
+            await fleet.admin.delete(WORKLOAD, key)
+            await anyio.sleep(60)
+            assert not await fleet.running_on()
+            assert not await copies(fleet)
 
 
 async def test_two_managers_of_one_origin_leave_each_others_jobs_alone() -> None:

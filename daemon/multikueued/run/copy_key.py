@@ -6,6 +6,7 @@ Beside it stands the origin that copies are labelled with: those of another one 
 from __future__ import annotations
 
 import base64
+import contextlib
 import secrets
 from typing import Final
 
@@ -33,12 +34,23 @@ _BACKOFF: Final = Backoff(base=0.2, cap=30.0, jitter=0.2)
 log = structlog.get_logger(__name__)
 
 
+async def check_origin(client: ApiClient, secret: ObjectKey, origin: str) -> None:
+    """Look at the note before this process is a candidate. Whoever leads looks again: no answer is waited for here.
+
+    Raises:
+        SettingsError: the Secret names another origin.
+    """
+    with contextlib.suppress(ApiError):
+        _refuse_another(secret, await client.get(SECRET, secret), origin)
+
+
 async def shared_key(client: ApiClient, secret: ObjectKey, origin: str) -> bytes:
     """The key in the Secret; if there is none, one is made and put there, with the origin.
 
     Where the Secret may not be read or written, a key for this term alone is returned, and the log says what to grant.
     Copies with the mark of another key are believed where their Workload is recorded; those that are only offered are
-    removed and made again. So nothing that runs is lost, but places in workers' queues are.
+    removed and made again. So nothing that runs is lost, but places in workers' queues are. Copies of
+    what is deleted while no daemon runs stay: they might be another manager's.
 
     Args:
         client: of the manager cluster.
@@ -73,9 +85,8 @@ async def _read_or_make(client: ApiClient, secret: ObjectKey, origin: str) -> by
         found = await client.get(SECRET, secret)
     except NotFound:
         found = {}
+    _refuse_another(secret, found, origin)
     noted, key = annotations_of(found).get(ORIGIN), key_in(found)
-    if noted not in (None, origin):
-        raise SettingsError(_told(secret, noted, origin))
     if key is None:
         key = secrets.token_bytes(LENGTH)
         await _write(client, secret, found, origin, {"data": {FIELD: base64.b64encode(key).decode()}})
@@ -101,11 +112,15 @@ async def _write(client: ApiClient, secret: ObjectKey, found: Json, origin: str,
         await client.create(SECRET, {**kind, "metadata": metadata, **more})
 
 
-def _told(secret: ObjectKey, noted: str, origin: str) -> str:
+def _refuse_another(secret: ObjectKey, found: Json, origin: str) -> None:
+    noted = annotations_of(found).get(ORIGIN)
+    if noted in (None, origin):
+        return
     command = f"kubectl annotate secret {secret.name} -n {secret.namespace} --overwrite {ORIGIN}={origin}"
-    return (
+    raise SettingsError(
         f"origin: it was {noted!r} so far, and copies with it may be on workers: with {origin!r} what they run would "
-        f"run once more, beside them. Set it to {noted!r} again; or, once nothing runs on any worker: {command}"
+        f"run once more, beside them. Set it to {noted!r} again; or marks.secretName to another Secret, if another daemon "
+        f"uses this one; or, once nothing runs on any worker: {command}"
     )
 
 

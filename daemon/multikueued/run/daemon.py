@@ -33,7 +33,7 @@ from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.runtime.plugins import installed_dispatchers
 from multikueued.metrics.hooks import Metrics
-from multikueued.run.copy_key import shared_key
+from multikueued.run.copy_key import check_origin, shared_key
 from multikueued.run.dispatcher import chosen_dispatcher, dispatcher_name, placement_options
 from multikueued.run.kinds import chosen_kinds, known_kinds, until_more_served, with_assigned_kinds
 from multikueued.run.leader_tasks import run_beside
@@ -121,7 +121,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
     ):
         log.info("serving", port=port, cluster=config.server, namespace=settings.namespace)
         log.info("dispatcher", name=dispatcher_name(settings), type=dispatcher, installed=list(installed_dispatchers()))
-        await _shared_key(settings, client)  # before it is ready, or a rollout would replace who leads
+        await check_origin(client, _marks(settings), settings.origin)  # else a rollout would replace who leads
         found = await known_kinds(kinds, client)
         async with _webhook(settings, client, found, metrics) as hook:
             adapters = found
@@ -150,12 +150,12 @@ def _elector(settings: Settings, client: ApiClient) -> Elector:
 
 async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, granting: ApiClient | None) -> Build:
     """What builds the managers of one term: they mark copies with the key that all replicas share."""
-    key = await _shared_key(settings, client)
+    key = await shared_key(client, _marks(settings), settings.origin)
     return functools.partial(build_manager, settings, client, metrics, key, granting=granting)
 
 
-async def _shared_key(settings: Settings, client: ApiClient) -> bytes:
-    return await shared_key(client, ObjectKey(settings.namespace, settings.marks.secret_name), settings.origin)
+def _marks(settings: Settings) -> ObjectKey:
+    return ObjectKey(settings.namespace, settings.marks.secret_name)
 
 
 async def _lead_until_more_served(

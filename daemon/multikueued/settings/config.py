@@ -127,7 +127,8 @@ class MarkSettings:
     """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
 
     secret_name: ObjectName = "multikueue-marks"
-    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it."""
+    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it. Two
+    daemons in one namespace need two names."""
 
 
 @attrs.frozen

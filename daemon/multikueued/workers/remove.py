@@ -114,7 +114,8 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
     if scope.cancelled_caught:
         why = "its account is needed to remove them, and stays"
         raise WorkerError(
-            f"{name} still has copies of the origin {manager.settings.origin}: {why}; run this again later"
+            f"{name} still has copies of the origin {manager.settings.origin}: {why}; run this again later, or, if "
+            "they are another manager's, give each an origin of its own"
         )
     account = ObjectKey(side.namespace, side.account)
     for secret in await account_secrets(worker, side):

@@ -24,7 +24,7 @@ from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import assumed_for, may_start_unseen
+from multikueue.core.workload.facts.possible_runs import may_start_unseen, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_last_worker
@@ -40,7 +40,7 @@ def stop_evicted(situation: Situation) -> Plan:
         if (finished := _finished_copy(situation, worker)) is not None:
             if situation.job is None and not situation.traits.workload_only:
                 return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
-            if not worker.in_sight and (left := assumed_for(situation, worker)):
+            if not worker.in_sight and (left := until_end_counts(situation, worker)):
                 return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
@@ -84,7 +84,9 @@ def _end_by_job(situation: Situation) -> Plan | None:
         outcome = situation.adapter.outcome_of(jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
             patches = tuple(ending.sync_status(situation, jobs))
-            if situation.job is None or patches or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+            if situation.job is None:
+                return Plan()  # its end cannot be shown
+            if patches or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
                 return Plan(patches, look_again=ending.KUEUE_GRACE.total_seconds())
             return Plan((finish(situation, outcome.reason, outcome.message),))
     return None

@@ -18,6 +18,8 @@ from multikueue.runtime.plan_pace import PlanPace
 
 _OWNERS: Final = 4
 """Of what a job needs on one worker: the Workload copy and the job copy, and those of the attempt before."""
+_GONE: Final = 10_000
+"""Workloads that are gone and of which it is remembered that they were here: the last ones."""
 
 
 @attrs.define(eq=False)
@@ -53,6 +55,7 @@ class WorkloadMemory:
 
     pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
+    _gone: dict[ObjectKey, None] = attrs.field(factory=dict, init=False)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -68,8 +71,22 @@ class WorkloadMemory:
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
-        self._known.pop(key, None)
+        if self._known.pop(key, None) is not None:
+            self._gone[key] = None
+            if len(self._gone) > _GONE:
+                del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
+
+    def was_here(self, key: ObjectKey, *, shown: bool) -> bool:
+        """Whether this process has looked at a Workload that is gone: copies that nothing proves are its.
+
+        Args:
+            key: the Workload.
+            shown: whether something of it shows on a worker; if nothing does, this is not remembered any more.
+        """
+        if not shown:
+            self._gone.pop(key, None)
+        return key in self._gone
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
         """How long nothing of this Workload has changed; zero for one that was not observed."""

@@ -60,7 +60,10 @@ class SnapshotReader:
             return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
-            return Snapshot(key, None, siblings=siblings, workers=tuple(self._workers(key, None, None, owned_by)))
+            found = tuple(self._workers(key, None, None, owned_by))
+            shown = any(not one.is_empty or not one.reachable or one.unreadable for one in found)
+            was_here = self.memory.was_here(key, shown=shown)
+            return Snapshot(key, None, siblings=siblings, workers=found, was_here=was_here)
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
@@ -190,7 +193,8 @@ class SnapshotReader:
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         had_it = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
         left_over = cluster_name(workload) not in (None, cluster.name)
-        return own if (had_it or left_over) and here is None and proofs.get(own) is Proof.OTHER else said
+        nothing_here = here is None and not known.workloads.unreadable_note(ObjectKey(said, key.name))
+        return own if (had_it or left_over) and nothing_here and proofs.get(own) is Proof.OTHER else said
 
     def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""

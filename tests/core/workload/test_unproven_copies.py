@@ -85,6 +85,7 @@ def test_of_a_workload_that_is_not_here_what_another_key_has_marked_is_left_alon
     """Another manager may have the same origin, which is the default: what it runs was deleted as soon as it showed."""
     seen = attrs.evolve(snapshot(OFFERED, theirs("w2", OFFERED, how)), workload=None, check=None, jobs={})
     assert (words(seen) == []) == left
+    assert words(attrs.evolve(seen, was_here=True)) != [], "the key may have changed since it was made"
 
 
 class TestNothingIsRecorded:

@@ -41,6 +41,14 @@ def test_what_its_kueue_says_has_ended_there_ends_here_in_the_end(local: Json, q
     assert over or plan.look_again == timedelta(minutes=1).total_seconds()
 
 
+def test_what_has_ended_where_nothing_is_recorded_any_more_is_not_sent_back() -> None:
+    """It would run again: that its worker cannot be read does not tell that it never was there."""
+    made = copy_of(TAKEN, admitted=True, finished="Succeeded")
+    erased = workload(check="Ready", nominated=("w1", "w2"))
+    seen = snapshot(erased, worker("w1", made, kind=Opaque()), worker("w2"), job=job(), quiet_for=timedelta(minutes=15))
+    assert not any(word.startswith("retry") for word in words(seen))
+
+
 @pytest.mark.parametrize("facts", HIDDEN)
 def test_it_is_offered_nothing(facts: dict[str, Any]) -> None:
     local = workload(nominated=("w1", "w2"))

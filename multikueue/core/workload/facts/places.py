@@ -78,10 +78,12 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
     """The snapshot without copies that nothing proves, where the worker gives their namespace to somebody else.
 
     A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere. Of a
-    Workload that is not here it is without what has another key's mark: another manager may have the same origin.
+    Workload that was never seen here it is without what has another key's mark: another manager may have this origin.
     """
     workload, marks = snapshot.workload, Marks(mark_key)
     if workload is None:
+        if snapshot.was_here:
+            return snapshot
         workers = (_with(one, lambda copy: not marks.are_anothers(copy)) for one in snapshot.workers)
         return attrs.evolve(snapshot, workers=tuple(workers))
     if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):

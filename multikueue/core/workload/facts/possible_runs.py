@@ -156,10 +156,19 @@ def given_up(situation: Situation) -> dict[str, set[str]]:
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a worker out of sight is assumed to have what it had; zero: for no longer.
 
-    For one that answers, but with what cannot be read, no time runs out. Where its Workload copy has ended, that counts
-    in the end, without the job's status.
+    For one that answers, but with what cannot be read, no time runs out.
     """
     return max(_NO_TIME, _left_of_timeout(situation, worker))
+
+
+def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer the status of a job is waited for whose Workload copy has ended on a worker out of sight.
+
+    Where jobs cannot be read, time runs out for this alone.
+    """
+    left = assumed_for(situation, worker)
+    unreadable = worker.reachable and isinstance(worker.kind, Opaque)
+    return max(_NO_TIME, left - situation.snapshot.quiet_for) if unreadable else left
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
@@ -172,7 +181,7 @@ def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
         case (Connecting(), _) | (_, Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
         case _, Opaque():
-            return timeout - (situation.snapshot.quiet_for if worker.copy.has_ended else _NO_TIME)
+            return timeout
         case _, Unserved(failing_for):
             return timeout - failing_for
     return _NO_TIME

@@ -182,6 +182,8 @@ class Snapshot:
     key: ObjectKey
     workload: Json | None
     """The manager's object; None when it is gone."""
+    was_here: bool = attrs.field(default=False, kw_only=True)
+    """Of one that is gone: whether this process has seen it here."""
     check: str | None = None
     """Which of its admission checks is ours; None if none is."""
     config: str = ""
