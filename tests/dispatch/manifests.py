@@ -65,7 +65,8 @@ def manifest(workload: Workload) -> Json:
     if workload.placements:
         annotations["multikueue.dev/placements"] = json.dumps(
             [
-                {"worker": one.worker, "why": one.reason} | ({"fault": FAULT} if one.reason != "Preempted" else {})
+                {"worker": one.worker, "until": timestamp(moment(one.until)), "why": one.reason}
+                | ({"fault": FAULT} if one.reason != "Preempted" else {})
                 for one in workload.placements
             ]
         )
