@@ -22,8 +22,10 @@ CONTEXT = {
     "workload": "job-a",
 }
 DENIED = 'pods is forbidden: User "x" cannot create resource "pods" in API group "" in the namespace "team"'
+UNWATCHED = 'pods is forbidden: User "x" cannot watch resource "pods" in API group "" at the cluster scope'
 WORKERS = [
     ("bad-token", "w1: list workloads.kueue.x-k8s.io: Unauthorized"),
+    ("rbac", f"w1: watch pods: {UNWATCHED}"),
     ("rbac", f"w1: create pods: {DENIED}"),
     ("webhook", 'admission webhook "v.example.com" denied the request: no namespaces "x" not found'),
     ("webhook-down", 'Internal error occurred: failed calling webhook "v.example.com": connection refused'),
@@ -65,6 +67,17 @@ def test_words_lead_to_their_row(rules: tuple[RemedyRule, ...], expected: str, t
         assert text
         assert "{" not in text
         assert "  " not in text
+
+
+@pytest.mark.parametrize(
+    ("told", "helps"), [(DENIED, True), (UNWATCHED, False), (UNWATCHED.replace("watch", "list"), False)]
+)
+def test_a_retry_of_a_job_is_no_remedy_where_its_kind_cannot_be_watched(told: str, helps: bool) -> None:
+    """Seen beside Kueue 0.19.2: with the rights granted, no job could be asked again that would have changed it."""
+    found = found_by(WORKER_RULES, "w1", told, CONTEXT)
+
+    assert found is not None
+    assert ("multikueue retry" in found.remedy) is helps
 
 
 @pytest.mark.parametrize(("rules", "rows"), [(WORKER_RULES, WORKERS), (MANAGER_RULES, MANAGER)])

@@ -23,14 +23,13 @@ UNTOLD: Final = "?"
 """In place of a job that no command may name."""
 UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
+_DENIED: Final = r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?'
+_MAY_NOT: Final = 'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")'
+_GRANT: Final = "grant that verb there: multikueue rbac worker prints all rules"
 WORKER_RULES: Final = (
     said(r"\bUnauthorized\b", BY_CAUSE[Cause.BAD_TOKEN]),
-    row(
-        "rbac",
-        r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"(?: in API group "(?P<group>[^"]*)")?',
-        'the daemon\'s identity on {worker} may not {verb} {resource} (API group "{group}")',
-        "grant that verb there: multikueue rbac worker prints all rules; " + RETRY,
-    ),
+    row("rbac", _DENIED.replace(r"\w+", "list|watch"), _MAY_NOT, f"{_GRANT}; the daemon notices within six minutes"),
+    row("rbac", _DENIED, _MAY_NOT, f"{_GRANT}; {RETRY}"),
     row(
         "webhook",
         r'admission webhook "(?P<webhook>[^"]+)" denied the request(?:: (?P<said>.*))?',
