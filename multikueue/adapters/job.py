@@ -74,10 +74,14 @@ def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     """The patch that gives an elastic job's copy its new size, and the name of the slice that has quota for it.
 
     A copy grows only for the slice made for this very size: an older slice sees the bigger job before it knows that
-    it has been replaced.
+    it has been replaced. It shrinks with the Workload, right after its copy: a worker's Kueue that sees the two differ
+    stops the job (`OutOfSync`).
     """
     old, new = (dig(job, "spec", "parallelism") or 0 for job in (remote, local))
-    if old < new and sum(stamp.counts.values()) != new and not is_latest_slice(JOB.gvk, local, stamp.workload):
+    counted = sum(stamp.counts.values())
+    if old < new and counted != new and not is_latest_slice(JOB.gvk, local, stamp.workload):
+        return None
+    if new < old and new < counted:
         return None
     patch = renaming_patch(remote, stamp)
     return {**patch, "spec": {"parallelism": new}} if old != new else patch

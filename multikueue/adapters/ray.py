@@ -65,6 +65,8 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     of_this_size = sizes == {name: stamp.counts.get(name) for name in sizes}
     if grows and not of_this_size and not is_latest_slice(_CLUSTER, local, stamp.workload):
         return None
+    if sum(sizes.values()) < sum(copied.values()) and any(stamp.counts.get(name, 0) > sizes[name] for name in sizes):
+        return None  # it shrinks with its Workload, as a Job does
     patch = renaming_patch(remote, stamp)
     if sizes == copied:
         return patch

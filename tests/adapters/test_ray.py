@@ -96,6 +96,12 @@ def test_a_smaller_one_shrinks_for_the_slice_it_has() -> None:
     assert [one["replicas"] for one in patch["spec"]["workerGroupSpecs"]] == [1]
 
 
+def test_a_smaller_one_waits_for_its_workload() -> None:
+    """A worker's Kueue stops a cluster that is smaller than its Workload."""
+    job, before = sized(CLUSTER, group(1)), Stamp("multikueue", OLD, "attempt", {"small": 4})
+    assert CLUSTER.forward_patch(job, started(job, CLUSTER, group(4)), before) is None
+
+
 def test_a_group_that_says_nothing_of_its_size_has_one_pod_per_host() -> None:
     """The API's default; names are compared without their case."""
     job = sized(CLUSTER, group(None, "SMALL", numOfHosts=2))

@@ -24,6 +24,9 @@ _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
 _IGNORED_FIELDS = ("preemptionGates", "active")
 """The worker's own: gates are opened there, and its Kueue deactivates what it evicts."""
+_NO_SLICE = "-"
+"""A Workload that cannot be. The job follows its smaller Workload in a write of its own, and a worker's Kueue stops a
+job that differs from its Workload (`OutOfSync`); only where that is said to replace another does it wait."""
 _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 
@@ -224,8 +227,11 @@ def drift_patch(workload: Json, remote: Json) -> Json | None:
     priority = priority_patch(workload, remote)
     if not is_scaled_down(workload, remote):
         return priority
+    noted = {labels.SPEC_ANNOTATION: spec_digest(workload)}
+    if labels.SLICE_REPLACEMENT_ANNOTATION not in annotations_of(remote):
+        noted[labels.SLICE_REPLACEMENT_ANNOTATION] = _NO_SLICE
     return {
-        "metadata": {"uid": uid(remote), "annotations": {labels.SPEC_ANNOTATION: spec_digest(workload)}},
+        "metadata": {"uid": uid(remote), "annotations": noted},
         "spec": {**(priority["spec"] if priority else {}), "podSets": _resized(remote, workloads.pod_counts(workload))},
     }
 

@@ -26,6 +26,7 @@ from multikueue.core.model.workloads import (
     is_elastic,
     is_evicted,
     is_finished,
+    replaces_slice,
 )
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
@@ -172,8 +173,8 @@ def _awaiting_slice(situation: JobSituation, workload: Json) -> Decision | None:
 
 def _different(situation: JobSituation, workload: Json) -> Decision | None:
     kind, job = situation.kind, situation.job
-    if _matches(situation, workload) or (is_elastic(job) and prebuilt_workload(job)):
-        return None
+    if _matches(situation, workload) or (prebuilt_workload(job) and is_elastic(job) and replaces_slice(workload)):
+        return None  # a slice that replaces another is believed: its job follows
     if prebuilt_workload(job):
         message = "The prebuilt workload is out of sync with its user job"
         return admission(finished(workload, "OutOfSync", message, situation.now))

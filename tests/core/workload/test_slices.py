@@ -15,6 +15,7 @@ from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     PREBUILT_WORKLOAD,
+    SLICE_REPLACEMENT_ANNOTATION,
     SPEC_ANNOTATION,
     STARTED_LABELS,
 )
@@ -436,6 +437,13 @@ OTHER_SETS["spec"]["podSets"][0]["name"] = "other"
 
 
 class TestShrinking:
+    def test_the_job_waits_for_its_workload(self) -> None:
+        """Seen beside Kueue 0.19.2: a worker's Kueue that sees a Job smaller than its Workload stops it (OutOfSync)."""
+        before = slice_of(OLD_NAME, 3, cluster="w1", check="Ready")
+        shrunk = job(elastic=True, parallelism=2, generation=2, suspended=False, status={"active": 1})
+        running = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
+        assert words(snapshot(before, running, job=shrunk)) == []
+
     def test_the_copy_follows_in_place(self) -> None:
         """A replaced copy would stop the job."""
         smaller = slice_of(OLD_NAME, 2, cluster="w1", check="Ready")
@@ -445,6 +453,9 @@ class TestShrinking:
         assert isinstance(patch, PatchWorkload)
         assert [one["count"] for one in patch.patch["spec"]["podSets"]] == [2]
         assert patch.patch["metadata"]["uid"] == "uid-copy"
+        assert (
+            SLICE_REPLACEMENT_ANNOTATION in patch.patch["metadata"]["annotations"]
+        )  # by it a worker's Kueue lets the job follow
         assert isinstance(forward, PatchJob)
         assert forward.patch == {"metadata": {"uid": "uid-job-copy"}, "spec": {"parallelism": 2}}
 
