@@ -10,9 +10,9 @@ import pytest
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.facts.same_cluster import Destination
-from multikueue.core.workload.facts.worker_states import Created, NothingSent, Unanswered, Untracked
+from multikueue.core.workload.facts.worker_states import Created, Lost, NothingSent, Unanswered, Untracked
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
-from tests.core.building import KEY, workload
+from tests.core.building import KEY, copy_of, worker, workload
 
 pytestmark = pytest.mark.looptime
 
@@ -130,3 +130,13 @@ async def test_what_has_shown_at_another_address_is_there_also_while_it_does_not
     assert not memory.leads_there(KEY, RECORDED, after, shown=False)
     assert memory.leads_there(KEY, RECORDED, after, shown=True)
     assert memory.leads_there(KEY, RECORDED, after, shown=False)
+
+
+async def test_that_a_workload_was_here_is_known_until_nothing_of_it_shows_on_workers_within_reach() -> None:
+    memory, copy = observed(), copy_of(PENDING)
+    assert not memory.was_here(KEY, [worker("w1", copy)]), "it is here"
+    memory.forget(KEY)
+    assert memory.was_here(KEY, [worker("w1", copy), worker("w2")])
+    assert memory.was_here(KEY, [worker("w1", reach=Lost(None))])
+    assert not memory.was_here(KEY, [worker("w1"), worker("w2")])
+    assert not memory.was_here(KEY, [worker("w1", copy)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -10,7 +11,7 @@ import attrs
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
 from multikueue.core.workload.facts.same_cluster import Destination
-from multikueue.core.workload.facts.snapshot import Placement
+from multikueue.core.workload.facts.snapshot import Placement, Worker
 from multikueue.core.workload.facts.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.core.workload.history import placement_of
 from multikueue.runtime.loop import loop_time
@@ -77,14 +78,12 @@ class WorkloadMemory:
                 del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
 
-    def was_here(self, key: ObjectKey, *, shown: bool) -> bool:
+    def was_here(self, key: ObjectKey, workers: Iterable[Worker]) -> bool:
         """Whether this process has looked at a Workload that is gone: copies that nothing proves are its.
 
-        Args:
-            key: the Workload.
-            shown: whether something of it shows on a worker; if nothing does, this is not remembered any more.
+        It is not remembered any more once nothing of it shows on any of these workers.
         """
-        if not shown:
+        if all(one.is_empty and one.reachable and not one.unreadable for one in workers):
             self._gone.pop(key, None)
         return key in self._gone
 

@@ -61,9 +61,7 @@ class SnapshotReader:
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             found = tuple(self._workers(key, None, None, owned_by))
-            shown = any(not one.is_empty or not one.reachable or one.unreadable for one in found)
-            was_here = self.memory.was_here(key, shown=shown)
-            return Snapshot(key, None, siblings=siblings, workers=found, was_here=was_here)
+            return Snapshot(key, None, siblings=siblings, workers=found, was_here=self.memory.was_here(key, found))
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
