@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames, namespace_on
 from multikueue.core.workload import plan as planning
-from multikueue.core.workload.facts import places
+from multikueue.core.workload.facts import situation as facts_of
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.runtime.reconcilers.workload import SnapshotReader
 from multikueue.runtime.workers.pool import WorkerCluster
@@ -35,7 +35,7 @@ def copies_are_made_under_the_managers_name() -> AbstractContextManager[Any]:
         del worker
         return snapshot.key.namespace
 
-    return mock.patch.object(places, "namespace_for", namespace_for)
+    return mock.patch.object(facts_of, "namespace_for", namespace_for)
 
 
 def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:
