@@ -170,8 +170,8 @@ class Controller(Generic[K]):
         started = loop_time()
         error: Exception | None = None
         try:
-            structlog.contextvars.bind_contextvars(controller=self.name, key=str(key))  # of this task
-            action = await self.reconciler.reconcile(key)
+            with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)):
+                action = await self.reconciler.reconcile(key)
         except Exception as failure:  # it costs this key alone (never CancelledError)
             error = failure
             self._retry(key, failure)

@@ -16,7 +16,7 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
-from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, assumed_for, until_end_counts
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -74,11 +74,10 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     copy = worker.workload if worker.reachable else None
     if copy is not None and worker.copy.is_evicted and not worker.copy.is_finished:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    ended = copy is not None and worker.copy.has_ended
-    left = until_end_counts(situation, worker) if ended else assumed_for(situation, worker)
+    left = until_end_counts(situation, worker)
     if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
-    if copy is not None and ended:
+    if copy is not None and worker.copy.has_ended:
         return Plan((finish_as(situation, copy),))
     return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 

@@ -238,8 +238,8 @@ class WorkerExecutor:
     async def _execute(self, part: WorkerPlan, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         cluster, key = part
         try:
-            structlog.contextvars.bind_contextvars(cluster=cluster, key=str(key))  # of this task
-            await self.effects.execute(workload, effects)
+            with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):
+                await self.effects.execute(workload, effects)
         except Exception as error:  # it costs this part alone (never CancelledError)
             self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:

@@ -162,13 +162,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer the status of a job is waited for whose Workload copy has ended on a worker out of sight.
+    """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
 
-    Where jobs cannot be read, time runs out for this alone.
+    Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
     left = assumed_for(situation, worker)
-    unreadable = worker.reachable and isinstance(worker.kind, Opaque)
-    return max(_NO_TIME, left - situation.snapshot.quiet_for) if unreadable else left
+    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
+    return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
