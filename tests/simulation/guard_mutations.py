@@ -113,7 +113,7 @@ def _left(forget: Callable[[Worker], bool]) -> AbstractContextManager[Any]:
     def left(situation: Situation, worker: Worker) -> timedelta:
         return timedelta(0) if forget(worker) else original(situation, worker)
 
-    return all_of(*(mock.patch.object(module, "assumed_for", left) for module in (earlier, assigned, unrecorded)))
+    return all_of(*(mock.patch.object(module, "assumed_for", left) for module in (earlier, unrecorded)))
 
 
 def starts_wait_for_nobodys_first_answer() -> AbstractContextManager[Any]:
