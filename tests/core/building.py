@@ -19,6 +19,7 @@ from multikueue.core.model.copies import workload_copy
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    ATTEMPT_ID_ANNOTATION,
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
     ELASTIC_ANNOTATION,
@@ -282,7 +283,8 @@ def job_copy_of(
     """A worker's copy of the Job `of` for the Workload `local`; `attempt` as for `copy_of`."""
     made = ADAPTER.copy(of or job(), stamp_of(local, attempt))
     if attempt == UNMARKED:
-        made["metadata"]["annotations"].pop(ATTEMPT_ANNOTATION)
+        for mark in (ATTEMPT_ANNOTATION, ATTEMPT_ID_ANNOTATION):
+            made["metadata"]["annotations"].pop(mark)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
     made["spec"]["suspend"] = suspended
     made["status"] = {"active": 1} if status is None else status
@@ -336,8 +338,10 @@ def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanS
 
 def stamp_of(local: Json, attempt: str | None = None) -> Stamp:
     """How a copy of `local` is marked that `marked_on` is to mark for its worker; `attempt` as for `copy_of`."""
-    unmarked = f"{_TO_BE_MARKED} {local['metadata']['uid']} {attempt_of(local)}"
-    return Stamp(SETTINGS.origin, local["metadata"]["name"], "0123456789abcdef" if attempt == EARLIER else unmarked)
+    origin, name, present = SETTINGS.origin, local["metadata"]["name"], attempt_of(local)
+    if attempt == EARLIER:
+        return Stamp(origin, name, "0123456789abcdef")
+    return Stamp(origin, name, f"{_TO_BE_MARKED} {local['metadata']['uid']} {present}", attempt_id=present)
 
 
 def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False) -> Json:

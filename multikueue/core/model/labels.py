@@ -78,6 +78,8 @@ HOLDING_GATE: Final = "multikueue.dev/dispatched"
 they are. Only new pods can get it; nobody opens it."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 """On every copy: the mark of the attempt it was made for (`core.model.marks`)."""
+ATTEMPT_ID_ANNOTATION: Final = "multikueue.dev/attempt-id"
+"""On every copy: which attempt that is. Its mark proves it, also when the manager knows of that attempt no more."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 

@@ -21,6 +21,7 @@ from multikueue.core.model.copies import (
 )
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    ATTEMPT_ID_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
@@ -28,7 +29,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, digest, pruned
+from multikueue.core.model.objects import dig, digest, pruned, with_value
 from multikueue.core.model.workload_facts import COPIES
 from multikueue.core.model.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
@@ -268,6 +269,21 @@ def test_its_mark_proves_nothing_on_another_worker() -> None:
 
 def test_nor_in_another_attempt() -> None:
     assert proof(MINE, local=workload(evictions=1)) is Proof.OTHER
+
+
+def test_a_copy_that_names_its_attempt_proves_it_when_nobody_else_remembers_it() -> None:
+    """Both stand on it: what one names without the other's proof counts for nothing."""
+    again = workload(evictions=3)
+    annotations = {ATTEMPT_ANNOTATION: MINE, ATTEMPT_ID_ANNOTATION: attempt(LOCAL)}
+    made: Json = {"metadata": {"annotations": annotations}}
+    assert (MARKS.proof(made, again, "w1"), MARKS.proves_attempt(made, again, "w1")) == (Proof.OTHER, True)
+    assert not MARKS.proves_attempt(made, again, "w2")
+    assert not MARKS.proves_attempt(made, with_value(again, ("metadata", "uid"), "uid-later"), "w1")
+    assert not Marks(b"other").proves_attempt(made, again, "w1")
+    for named in ({}, {ATTEMPT_ID_ANNOTATION: MINE}, {ATTEMPT_ID_ANNOTATION: attempt(again)}):
+        assert not MARKS.proves_attempt({"metadata": {"annotations": {ATTEMPT_ANNOTATION: MINE, **named}}}, again, "w1")
+    plain = {"metadata": {"annotations": {ATTEMPT_ANNOTATION: attempt(LOCAL), ATTEMPT_ID_ANNOTATION: attempt(LOCAL)}}}
+    assert not MARKS.proves_attempt(plain, again, "w1")
 
 
 def test_nor_for_another_workload_of_that_name() -> None:

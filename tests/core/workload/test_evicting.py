@@ -193,6 +193,12 @@ def test_nothing_is_synced_while_another_copy_has_not_begun_to_stop() -> None:
     assert words(snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)) == ["stop on w1"]
 
 
+def test_an_attempt_may_be_evicted_more_than_once() -> None:
+    """While no daemon ran: its job, which runs, was shown to have stopped (seed 61009)."""
+    twice = workload(evicted="Preempted", evictions=2)
+    assert words(snapshot(twice, w1(admitted=True), job=RUNNING_JOB)) == ["stop on w1"]
+
+
 def test_a_job_that_is_released_is_not_written_again() -> None:
     """Nothing runs and the job says so."""
     assert decide(snapshot(EVICTED, worker("w1"), job=job(status={"active": 0}))).effects == ()

@@ -13,6 +13,7 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    ATTEMPT_ID_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     PREBUILT_WORKLOAD,
     SLICE_REPLACEMENT_ANNOTATION,
@@ -22,7 +23,7 @@ from multikueue.core.model.labels import (
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
-from multikueue.core.model.workloads import SLICE_REPLACED
+from multikueue.core.model.workloads import SLICE_REPLACED, attempt
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, PatchJob, PatchWorkload
 from multikueue.core.workload.ending import KUEUE_GRACE
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
@@ -96,7 +97,11 @@ class TestGrowing:
             "metadata": {
                 "uid": "uid-job-copy",
                 "labels": {PREBUILT_WORKLOAD: NEW_NAME},
-                "annotations": {PREBUILT_WORKLOAD: NEW_NAME, ATTEMPT_ANNOTATION: mark_on("w1", NEW)},
+                "annotations": {
+                    PREBUILT_WORKLOAD: NEW_NAME,
+                    ATTEMPT_ANNOTATION: mark_on("w1", NEW),
+                    ATTEMPT_ID_ANNOTATION: attempt(NEW),
+                },
             },
             "spec": {"parallelism": 5},
         }

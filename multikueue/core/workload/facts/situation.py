@@ -11,8 +11,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
-from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.copies import is_copy_of, marks_of, must_be_replaced, placed_workload, workload_copy
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
@@ -93,7 +92,7 @@ class Situation:
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
         made, stamp = self._new_copy, self.stamp_on(worker)
-        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
+        marked = {**annotations_of(made), **marks_of(stamp)}
         return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
@@ -172,7 +171,8 @@ class Situation:
     def _stamp(self) -> Stamp:
         counts = workloads.pod_counts(self.workload) if self.facts.is_elastic else {}
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
-        return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
+        named = self.settings.origin, self.snapshot.key.name
+        return Stamp(*named, "", counts, pod_sets, attempt_id=self.facts.attempt)
 
     @property
     def assigned_to(self) -> ClusterName | None:
