@@ -228,9 +228,10 @@ def _recorded_on(situation: Situation) -> ClusterName | None:
 def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) -> Iterator[Proof]:
     """What its mark says of the attempts at a Workload that may end now.
 
-    Kueue counts an eviction as it begins: a copy of the attempt that this one ends may be marked with one less.
+    Kueue counts an eviction as it begins, and one more where it is deactivated meanwhile: a copy of the attempt
+    that ends may be marked with less. The time of its reservation tells it from others.
     """
-    for evictions_ago in (0, 1):
+    for evictions_ago in range(3):
         ended = workloads.attempt(workload, evictions_ago=evictions_ago)
         yield situation.marks.proof(copy, workload, worker.name, ended)
 

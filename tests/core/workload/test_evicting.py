@@ -199,6 +199,14 @@ def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -
     assert patch.patch["status"] == {"active": 1}
 
 
+@pytest.mark.parametrize("last", [ClusterName("w1"), None], ids=["known", "after a restart"])
+def test_its_end_counts_though_kueue_has_counted_two_evictions(last: ClusterName | None) -> None:
+    """It was preempted, and before it had stopped somebody deactivated it: that is a second one of the same attempt."""
+    evicted = workload(evicted="The workload is deactivated", evictions=2, spec={"active": False})
+    seen = snapshot(evicted, w1(finished="Succeeded", status=COMPLETE), job=RUNNING_JOB)
+    assert words(attrs.evolve(seen, last_worker=last)) == ["copy job status"]
+
+
 @pytest.mark.parametrize("status", [COMPLETE, {"active": 1}], ids=["ended", "running"])
 def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: Json) -> None:
     """A user of that worker can read the mark of the offer and make copies with it: a job that ends, or never stops."""
