@@ -17,7 +17,16 @@ from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import Json, Resource
-from multikueue.core.model.objects import clone, dig, overlaid, uid, with_value, without, without_nulls
+from multikueue.core.model.objects import (
+    clone,
+    dig,
+    overlaid,
+    resource_version,
+    uid,
+    with_value,
+    without,
+    without_nulls,
+)
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import status_controllers
@@ -145,6 +154,8 @@ class JobKind:
         patch: Json = {}
         if self.sync.resized is not None and is_elastic(local):
             patch = self.sync.resized(local, remote, stamp) or {}
+            if patch:  # held up on its way, it must not undo a later size: the worker's Kueue would stop the job
+                patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
         for path in self.sync.forwarded:
             wanted = dig(local, *path)
             if wanted != dig(remote, *path):

@@ -15,7 +15,7 @@ from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.core.model.objects import dig, overlaid, resource_version, with_value
+from multikueue.core.model.objects import dig, overlaid
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
@@ -73,7 +73,6 @@ def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
     followed = [_resized(group, wanted) for group in found]
     if followed != found:
         patch = overlaid(patch, {"spec": {_GROUPS: followed}})
-        patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
     return patch
 
 

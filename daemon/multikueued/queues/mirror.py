@@ -7,17 +7,16 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.own_queues import unfit
-from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, NAMESPACE
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import AlreadyExists
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
-from multikueued.commands.exits import NOT_FOUND
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.worker_names import names_by
 from multikueued.workers.objects import WorkerError, namespace_object, plain_object
-from multikueued.workers.places import Say, make_namespace
+from multikueued.workers.places import Say, cluster_of, make_namespace
 
 _SHOWN: Final = 10
 """Names in a message."""
@@ -41,10 +40,7 @@ class Twin:
         """
         if not self.worker:
             return self.key
-        cluster = await read(manager, MULTIKUEUE_CLUSTER, ObjectKey("", self.worker))
-        if cluster is None:
-            raise WorkerError(f'there is no MultiKueueCluster "{self.worker}"', NOT_FOUND)
-        names = names_by(cluster)
+        names = names_by(await cluster_of(manager, self.worker))
         if why := names.why_none(self.key.namespace):
             raise WorkerError(f'MultiKueueCluster "{self.worker}": {why}')
         return names.local_queue(self.key)

@@ -136,6 +136,20 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
     if settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
+    yield from _shared_ports(settings)
+
+
+def _shared_ports(settings: Settings) -> Iterator[str]:
+    """Two servers of the daemon on one port: the second could not start."""
+    metrics, webhook, taken = settings.serving.metrics, settings.webhook, {settings.serving.port: "serving.port"}
+    for name, port, on in (
+        ("serving.metrics.port", metrics.port, metrics.secure),
+        ("webhook.port", webhook.port, webhook.enabled),
+    ):
+        if on and port and port in taken:
+            yield f"{name}: {port} is {taken[port]} as well: give each a port of its own, or 0 for any free one"
+        if on:
+            taken[port] = name
 
 
 def written(declaration: Declaration) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
@@ -206,12 +206,21 @@ def _may_have_it(situation: Situation, worker: Worker) -> bool:
 def _counts(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a copy is of the attempt that ends: by its mark, or because nothing speaks against it where it ran.
 
+    Where it was recorded, no other worker has run it: users of one that was offered it can read the mark of the offer.
     The job of a group, or of an elastic job, may have the mark of another of its Workloads.
     """
-    proofs = set(_proofs(situation, worker, copy, situation.workload))
+    elsewhere = _recorded_on(situation) not in (None, worker.name)
+    proofs = set() if elsewhere else set(_proofs(situation, worker, copy, situation.workload))
     if Proof.EXACT in proofs or (Proof.NONE in proofs and worker.name == situation.last_worker):
         return True
     return any(Proof.EXACT in _proofs(situation, worker, copy, one) for one in situation.snapshot.siblings)
+
+
+def _recorded_on(situation: Situation) -> ClusterName | None:
+    """The worker that was recorded for the attempt that ends; None: this process has not seen that."""
+    last, began = situation.snapshot.placement, situation.facts.reserved_at
+    since = parse_timestamp(last.since) if last is not None else None
+    return last.worker if last is not None and since is not None and began is not None and since >= began else None
 
 
 def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) -> Iterator[Proof]:

@@ -10,12 +10,24 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.snapshot import Placement, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
-from tests.core.building import NOW, CopyFacts, condition, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    NOW,
+    RESERVED_AT,
+    CopyFacts,
+    condition,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.pods import POD, RUNNING, copied, place, pod
 from tests.core.wording import words
 
@@ -185,6 +197,28 @@ def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -
     (patch,) = decide(seen).effects
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 1}
+
+
+@pytest.mark.parametrize("last", [ClusterName("w1"), None], ids=["known", "after a restart"])
+def test_its_end_counts_though_kueue_has_counted_two_evictions(last: ClusterName | None) -> None:
+    """It was preempted, and before it had stopped somebody deactivated it: that is a second one of the same attempt."""
+    evicted = workload(evicted="The workload is deactivated", evictions=2, spec={"active": False})
+    seen = snapshot(evicted, w1(finished="Succeeded", status=COMPLETE), job=RUNNING_JOB)
+    assert words(attrs.evolve(seen, last_worker=last)) == ["copy job status"]
+
+
+@pytest.mark.parametrize("status", [COMPLETE, {"active": 1}], ids=["ended", "running"])
+def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: Json) -> None:
+    """A user of that worker can read the mark of the offer and make copies with it: a job that ends, or never stops."""
+    finished = "Succeeded" if status is COMPLETE else None
+    forged = worker("w2", copy_of(BEFORE, admitted=True, finished=finished), job_copy_of(BEFORE, status=status))
+    stopped = w1(evicted=True, suspended=True, status={"active": 0})
+    seen = snapshot(EVICTED, stopped, forged, job=RUNNING_JOB)
+    told = decide(
+        attrs.evolve(seen, last_worker=ClusterName("w1"), placement=Placement(ClusterName("w1"), RESERVED_AT))
+    )
+    (patch,) = [one for one in told.effects if isinstance(one, PatchJobStatus)]
+    assert patch.patch["status"] == {"active": 0, "ready": None}
 
 
 def test_nothing_is_synced_while_another_copy_has_not_begun_to_stop() -> None:

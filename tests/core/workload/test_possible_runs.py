@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, LAST_WORKER_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value
@@ -217,6 +218,20 @@ class TestAfterAStart:
         first, away = workload(nominated=("w1", "w2")), worker("w2", reach=unseen(minutes=5))
         assert decided(away, local=first, job=job(status={"active": 1}))[0] == ["warn"]
         assert decided(away, local=first, job=job(status={"active": 0}))[0][:1] == RECORD
+
+    def test_of_a_set_which_never_shows_that_it_ran_the_age_tells(self) -> None:
+        """Kueue makes a Workload as the set is made: a later one has another before it, that somebody has deleted."""
+        sets = attrs.evolve(ADAPTER, status=attrs.evolve(ADAPTER.status, rule=None))
+        made = ("metadata", "creationTimestamp")
+        first, later = (
+            with_value(workload(nominated=("w1", "w2")), made, timestamp(NOW - timedelta(minutes=at)))
+            for at in (60, 50)
+        )
+        its = with_value(job(), made, timestamp(NOW - timedelta(minutes=60)))
+        away = worker("w2", reach=unseen(minutes=5))
+        assert decided(away, local=later, job=its, adapter=sets)[0] == ["warn"]
+        assert decided(away, local=first, job=its, adapter=sets)[0][:1] == RECORD
+        assert decided(away, local=later, job=its)[0][:1] == RECORD
 
     def test_one_that_was_not_asked_yet_has_a_minute(self) -> None:
         words, plan = decided(worker("w2", reach=Connecting()), running_for=timedelta(seconds=5))

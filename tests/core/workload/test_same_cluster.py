@@ -11,7 +11,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.workload.effects import DeleteWorkload
 from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Reach
 from tests.core.building import NOW, copy_of, decide, snapshot, worker, workload
 
 DONE: Json = {"type": "Finished", "status": "True", "reason": "Succeeded"}
@@ -67,3 +67,35 @@ def test_a_copy_in_anothers_name_is_spared_while_the_other_may_show_it(first: Wo
     plan = decide(attrs.evolve(snapshot(workload(), first, second), running_for=timedelta(hours=3)))
     deleted = [one for one in plan.effects if isinstance(one, DeleteWorkload) and one.cluster == "w2"]
     assert bool(deleted) is not stays
+
+
+@pytest.mark.parametrize(
+    ("shown", "quiet", "listed"),
+    [
+        (None, 200, ["w1", "w2"]),
+        ("another", 200, ["w1", "w2"]),
+        ("the same", 200, ["w1"]),
+        (None, 100, ["w1"]),
+    ],
+    ids=["nothing", "another", "the same", "it may show that soon"],
+)
+def test_what_one_name_shows_alone_is_on_another_cluster_and_is_cleaned(
+    shown: str | None, quiet: int, listed: list[str]
+) -> None:
+    """Clusters made from one image have one UID, and whoever has a worker can say any: what it runs would run on."""
+    local = workload(cluster="w1", check="Ready")
+    there = {one: copy_of(local, admitted=True) for one in ("the same", "another")}
+    there["another"]["metadata"]["uid"] = "uid-another"
+    first = worker("w1", *([there[shown]] if shown else []), cluster_uid="uid")
+    second = worker("w2", there["the same"], cluster_uid="uid")
+    seen = one_of_each_cluster(attrs.evolve(snapshot(local, first, second), quiet_for=timedelta(seconds=quiet)))
+    assert [one.name for one in seen.workers] == listed
+    assert [one.configured for one in seen.workers[1:]] == [False] * len(listed[1:])
+
+
+@pytest.mark.parametrize("reach", [Lost(NOW), Connecting()], ids=["lost", "connecting"])
+def test_what_one_name_shows_alone_tells_nothing_while_the_other_is_out_of_reach(reach: Reach) -> None:
+    local = workload(cluster="w1", check="Ready")
+    first, second = (worker("w1", reach=reach, cluster_uid="uid"), worker("w2", copy_of(local), cluster_uid="uid"))
+    seen = attrs.evolve(snapshot(local, first, second), quiet_for=timedelta(hours=1))
+    assert [one.name for one in one_of_each_cluster(seen).workers] == ["w1"]

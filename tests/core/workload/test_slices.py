@@ -96,6 +96,7 @@ class TestGrowing:
         assert effect.patch == {
             "metadata": {
                 "uid": "uid-job-copy",
+                "resourceVersion": "rv-uid-job-copy",
                 "labels": {PREBUILT_WORKLOAD: NEW_NAME},
                 "annotations": {
                     PREBUILT_WORKLOAD: NEW_NAME,
@@ -462,7 +463,8 @@ class TestShrinking:
             SLICE_REPLACEMENT_ANNOTATION in patch.patch["metadata"]["annotations"]
         )  # by it a worker's Kueue lets the job follow
         assert isinstance(forward, PatchJob)
-        assert forward.patch == {"metadata": {"uid": "uid-job-copy"}, "spec": {"parallelism": 2}}
+        seen = {"uid": "uid-job-copy", "resourceVersion": "rv-uid-job-copy"}
+        assert forward.patch == {"metadata": seen, "spec": {"parallelism": 2}}, "held up, it must not undo a later size"
 
     def test_the_copy_follows_in_place_beside_a_new_default(self) -> None:
         """The manager's Kueue was upgraded since the copy was made."""

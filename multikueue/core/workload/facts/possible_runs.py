@@ -233,9 +233,15 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
 
 
 def _shows_a_run(situation: Situation) -> bool:
-    """Whether the manager's job says that it runs: with another Workload, that somebody has deleted."""
+    """Whether the manager's job says that it runs: with another Workload, that somebody has deleted.
+
+    One that does not show its copy's status is older than a Workload that is not its first.
+    """
     adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
-    return adapter is not None and any(adapter.release_patch(job) is not None for job in jobs)
+    if adapter is None or not adapter.traits.keeps_status:
+        return adapter is not None and any(adapter.release_patch(job) is not None for job in jobs)
+    made, *of_jobs = (parse_timestamp(one["metadata"].get("creationTimestamp")) for one in (situation.workload, *jobs))
+    return made is not None and any(at is not None and made - at > LEFTOVER_GRACE for at in of_jobs)
 
 
 def _may_matter(situation: Situation, worker: Worker) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
@@ -23,6 +23,9 @@ from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 
 if TYPE_CHECKING:
     from multikueue.core.workload.facts.situation import Situation
+
+SHOWN_BY: Final = timedelta(minutes=2)
+"""After so long without a change all names of a cluster show the same: a watch without events is found out before."""
 
 
 @attrs.frozen
@@ -61,10 +64,25 @@ def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
         return worker.name not in having, worker.name not in asked, *usable
 
     first: dict[tuple[str, str], Worker] = {}
+    kept: dict[str, Worker] = {}
     for worker in sorted(snapshot.workers, key=rank):
-        first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
-    kept = {worker.name for worker in first.values()}
-    return attrs.evolve(snapshot, workers=tuple(one for one in snapshot.workers if one.name in kept))
+        counts = first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
+        if counts is not worker and _shows_alone(snapshot, worker, counts):
+            kept[worker.name] = attrs.evolve(worker, configured=False)
+    kept.update((worker.name, worker) for worker in first.values())
+    return attrs.evolve(snapshot, workers=tuple(kept[one.name] for one in snapshot.workers if one.name in kept))
+
+
+def _shows_alone(snapshot: Snapshot, worker: Worker, other: Worker) -> bool:
+    """Whether a worker shows a Workload copy that the other one would show by now, if they were one cluster.
+
+    The UID of a cluster may lie: those that were made from one image have the same.
+    """
+    if worker.workload is None or not (worker.reachable and other.reachable) or snapshot.quiet_for < SHOWN_BY:
+        return False
+    if (worker.namespace or snapshot.key.namespace) != (other.namespace or snapshot.key.namespace):
+        return False
+    return other.workload is None or uid(other.workload) != uid(worker.workload)
 
 
 def _having(snapshot: Snapshot) -> Iterator[str | None]:
