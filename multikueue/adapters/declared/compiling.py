@@ -27,7 +27,7 @@ from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRu
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
-    ATTEMPT_ID_ANNOTATION,
+    JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     QUEUE_LABEL,
@@ -49,7 +49,7 @@ _LABEL: Final = re.compile(
     r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
 )
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION, ATTEMPT_ID_ANNOTATION))
+_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION))
 """What a copy is found by: it cannot follow the manager's job."""
 
 

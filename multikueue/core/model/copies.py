@@ -30,10 +30,10 @@ job that differs from its Workload (`OutOfSync`); only where that is said to rep
 _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 
-def marks_of(stamp: Stamp) -> Json:
-    """The annotations that say, and prove, which attempt a copy is made for."""
-    named = {labels.ATTEMPT_ID_ANNOTATION: stamp.attempt_id} if stamp.attempt_id else {}
-    return {labels.ATTEMPT_ANNOTATION: stamp.attempt, **named}
+def _job_marks(stamp: Stamp) -> Json:
+    """The annotations that prove for which attempt a copy of a job is made, and that it is one."""
+    always = {labels.JOB_MARK_ANNOTATION: stamp.job_mark} if stamp.job_mark else {}
+    return {labels.ATTEMPT_ANNOTATION: stamp.attempt, **always}
 
 
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
@@ -47,7 +47,7 @@ def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Jso
 
 def workload_copy(workload: Json, stamp: Stamp) -> Json:
     """The Workload to create on a worker: same name, same spec but for marks of a start, no owner, no status."""
-    marks = {**marks_of(stamp), labels.SPEC_ANNOTATION: spec_digest(workload)}
+    marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(labels.JOB_UID_LABEL, None)
     return {
@@ -101,7 +101,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
         stamp: what it is marked with.
         named: whether it names its Workload.
     """
-    link = _link(stamp) if named else {"labels": {}, "annotations": marks_of(stamp)}
+    link = _link(stamp) if named else {"labels": {}, "annotations": _job_marks(stamp)}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
     return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
 
@@ -109,7 +109,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
 def _link(stamp: Stamp) -> Json:
     """What a job copy says of its Workload; a name that is too long for a label takes the label away."""
     label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
-    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, **marks_of(stamp)}
+    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, **_job_marks(stamp)}
     return {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}
 
 

@@ -15,13 +15,13 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ATTEMPT_ID_ANNOTATION
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import attempt
 
 _PLAIN: Final = re.compile("[0-9a-f]{16}")
-"""An attempt itself: what former versions have written as its mark."""
+"""What former versions have written: the attempt itself."""
 _KEYED: Final = re.compile(r"[0-9a-f]{8}\.[0-9a-f]{32}")
 """What `Marks.of` makes."""
 
@@ -65,13 +65,19 @@ class Marks:
         ours = found.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(found)
         return Proof.OTHER if ours else Proof.NONE
 
-    def proves_attempt(self, copy: Json, workload: Json, cluster: str) -> bool:
-        """Whether we have made a copy for this Workload on this worker, for the attempt that the copy names itself.
+    def of_job(self, workload: Json, cluster: str) -> str:
+        """The other mark of a Workload's jobs on a worker: the same in each attempt.
 
-        The manager forgets when an earlier attempt got its quota. Copies of former versions name none.
+        Only the recorded worker gets it, so whoever was just offered the Workload cannot read it.
         """
-        named = str(annotations_of(copy).get(ATTEMPT_ID_ANNOTATION) or "")
-        return _PLAIN.fullmatch(named) is not None and self.proof(copy, workload, cluster, named) is Proof.EXACT
+        return _mark(self.key, uid(workload), "job", cluster)
+
+    def made_job(self, job: Json, workload: Json, cluster: str) -> bool:
+        """Whether we have made a job for this Workload on this worker, in any attempt. Former versions marked none so.
+
+        The manager forgets when an earlier attempt got its quota, and with that its mark.
+        """
+        return annotations_of(job).get(JOB_MARK_ANNOTATION) == self.of_job(workload, cluster)
 
     def are_on(self, obj: Json) -> bool:
         """Whether an object carries a mark of this key, of any attempt at any Workload."""

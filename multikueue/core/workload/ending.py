@@ -27,6 +27,7 @@ from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.history import placements
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
@@ -116,19 +117,30 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     stops = facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    if copy is not None and worker.reachable and facts.has_ended and _is_of_earlier_attempt(situation, worker, copy):
+    if copy is not None and worker.reachable and facts.has_ended and _is_of_earlier_offer(situation, worker, copy):
         if not worker.in_sight and (left := until_end_counts(situation, worker)):
             return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
-        if jobs or not situation.traits.keeps_check_pending:
+        if jobs or (_had_it(situation, worker) and not situation.traits.keeps_check_pending):
             shows = situation.job is not None or situation.traits.workload_only
             return sync_end(situation, copy, jobs) if shows else Plan()
     return None if outcome is None else sync_outcome(situation, jobs, outcome)
 
 
-def _is_of_earlier_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether we have made a copy there for this Workload, and not for this attempt at it."""
-    proven = situation.marks.proves_attempt(copy, situation.workload, worker.name)
-    return proven and not situation.is_current(worker, copy)
+def _is_of_earlier_attempt(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether we have made a job there for this Workload, and not for this attempt at it."""
+    made = situation.marks.made_job(job, situation.workload, worker.name)
+    return made and not situation.is_current(worker, job)
+
+
+def _is_of_earlier_offer(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a Workload copy is ours, and not of this attempt."""
+    return situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+
+
+def _had_it(situation: Situation, worker: Worker) -> bool:
+    """Whether the Workload is known to have been recorded there: without a job, any user of a worker could say so."""
+    before = (placed.get("worker") for placed in placements(situation.workload))
+    return worker.name in (situation.last_worker, *before)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:

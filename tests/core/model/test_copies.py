@@ -21,7 +21,7 @@ from multikueue.core.model.copies import (
 )
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
-    ATTEMPT_ID_ANNOTATION,
+    JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
@@ -271,21 +271,6 @@ def test_nor_in_another_attempt() -> None:
     assert proof(MINE, local=workload(evictions=1)) is Proof.OTHER
 
 
-def test_a_copy_that_names_its_attempt_proves_it_when_nobody_else_remembers_it() -> None:
-    """Both stand on it: what one names without the other's proof counts for nothing."""
-    again = workload(evictions=3)
-    annotations = {ATTEMPT_ANNOTATION: MINE, ATTEMPT_ID_ANNOTATION: attempt(LOCAL)}
-    made: Json = {"metadata": {"annotations": annotations}}
-    assert (MARKS.proof(made, again, "w1"), MARKS.proves_attempt(made, again, "w1")) == (Proof.OTHER, True)
-    assert not MARKS.proves_attempt(made, again, "w2")
-    assert not MARKS.proves_attempt(made, with_value(again, ("metadata", "uid"), "uid-later"), "w1")
-    assert not Marks(b"other").proves_attempt(made, again, "w1")
-    for named in ({}, {ATTEMPT_ID_ANNOTATION: MINE}, {ATTEMPT_ID_ANNOTATION: attempt(again)}):
-        assert not MARKS.proves_attempt({"metadata": {"annotations": {ATTEMPT_ANNOTATION: MINE, **named}}}, again, "w1")
-    plain = {"metadata": {"annotations": {ATTEMPT_ANNOTATION: attempt(LOCAL), ATTEMPT_ID_ANNOTATION: attempt(LOCAL)}}}
-    assert not MARKS.proves_attempt(plain, again, "w1")
-
-
 def test_nor_for_another_workload_of_that_name() -> None:
     again = workload()
     again["metadata"]["uid"] = "another"
@@ -318,3 +303,17 @@ def test_marks_and_their_maker_do_not_tell_the_key() -> None:
 def test_it_fits_an_annotation_and_says_nothing_that_a_user_wrote() -> None:
     assert mark_of({"metadata": {"annotations": {ATTEMPT_ANNOTATION: MINE}}}) == MINE
     assert len(MINE) == 41
+
+
+def test_a_job_is_proven_in_any_attempt_and_by_no_workload_copy() -> None:
+    """Whoever was only offered the Workload cannot read it."""
+    ours: Json = {"metadata": {"annotations": {JOB_MARK_ANNOTATION: MARKS.of_job(LOCAL, "w1")}}}
+    assert MARKS.made_job(ours, workload(evictions=3), "w1")
+    assert not MARKS.made_job(ours, LOCAL, "w2")
+    assert not MARKS.made_job(ours, with_value(LOCAL, ("metadata", "uid"), "uid-later"), "w1")
+    assert not Marks(b"other").made_job(ours, LOCAL, "w1")
+    assert not MARKS.made_job({"metadata": {"annotations": {JOB_MARK_ANNOTATION: MINE}}}, LOCAL, "w1")
+    assert not MARKS.made_job({"metadata": {}}, LOCAL, "w1")
+    stamp = Stamp("here", "job-train-1a2b3", MINE, job_mark=MARKS.of_job(LOCAL, "w1"))
+    assert stamped_metadata(job(), stamp)["annotations"][JOB_MARK_ANNOTATION] == stamp.job_mark
+    assert JOB_MARK_ANNOTATION not in workload_copy(LOCAL, stamp)["metadata"]["annotations"]

@@ -13,10 +13,11 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import ATTEMPT_ID_ANNOTATION
+from multikueue.core.model.kinds import JOB
+from multikueue.core.model.labels import JOB_MARK_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import with_value
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.model.objects import with_value, without
+from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Opaque, Syncing
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
@@ -80,10 +81,12 @@ class TestItsEndCounts:
         assert end_counts(one)
 
     def test_the_workload_copy_alone_tells(self) -> None:
-        """The job has a TTL."""
+        """The job has a TTL, and the Workload is known to have been there."""
         one = attrs.evolve(ended(), jobs=())
-        (written,) = words(snapshot(AGAIN, one, worker("w2")))
-        assert written.startswith("finish Succeeded")
+        before = with_value(AGAIN, ("metadata", "annotations"), {PLACEMENTS_ANNOTATION: '[{"worker":"w1"}]'})
+        for again, last in ((before, None), (AGAIN, ClusterName("w1"))):
+            (written,) = words(attrs.evolve(snapshot(again, one, worker("w2")), last_worker=last))
+            assert written.startswith("finish Succeeded")
 
     def test_it_waits_until_the_jobs_are_read(self) -> None:
         """They are listed after the Workloads; one without its Workload copy would be deleted, too."""
@@ -112,9 +115,16 @@ class TestItDoesNot:
             "delete workload on w1",
         ]
 
-    def test_where_the_copy_names_no_attempt(self) -> None:
+    def test_where_the_worker_was_only_offered_it(self) -> None:
+        """A user there may read the mark of the offer, and make what has ended."""
+        one = ended()
+        bare = (without(copy.object, [("metadata", "annotations", JOB_MARK_ANNOTATION)]) for copy in one.jobs)
+        assert not end_counts(attrs.evolve(one, jobs=tuple(JobCopy(JOB, job) for job in bare)))
+        assert not end_counts(attrs.evolve(one, jobs=()))
+
+    def test_where_the_job_has_no_mark(self) -> None:
         """A former version has made it."""
-        path = ("metadata", "annotations", ATTEMPT_ID_ANNOTATION)
+        path = ("metadata", "annotations", JOB_MARK_ANNOTATION)
         one = ended()
         jobs = tuple(attrs.evolve(copy, object=with_value(copy.object, path, "")) for copy in one.jobs)
         assert not end_counts(attrs.evolve(one, jobs=jobs))

@@ -11,7 +11,8 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.adapter import JobAdapter, KindTraits, Stamp
-from multikueue.core.model.copies import is_copy_of, marks_of, must_be_replaced, placed_workload, workload_copy
+from multikueue.core.model.copies import is_copy_of, must_be_replaced, placed_workload, workload_copy
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
@@ -92,7 +93,7 @@ class Situation:
     def copy_for(self, worker: Worker) -> Json:
         """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
         made, stamp = self._new_copy, self.stamp_on(worker)
-        marked = {**annotations_of(made), **marks_of(stamp)}
+        marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
         return placed_workload({**made, "metadata": {**made["metadata"], "annotations": marked}}, stamp)
 
     @cached_property
@@ -165,14 +166,14 @@ class Situation:
         """What a copy made now on a worker is marked with."""
         mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
         there, queues = namespace_for(self.snapshot, worker), worker.names.queues
-        return attrs.evolve(self._stamp, attempt=mark, namespace=there, queues=queues)
+        always = self.marks.of_job(self.workload, worker.name)
+        return attrs.evolve(self._stamp, attempt=mark, job_mark=always, namespace=there, queues=queues)
 
     @cached_property
     def _stamp(self) -> Stamp:
         counts = workloads.pod_counts(self.workload) if self.facts.is_elastic else {}
         pod_sets = tuple(dig(self.workload, "spec", "podSets") or ())
-        named = self.settings.origin, self.snapshot.key.name
-        return Stamp(*named, "", counts, pod_sets, attempt_id=self.facts.attempt)
+        return Stamp(self.settings.origin, self.snapshot.key.name, "", counts, pod_sets)
 
     @property
     def assigned_to(self) -> ClusterName | None:
