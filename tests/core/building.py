@@ -22,6 +22,7 @@ from multikueue.core.model.labels import (
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
     ELASTIC_ANNOTATION,
+    JOB_MARK_ANNOTATION,
     JOB_UID_LABEL,
     PREEMPTION_GATE,
     SLICE_REPLACEMENT_ANNOTATION,
@@ -282,7 +283,8 @@ def job_copy_of(
     """A worker's copy of the Job `of` for the Workload `local`; `attempt` as for `copy_of`."""
     made = ADAPTER.copy(of or job(), stamp_of(local, attempt))
     if attempt == UNMARKED:
-        made["metadata"]["annotations"].pop(ATTEMPT_ANNOTATION)
+        for mark in (ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION):
+            made["metadata"]["annotations"].pop(mark)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
     made["spec"]["suspend"] = suspended
     made["status"] = {"active": 1} if status is None else status
@@ -308,8 +310,10 @@ def marked_on(cluster: str, copied: Json) -> Json:
     if not mark.startswith(_TO_BE_MARKED):
         return copied
     _, uid, attempt = mark.split()
-    real = Marks(SETTINGS.mark_key).of({"metadata": {"uid": uid}}, attempt, cluster)
-    annotations = {**copied["metadata"]["annotations"], ATTEMPT_ANNOTATION: real}
+    marks, local = Marks(SETTINGS.mark_key), {"metadata": {"uid": uid}}
+    annotations = {**copied["metadata"]["annotations"], ATTEMPT_ANNOTATION: marks.of(local, attempt, cluster)}
+    if JOB_MARK_ANNOTATION in annotations:
+        annotations[JOB_MARK_ANNOTATION] = marks.of_job(local, cluster)
     return {**copied, "metadata": {**copied["metadata"], "annotations": annotations}}
 
 
@@ -336,8 +340,10 @@ def decide(seen: Snapshot, dispatcher: Dispatcher | None = None, settings: PlanS
 
 def stamp_of(local: Json, attempt: str | None = None) -> Stamp:
     """How a copy of `local` is marked that `marked_on` is to mark for its worker; `attempt` as for `copy_of`."""
-    unmarked = f"{_TO_BE_MARKED} {local['metadata']['uid']} {attempt_of(local)}"
-    return Stamp(SETTINGS.origin, local["metadata"]["name"], "0123456789abcdef" if attempt == EARLIER else unmarked)
+    origin, name, present = SETTINGS.origin, local["metadata"]["name"], attempt_of(local)
+    if attempt == EARLIER:
+        return Stamp(origin, name, "0123456789abcdef")
+    return Stamp(origin, name, f"{_TO_BE_MARKED} {local['metadata']['uid']} {present}", job_mark=_TO_BE_MARKED)
 
 
 def _metadata(name: str, *, uid: str, deleting: bool = False, held: bool = False) -> Json:

@@ -25,6 +25,7 @@ from tests.kinds.cases import Case
 from tests.kinds.ground import NAMESPACE, QUEUE_THERE, TEMPLATE, Ground
 
 ATTEMPT: Final = "multikueue.dev/attempt"
+JOB_MARK: Final = "multikueue.dev/job-mark"
 FILLED_IN: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "Job": (("spec", "selector"), ("spec", "template", "metadata", "labels")),
     "Pod": (("spec", "priority"), ("spec", "preemptionPolicy")),
@@ -308,6 +309,7 @@ def _check_copy(case: Case, submitted: Json, copy: Json, namespace: str) -> None
         assert annotations.pop(ORIGIN_NAMESPACE_ANNOTATION) == NAMESPACE
     assert labels == {**kept, ORIGIN_LABEL: "multikueue", **marks}
     assert annotations.pop(ATTEMPT)
+    assert annotations.pop(JOB_MARK)
     if kind.gated:
         marks = {**marks, ORIGIN_UID_ANNOTATION: submitted["metadata"]["uid"]}
     assert annotations == {**annotations_of(submitted), **marks}

@@ -239,6 +239,11 @@ def _is_over(situation: Situation) -> Callable[[Any], bool]:
     return lambda copy: situation.adapter.outcome(copy) is not None
 
 
+def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
+    """A job that has ended after an eviction that nobody has seen is removed, to be run again."""
+    return mock.patch.object(ending, "end_of_earlier_attempt", return_value=None)
+
+
 def workers_that_return_are_not_cleaned() -> AbstractContextManager[Any]:
     """What lies on a worker that comes back is not looked at."""
     return mock.patch.object(event_handlers, "workloads_on", return_value=())
@@ -271,6 +276,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             copies_without_quota_stay,
             finished_workloads_leave_copies,
             ends_are_not_shown,
+            earlier_ends_do_not_count,
             workers_that_return_are_not_cleaned,
         )
     }

@@ -22,7 +22,7 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
-from multikueue.core.workload import pending
+from multikueue.core.workload import evicting, pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
@@ -278,6 +278,11 @@ def names_are_not_kept_apart() -> AbstractContextManager[Any]:
     return mock.patch.object(WorkerNames, "of", of)
 
 
+def an_attempt_is_evicted_once() -> AbstractContextManager[Any]:
+    """A copy is not known whose attempt was evicted twice before anybody saw it."""
+    return mock.patch.object(evicting, "MOST_AT_ONCE", 1)
+
+
 MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         **KIND_MUTATIONS,
@@ -307,6 +312,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
                 copies_are_planned,
                 names_are_not_kept_apart,
                 messages_of_nobody_are_written,
+                an_attempt_is_evicted_once,
             )
         },
     }

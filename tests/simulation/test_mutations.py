@@ -80,6 +80,7 @@ FIRST = {
     "jobs_do_not_wait_for_what_they_need": 62,
     "messages_of_nobody_are_written": 25,
     "workers_are_recorded_unasked": 6,
+    "an_attempt_is_evicted_once": 61009,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 

@@ -25,7 +25,13 @@ from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    JOB_MARK_ANNOTATION,
+    ORIGIN_LABEL,
+    PREBUILT_WORKLOAD,
+    QUEUE_LABEL,
+)
 from multikueue.core.model.names import GVK, Resource
 from multikueue.errors import AdapterError
 
@@ -43,7 +49,7 @@ _LABEL: Final = re.compile(
     r"(=[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
 )
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION))
+_FIXED: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, QUEUE_LABEL, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION))
 """What a copy is found by: it cannot follow the manager's job."""
 
 

@@ -11,7 +11,7 @@ import jsonpointer
 
 from multikueue.adapters.declared.expressions import MAX_TOLD, Expression
 from multikueue.adapters.paths import MAPS
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
 from multikueue.errors import RuleError
@@ -22,7 +22,7 @@ _OPERATIONS: Final = {
     **dict.fromkeys(("move", "copy"), ("path", "from")),
 }
 """What each operation needs."""
-_MARKS: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION))
+_MARKS: Final = frozenset((ORIGIN_LABEL, PREBUILT_WORKLOAD, ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION))
 
 
 @attrs.frozen

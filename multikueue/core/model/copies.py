@@ -30,6 +30,12 @@ job that differs from its Workload (`OutOfSync`); only where that is said to rep
 _STAYS_HERE = frozenset((*labels.NEVER_COPIED, *labels.MANAGER_ONLY))
 
 
+def _job_marks(stamp: Stamp) -> Json:
+    """The annotations that prove for which attempt a copy of a job is made, and that it is one."""
+    always = {labels.JOB_MARK_ANNOTATION: stamp.job_mark} if stamp.job_mark else {}
+    return {labels.ATTEMPT_ANNOTATION: stamp.attempt, **always}
+
+
 def bare_metadata(obj: Json, extra_labels: Json, extra_annotations: Json) -> Json:
     """Name, namespace, labels and annotations: all of an object's metadata that a copy may have."""
     result: Json = {"name": obj["metadata"]["name"], "namespace": obj["metadata"].get("namespace", "")}
@@ -95,7 +101,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
         stamp: what it is marked with.
         named: whether it names its Workload.
     """
-    link = _link(stamp) if named else {"labels": {}, "annotations": {labels.ATTEMPT_ANNOTATION: stamp.attempt}}
+    link = _link(stamp) if named else {"labels": {}, "annotations": _job_marks(stamp)}
     fitting = {label: value for label, value in link["labels"].items() if value is not None}
     return _placed(bare_metadata(job, {labels.ORIGIN_LABEL: stamp.origin, **fitting}, link["annotations"]), stamp)
 
@@ -103,7 +109,7 @@ def stamped_metadata(job: Json, stamp: Stamp, *, named: bool = True) -> Json:
 def _link(stamp: Stamp) -> Json:
     """What a job copy says of its Workload; a name that is too long for a label takes the label away."""
     label = stamp.workload if len(stamp.workload) <= labels.MAX_LABEL_VALUE else None
-    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, labels.ATTEMPT_ANNOTATION: stamp.attempt}
+    marks = {labels.PREBUILT_WORKLOAD: stamp.workload, **_job_marks(stamp)}
     return {"labels": {labels.PREBUILT_WORKLOAD: label}, "annotations": marks}
 
 

@@ -78,6 +78,8 @@ HOLDING_GATE: Final = "multikueue.dev/dispatched"
 they are. Only new pods can get it; nobody opens it."""
 ATTEMPT_ANNOTATION: Final = "multikueue.dev/attempt"
 """On every copy: the mark of the attempt it was made for (`core.model.marks`)."""
+JOB_MARK_ANNOTATION: Final = "multikueue.dev/job-mark"
+"""On every copy of a job: it was made for its Workload on its worker, whatever the attempt (`core.model.marks`)."""
 SPEC_ANNOTATION: Final = "multikueue.dev/spec"
 """On a Workload copy: digest of the manager's spec it was made from."""
 

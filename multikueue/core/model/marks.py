@@ -15,7 +15,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import attempt
@@ -64,6 +64,20 @@ class Marks:
             return Proof.EXACT
         ours = found.startswith(_fingerprint(self.key)) or _PLAIN.fullmatch(found)
         return Proof.OTHER if ours else Proof.NONE
+
+    def of_job(self, workload: Json, cluster: str) -> str:
+        """The other mark of a Workload's jobs on a worker: the same in each attempt.
+
+        Only the recorded worker gets it, so whoever was just offered the Workload cannot read it.
+        """
+        return _mark(self.key, uid(workload), "job", cluster)
+
+    def made_job(self, job: Json, workload: Json, cluster: str) -> bool:
+        """Whether we have made a job for this Workload on this worker, in any attempt. Former versions marked none so.
+
+        The manager forgets when an earlier attempt got its quota, and with that its mark.
+        """
+        return annotations_of(job).get(JOB_MARK_ANNOTATION) == self.of_job(workload, cluster)
 
     def are_on(self, obj: Json) -> bool:
         """Whether an object carries a mark of this key, of any attempt at any Workload."""

@@ -12,17 +12,22 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
+import attrs
+
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
-from multikueue.core.model.workloads import is_elastic
+from multikueue.core.model.workloads import SLICE_REPLACED, CheckState, is_elastic
 from multikueue.core.workload.check_updates import deactivate_copy, finish
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
+from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.history import placements
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
@@ -60,6 +65,82 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     if ends and (patches or not quiet):
         return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
     return Plan((*patches, finish_as(situation, copy)))
+
+
+def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
+    """The jobs show how they ended, and no Workload copy does: finish the manager's Workload as they say."""
+    patches = tuple(sync_status(situation, jobs))
+    if situation.job is None:
+        return Plan()  # its end cannot be shown
+    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
+        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
+    return Plan((finish(situation, outcome.reason, outcome.message),))
+
+
+def has_ended_before(situation: Situation) -> bool:
+    """Whether an earlier attempt is seen to have run to its end, and nobody has the Workload now."""
+    stops = situation.facts.has_quota and situation.facts.is_evicted  # a row of its own
+    if stops or situation.assigned_to is not None or situation.state is CheckState.READY:
+        return False
+    return end_of_earlier_attempt(situation) is not None
+
+
+def show_end_before(situation: Situation) -> Plan:
+    """Show it on the manager."""
+    return end_of_earlier_attempt(situation) or Plan()
+
+
+def end_of_earlier_attempt(situation: Situation) -> Plan | None:
+    """Show on the manager that an earlier attempt has run to its end; None: that is not seen.
+
+    It can be evicted, and get quota again, before the manager's job has shown that it runs: by then only the worker
+    knows how the job ends. What has run is not run again.
+    """
+    for worker in situation.workers if situation.snapshot.adapter is not None else ():
+        if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
+            return attrs.evolve(end, effects=(*end.effects, *clean_all(situation, worker.name)))
+    return None
+
+
+def _end_on(situation: Situation, worker: Worker) -> Plan | None:
+    """What shows how a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
+
+    A job that is deleted did not end by itself, and one that was asked to stop may have failed of that. Nor can the
+    Workload copy tell it of pods that are gone: its Kueue takes those for failed that somebody has deleted.
+    """
+    jobs = [] if situation.traits.workload_only else situation.jobs_on(worker)
+    if any(is_terminating(job) or not _is_of_earlier_attempt(situation, worker, job) for job in jobs):
+        return None
+    outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
+    copy, facts = worker.workload, worker.copy
+    gave_up = facts.is_finished and (not facts.has_ended or facts.finish_reason == SLICE_REPLACED)
+    stops = facts.is_told_to_stop or facts.goes or not facts.is_active
+    if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
+        return None
+    if copy is not None and worker.reachable and facts.has_ended and _is_of_earlier_offer(situation, worker, copy):
+        if not worker.in_sight and (left := until_end_counts(situation, worker)):
+            return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
+        if jobs or (_had_it(situation, worker) and not situation.traits.keeps_check_pending):
+            shows = situation.job is not None or situation.traits.workload_only
+            return sync_end(situation, copy, jobs) if shows else Plan()
+    return None if outcome is None else sync_outcome(situation, jobs, outcome)
+
+
+def _is_of_earlier_attempt(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether we have made a job there for this Workload, and not for this attempt at it."""
+    made = situation.marks.made_job(job, situation.workload, worker.name)
+    return made and not situation.is_current(worker, job)
+
+
+def _is_of_earlier_offer(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a Workload copy is ours, and not of this attempt."""
+    return situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+
+
+def _had_it(situation: Situation, worker: Worker) -> bool:
+    """Whether the Workload is known to have been recorded there: without a job, any user of a worker could say so."""
+    before = (placed.get("worker") for placed in placements(situation.workload))
+    return worker.name in (situation.last_worker, *before)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:

@@ -22,7 +22,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import deactivate_copy, finish
+from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.possible_runs import may_start_unseen, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
@@ -32,6 +32,9 @@ from multikueue.core.workload.leftovers import unseen, withdraw
 
 POD_GRACE: Final = timedelta(seconds=30)
 """How long pods take to end after their job was deleted, as a rule: Kubernetes' default."""
+
+MOST_AT_ONCE: Final = 8
+"""How many evictions may end one attempt, and its copies be known."""
 
 
 def stop_evicted(situation: Situation) -> Plan:
@@ -44,7 +47,7 @@ def stop_evicted(situation: Situation) -> Plan:
                 return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
             return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
-    if (ended := _end_by_job(situation)) is not None:
+    if (ended := _end_by_job(situation) or ending.end_of_earlier_attempt(situation)) is not None:
         return ended
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
@@ -83,12 +86,7 @@ def _end_by_job(situation: Situation) -> Plan | None:
             continue  # a pod that is deleted did not end by itself
         outcome = situation.adapter.outcome_of(jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
-            patches = tuple(ending.sync_status(situation, jobs))
-            if situation.job is None:
-                return Plan()  # its end cannot be shown
-            if patches or situation.snapshot.quiet_for < ending.KUEUE_GRACE:
-                return Plan(patches, look_again=ending.KUEUE_GRACE.total_seconds())
-            return Plan((finish(situation, outcome.reason, outcome.message),))
+            return ending.sync_outcome(situation, jobs, outcome)
     return None
 
 
@@ -228,10 +226,10 @@ def _recorded_on(situation: Situation) -> ClusterName | None:
 def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) -> Iterator[Proof]:
     """What its mark says of the attempts at a Workload that may end now.
 
-    Kueue counts an eviction as it begins, and one more where it is deactivated meanwhile: a copy of the attempt
-    that ends may be marked with less. The time of its reservation tells it from others.
+    Kueue counts an eviction as it begins, and may count several before the quota is free: a copy of the attempt that
+    they end is marked with so many less.
     """
-    for evictions_ago in range(3):
+    for evictions_ago in range(min(workloads.evictions(workload), MOST_AT_ONCE) + 1):
         ended = workloads.attempt(workload, evictions_ago=evictions_ago)
         yield situation.marks.proof(copy, workload, worker.name, ended)
 

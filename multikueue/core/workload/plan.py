@@ -21,7 +21,7 @@ from multikueue.core.workload.check_message import GROUP, delegation_unknown, wa
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import clean_all, clean_finished, clean_up
+from multikueue.core.workload.ending import clean_all, clean_finished, clean_up, has_ended_before, show_end_before
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_deleted,
@@ -178,8 +178,7 @@ def _may_be_rejected(situation: Situation) -> bool:
 
 
 def _is_of_unknown_kind(situation: Situation) -> bool:
-    unknown = situation.snapshot.adapter is None or situation.traits.draining
-    return unknown and _may_be_rejected(situation)
+    return (situation.snapshot.adapter is None or situation.traits.draining) and _may_be_rejected(situation)
 
 
 def _is_not_delegated(situation: Situation) -> bool:
@@ -276,6 +275,7 @@ TABLE: tuple[Row, ...] = (
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
+    Row("has ended", has_ended_before, show_end_before),
     # it can never run through us: say so, once
     Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
     Row("not delegated", _is_not_delegated, _reject_undelegated),

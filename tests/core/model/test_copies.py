@@ -21,6 +21,7 @@ from multikueue.core.model.copies import (
 )
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
@@ -28,7 +29,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, digest, pruned
+from multikueue.core.model.objects import dig, digest, pruned, with_value
 from multikueue.core.model.workload_facts import COPIES
 from multikueue.core.model.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
@@ -302,3 +303,17 @@ def test_marks_and_their_maker_do_not_tell_the_key() -> None:
 def test_it_fits_an_annotation_and_says_nothing_that_a_user_wrote() -> None:
     assert mark_of({"metadata": {"annotations": {ATTEMPT_ANNOTATION: MINE}}}) == MINE
     assert len(MINE) == 41
+
+
+def test_a_job_is_proven_in_any_attempt_and_by_no_workload_copy() -> None:
+    """Whoever was only offered the Workload cannot read it."""
+    ours: Json = {"metadata": {"annotations": {JOB_MARK_ANNOTATION: MARKS.of_job(LOCAL, "w1")}}}
+    assert MARKS.made_job(ours, workload(evictions=3), "w1")
+    assert not MARKS.made_job(ours, LOCAL, "w2")
+    assert not MARKS.made_job(ours, with_value(LOCAL, ("metadata", "uid"), "uid-later"), "w1")
+    assert not Marks(b"other").made_job(ours, LOCAL, "w1")
+    assert not MARKS.made_job({"metadata": {"annotations": {JOB_MARK_ANNOTATION: MINE}}}, LOCAL, "w1")
+    assert not MARKS.made_job({"metadata": {}}, LOCAL, "w1")
+    stamp = Stamp("here", "job-train-1a2b3", MINE, job_mark=MARKS.of_job(LOCAL, "w1"))
+    assert stamped_metadata(job(), stamp)["annotations"][JOB_MARK_ANNOTATION] == stamp.job_mark
+    assert JOB_MARK_ANNOTATION not in workload_copy(LOCAL, stamp)["metadata"]["annotations"]

@@ -9,9 +9,9 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import ADMISSION_MANAGER, RETRY_ANNOTATION
+from multikueue.core.model.labels import ADMISSION_MANAGER, JOB_MARK_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, without
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
 from multikueue.core.workload.facts.snapshot import Placement, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
@@ -211,7 +211,8 @@ def test_its_end_counts_though_kueue_has_counted_two_evictions(last: ClusterName
 def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: Json) -> None:
     """A user of that worker can read the mark of the offer and make copies with it: a job that ends, or never stops."""
     finished = "Succeeded" if status is COMPLETE else None
-    forged = worker("w2", copy_of(BEFORE, admitted=True, finished=finished), job_copy_of(BEFORE, status=status))
+    made = without(job_copy_of(BEFORE, status=status), [("metadata", "annotations", JOB_MARK_ANNOTATION)])
+    forged = worker("w2", copy_of(BEFORE, admitted=True, finished=finished), made)
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
     seen = snapshot(EVICTED, stopped, forged, job=RUNNING_JOB)
     told = decide(
@@ -225,6 +226,12 @@ def test_nothing_is_synced_while_another_copy_has_not_begun_to_stop() -> None:
     """Its pods run: the quota is not free."""
     idle = worker("w2", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0}))
     assert words(snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)) == ["stop on w1"]
+
+
+def test_an_attempt_may_be_evicted_more_than_once() -> None:
+    """While no daemon ran: its job, which runs, was shown to have stopped (seed 61009)."""
+    twice = workload(evicted="Preempted", evictions=2)
+    assert words(snapshot(twice, w1(admitted=True), job=RUNNING_JOB)) == ["stop on w1"]
 
 
 def test_a_job_that_is_released_is_not_written_again() -> None:

@@ -46,6 +46,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "rejected",
         "replaced",
         "finished",
+        "has ended",
         "unknown kind",
         "not delegated",
         "acted on here",

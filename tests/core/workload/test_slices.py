@@ -13,12 +13,14 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    JOB_MARK_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     PREBUILT_WORKLOAD,
     SLICE_REPLACEMENT_ANNOTATION,
     SPEC_ANNOTATION,
     STARTED_LABELS,
 )
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
@@ -97,7 +99,11 @@ class TestGrowing:
                 "uid": "uid-job-copy",
                 "resourceVersion": "rv-uid-job-copy",
                 "labels": {PREBUILT_WORKLOAD: NEW_NAME},
-                "annotations": {PREBUILT_WORKLOAD: NEW_NAME, ATTEMPT_ANNOTATION: mark_on("w1", NEW)},
+                "annotations": {
+                    PREBUILT_WORKLOAD: NEW_NAME,
+                    ATTEMPT_ANNOTATION: mark_on("w1", NEW),
+                    JOB_MARK_ANNOTATION: Marks(b"").of_job(NEW, "w1"),
+                },
             },
             "spec": {"parallelism": 5},
         }
@@ -454,9 +460,8 @@ class TestShrinking:
         assert isinstance(patch, PatchWorkload)
         assert [one["count"] for one in patch.patch["spec"]["podSets"]] == [2]
         assert patch.patch["metadata"]["uid"] == "uid-copy"
-        assert (
-            SLICE_REPLACEMENT_ANNOTATION in patch.patch["metadata"]["annotations"]
-        )  # by it a worker's Kueue lets the job follow
+        # by it a worker's Kueue lets the job follow
+        assert SLICE_REPLACEMENT_ANNOTATION in patch.patch["metadata"]["annotations"]
         assert isinstance(forward, PatchJob)
         seen = {"uid": "uid-job-copy", "resourceVersion": "rv-uid-job-copy"}
         assert forward.patch == {"metadata": seen, "spec": {"parallelism": 2}}, "held up, it must not undo a later size"

@@ -68,7 +68,7 @@ LOCAL: dict[str, WorkloadFacts] = {
 MATRIX = (
     # local       none          waiting admitted running finished evicted changed out of sync ended  job    unreachable
     ("rejected",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),  # (27)
-    ("no quota",  (x,            drop,  drop,    stop + job_, both, job_, job_, job_,         job_,  job_,  x)),  # D22
+    ("no quota",  (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),  # D22
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
     ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
     ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
@@ -78,7 +78,7 @@ MATRIX = (
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
-    ("new slice", (x,            drop,  drop,    stop + job_, both, job_, job_, job_,         job_,  job_,  x)),
+    ("new slice", (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),
     ("its place", (make,         x,     start,   admit + status, admit,  x, drop, gone,       status, make, x)),
 )
 # fmt: on
