@@ -326,6 +326,34 @@ def test_a_queue_whose_check_does_not_exist() -> None:
     assert 'names AdmissionCheck "multikueue", which does not exist (did you mean "multikueeu"?)' in wrong.why
 
 
+def test_a_queue_whose_placement_check_is_not_active() -> None:
+    """Only that check knows why: the ClusterQueue just names it."""
+    made = workload(TRAIN, quota=False)
+    objects = fleet(made)
+    (queue,) = objects.cluster_queues
+    both = {"admissionChecks": [{"name": CHECK}, {"name": "placed"}]}
+    stopped = condition("Active", status=False, message="references inactive AdmissionCheck(s): placed.")
+    queue = {
+        **queue,
+        "spec": {**queue["spec"], "admissionChecksStrategy": both},
+        "status": {"conditions": [stopped]},
+    }
+    placed: Json = {
+        "metadata": {"name": "placed"},
+        "spec": {"controllerName": "open-cluster-management.io/placement"},
+        "status": {
+            "conditions": [
+                condition("Active", status=False, reason="PlacementNotFound", message="Placement p not found")
+            ]
+        },
+    }
+    explanation = explained(made, changed(objects, cluster_queues=(queue,), checks=(*objects.checks, placed)))
+
+    assert [one.where for one in found(explanation, "queue-inactive")] == ["ClusterQueue cluster-queue"]
+    (wrong,) = found(explanation, "placement-inactive")
+    assert (wrong.where, wrong.told) == ("AdmissionCheck placed", "PlacementNotFound: Placement p not found")
+
+
 def test_a_queue_without_a_check_runs_its_jobs_here() -> None:
     made = workload(TRAIN, checks={})
     objects = fleet(made)

@@ -16,7 +16,8 @@ from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.commands.exits import NOT_FOUND
 from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.worker_names import names_by
-from multikueued.workers.objects import WorkerError, namespace_object, plain_object
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace
 
 _SHOWN: Final = 10

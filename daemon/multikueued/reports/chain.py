@@ -7,7 +7,8 @@ from typing import Final
 
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
-from multikueue.core.model.conditions import condition
+from multikueue.core.inventory.ownership import is_placement_check
+from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -132,3 +133,15 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
     elif not missing and (problem := queue_problem(queue)):
         remedy = "mend what it names; the other lines say more about checks"
         yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
+        yield from _of_placements(queue, objects)
+
+
+def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    """The placement checks that keep a ClusterQueue inactive: only they know why."""
+    named = check_names(queue)
+    for one in objects.checks:
+        told = condition(one, "Active")
+        if name_of(one) in named and is_placement_check(one) and told is not None and not is_true(one, "Active"):
+            words = f"{told.get('reason')}: {told.get('message')}"
+            remedy = "do what its words say; docs/ocm.md has a table of them"
+            yield Finding("placement-inactive", f"AdmissionCheck {name_of(one)}", "it is not active", words, remedy)
