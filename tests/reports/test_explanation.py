@@ -316,6 +316,20 @@ def test_a_check_that_names_a_config_that_does_not_exist() -> None:
     assert explanation.chain[-1].state == "Missing"
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["nothing is set up yet", "there are workers"])
+def test_a_config_that_a_placement_check_is_to_make_is_not_to_be_made_by_hand(alone: bool) -> None:
+    """One that somebody makes is a conflict."""
+    made = workload(TRAIN, nominated=BOTH)
+    objects = fleet(made)
+    parameters = {"apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": CHECK}
+    spec = {"controllerName": "open-cluster-management.io/placement", "parameters": parameters}
+    checks = (*objects.checks, {"metadata": {"name": "placed"}, "spec": spec})
+    without = changed(objects, configs=(), clusters=() if alone else objects.clusters, checks=checks)
+
+    (wrong,) = found(explained(made, without), "config-missing")
+    assert wrong.remedy.startswith("nothing: the placement check of that name makes it")
+
+
 def test_a_queue_whose_check_does_not_exist() -> None:
     made = workload(TRAIN, quota=False, checks={})
     objects = fleet(made)
@@ -441,6 +455,18 @@ def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
 
     assert [one.blocking for one in found(explanation, "worker-down")] == [True]
     assert [one.blocking for one in found(explanation, "cluster-missing")] == [False]
+
+
+def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> None:
+    """Its name is right, and what is missing is told of its ManagedCluster."""
+    made = workload(TRAIN, nominated=("worker1",))
+    objects = fleet(made)
+    (config,) = objects.configs
+    filled = {**config, "metadata": {**config["metadata"], "labels": {"multikueue.dev/placement": CHECK}}}
+    explanation = explained(made, changed(objects, configs=(filled,), clusters=objects.clusters[:1]))
+
+    (missing,) = found(explanation, "cluster-missing")
+    assert "the event WorkerNotReady of the ManagedCluster" in missing.remedy
 
 
 def test_a_job_that_has_ended_needs_nothing() -> None:

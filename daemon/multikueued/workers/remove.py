@@ -42,10 +42,10 @@ async def remove_worker(
         WorkerError: it may not be removed.
         ApiError: a cluster refuses a request.
     """
-    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
     if cluster is not None:
         check_by_hand(cluster)
+    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     if worker is not None and (others := await check_account(manager, name, worker, side)):
         told = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
         raise WorkerError(f"{told}: leave --worker-context out, and the account stays for it")
