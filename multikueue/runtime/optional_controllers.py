@@ -94,9 +94,13 @@ def scored(
 
 
 def _occupied(manager: ManagerCluster, workers: WorkerPool, name: str) -> bool:
-    """Whether an unfinished Workload is recorded on a worker, or copies are still there."""
+    """Whether an unfinished Workload is recorded on a worker, or copies are still there, or may be."""
     if manager.placed_on(name):
         return True
     worker = workers.get(name)
     # An eviction erases the name at once: what is still there is stopped and removed first.
-    return worker is not None and any(True for _ in workloads_on(worker))
+    if worker is None:
+        return True
+    if worker.known is None or not worker.known.have_read(None):
+        return worker.state.wanted is not None  # this process has not looked yet; without credentials it never will
+    return any(True for _ in workloads_on(worker))

@@ -16,6 +16,7 @@ import attrs
 from multikueue.core.dispatchers.scored.job_annotations import NAMES
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.dispatchers.scored.state import State
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
@@ -98,6 +99,21 @@ def inactive() -> ManagerObjects:
     """The queue does not admit anything."""
     told = new_condition("Active", False, "Stopped", "Can't admit new workloads: is stopped", now=NOW)
     return changed("cluster_queues", status={"conditions": [told]})
+
+
+def unplaced() -> ManagerObjects:
+    """Nor does a queue whose placement check is not active."""
+    told = new_condition("Active", False, "PlacementNotFound", "Placement gpu not found", now=NOW)
+    placed: Json = {
+        "metadata": {"name": "placed"},
+        "spec": {"controllerName": PLACEMENT_CONTROLLER},
+        "status": {"conditions": [told]},
+    }
+    objects = inactive()
+    (queue,) = objects.cluster_queues
+    both = {"admissionChecks": [{"name": CHECK}, {"name": "placed"}]}
+    queue = {**queue, "spec": {**queue["spec"], "admissionChecksStrategy": both}}
+    return attrs.evolve(objects, checks=(*objects.checks, placed), cluster_queues=(queue,))
 
 
 def narrowed() -> Json:
@@ -188,6 +204,10 @@ def _of_workloads() -> tuple[Case, ...]:
         (
             "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
             lambda: next(queue_findings(MADE, inactive())),
+        ),
+        (
+            "the same, and the ClusterQueue names a placement check",
+            lambda: list(queue_findings(MADE, unplaced()))[-1],
         ),
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),

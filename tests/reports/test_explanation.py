@@ -316,6 +316,20 @@ def test_a_check_that_names_a_config_that_does_not_exist() -> None:
     assert explanation.chain[-1].state == "Missing"
 
 
+@pytest.mark.parametrize("alone", [True, False], ids=["nothing is set up yet", "there are workers"])
+def test_a_config_that_a_placement_check_is_to_make_is_not_to_be_made_by_hand(alone: bool) -> None:
+    """One that somebody makes is a conflict."""
+    made = workload(TRAIN, nominated=BOTH)
+    objects = fleet(made)
+    parameters = {"apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": CHECK}
+    spec = {"controllerName": "open-cluster-management.io/placement", "parameters": parameters}
+    checks = (*objects.checks, {"metadata": {"name": "placed"}, "spec": spec})
+    without = changed(objects, configs=(), clusters=() if alone else objects.clusters, checks=checks)
+
+    (wrong,) = found(explained(made, without), "config-missing")
+    assert wrong.remedy.startswith("nothing: the placement check of that name makes it")
+
+
 def test_a_queue_whose_check_does_not_exist() -> None:
     made = workload(TRAIN, quota=False, checks={})
     objects = fleet(made)
@@ -324,6 +338,34 @@ def test_a_queue_whose_check_does_not_exist() -> None:
 
     (wrong,) = found(explanation, "check-missing")
     assert 'names AdmissionCheck "multikueue", which does not exist (did you mean "multikueeu"?)' in wrong.why
+
+
+def test_a_queue_whose_placement_check_is_not_active() -> None:
+    """Only that check knows why: the ClusterQueue just names it."""
+    made = workload(TRAIN, quota=False)
+    objects = fleet(made)
+    (queue,) = objects.cluster_queues
+    both = {"admissionChecks": [{"name": CHECK}, {"name": "placed"}]}
+    stopped = condition("Active", status=False, message="references inactive AdmissionCheck(s): placed.")
+    queue = {
+        **queue,
+        "spec": {**queue["spec"], "admissionChecksStrategy": both},
+        "status": {"conditions": [stopped]},
+    }
+    placed: Json = {
+        "metadata": {"name": "placed"},
+        "spec": {"controllerName": "open-cluster-management.io/placement"},
+        "status": {
+            "conditions": [
+                condition("Active", status=False, reason="PlacementNotFound", message="Placement p not found")
+            ]
+        },
+    }
+    explanation = explained(made, changed(objects, cluster_queues=(queue,), checks=(*objects.checks, placed)))
+
+    assert [one.where for one in found(explanation, "queue-inactive")] == ["ClusterQueue cluster-queue"]
+    (wrong,) = found(explanation, "placement-inactive")
+    assert (wrong.where, wrong.told) == ("AdmissionCheck placed", "PlacementNotFound: Placement p not found")
 
 
 def test_a_queue_without_a_check_runs_its_jobs_here() -> None:
@@ -413,6 +455,18 @@ def test_a_config_with_a_misspelt_name_and_a_worker_that_is_away() -> None:
 
     assert [one.blocking for one in found(explanation, "worker-down")] == [True]
     assert [one.blocking for one in found(explanation, "cluster-missing")] == [False]
+
+
+def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> None:
+    """Its name is right, and what is missing is told of its ManagedCluster."""
+    made = workload(TRAIN, nominated=("worker1",))
+    objects = fleet(made)
+    (config,) = objects.configs
+    filled = {**config, "metadata": {**config["metadata"], "labels": {"multikueue.dev/placement": CHECK}}}
+    explanation = explained(made, changed(objects, configs=(filled,), clusters=objects.clusters[:1]))
+
+    (missing,) = found(explanation, "cluster-missing")
+    assert "the event WorkerNotReady of the ManagedCluster" in missing.remedy
 
 
 def test_a_job_that_has_ended_needs_nothing() -> None:

@@ -42,7 +42,7 @@ from multikueue.sandbox.setting_up import (
     set_up_queues,
 )
 from multikueued.queues.mirror import Twin, planned
-from multikueued.workers.objects import WorkerError
+from multikueued.workers.kept import WorkerError
 from tests.core.building import condition
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 from tests.runtime.test_scored import quota

@@ -71,15 +71,28 @@ async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatc
     manager = Fleet.of().build()
     cluster, copies = manager.cluster, list[ObjectKey]()
     monkeypatch.setattr(optional_controllers, "workloads_on", lambda _: copies)
-    known = cast(WorkerPool, {"worker1": SimpleNamespace()})
+    synced = {"worker1": True, "worker3": False, "worker4": False}
+    known = cast(
+        WorkerPool,
+        {
+            name: SimpleNamespace(
+                known=SimpleNamespace(have_read=lambda _, name=name: synced[name]),
+                state=SimpleNamespace(wanted=None if name == "worker4" else "a configuration"),
+            )
+            for name in synced
+        },
+    )
 
     def occupied(name: str) -> bool:
         return optional_controllers._occupied(cluster, known, name)
 
     assert not occupied("worker1")
     copies.append(ObjectKey("default", "w"))
-    assert (occupied("worker1"), occupied("worker2")) == (True, False)
+    assert occupied("worker1")
+    copies.clear()
     placed = workload("waits")
-    placed["status"]["clusterName"] = "worker2"
+    placed["status"]["clusterName"] = "worker1"
     cluster.workloads.informer.put(ObjectKey("default", "waits"), placed)
-    assert occupied("worker2")
+    assert occupied("worker1")
+    # Nobody has looked there yet; where there are no credentials nobody will.
+    assert (occupied("worker2"), occupied("worker3"), occupied("worker4")) == (True, True, False)

@@ -8,8 +8,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.config.cluster_profiles import profile_reference
+from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import name_of
+from multikueue.core.model.objects import labels_of, name_of
 from multikueue.errors import ServerFault, Unreadable
 from multikueue.kube import ClusterConfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
@@ -49,7 +50,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way
-        found = KubeconfigFacts(name, token_expires=token_expires(config.token), profile=access.profile)
+        found = KubeconfigFacts(name, token_expires=token_expires(config.token), renewed=True)
         return HeldCredentials(found, config)
     return HeldCredentials(kubeconfig_facts(name, config, access.secret, credentials_digest(config)), config)
 
@@ -57,7 +58,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
 def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str = "") -> KubeconfigFacts:
     """When the credentials of a kubeconfig expire, and what its Secret says of that."""
     dates = token_expires(config.token), certificate_expires(config.client_cert_pem)
-    return KubeconfigFacts(name, digest, *dates, bound_in(secret))
+    return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=OWNER_LABEL in labels_of(secret))
 
 
 def token_expires(token: str) -> datetime | None:

@@ -111,5 +111,5 @@ class KubeconfigFacts:
     """What the Secret says of a token that the daemon renews."""
     problem: str = ""
     """Why it cannot be used, in the daemon's words."""
-    profile: str = ""
-    """The ClusterProfile that leads to it; empty: none does."""
+    renewed: bool = False
+    """Whether who manages the clusters renews it: it is that of a ClusterProfile, or made for a ManagedCluster."""

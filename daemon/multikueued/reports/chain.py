@@ -7,7 +7,9 @@ from typing import Final
 
 from multikueue.core.config.admission_check import config_name
 from multikueue.core.config.quota import check_names
-from multikueue.core.model.conditions import condition
+from multikueue.core.inventory.names import CONFIG_LABEL
+from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
+from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
     CLUSTER_QUEUE,
@@ -16,7 +18,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
 )
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
@@ -26,6 +28,13 @@ FIRST_WORKER: Final = (
     "multikueue worker add NAME --worker-context CONTEXT connects the first one, and makes the MultiKueueConfig "
     "(docs/workers.md); the daemon must run meanwhile"
 )
+
+_FROM_PLACEMENT: Final = (
+    "a Placement has selected it: the daemon makes that MultiKueueCluster once what the event WorkerNotReady of the "
+    "ManagedCluster names is there; with ocm.clusters.source: none it is yours to create"
+)
+
+_FILLED_LATER: Final = "nothing: the placement check of that name makes it, and its condition Active says why not yet"
 
 
 def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]:
@@ -44,10 +53,11 @@ def check_findings(objects: ManagerObjects, only: str = "") -> Iterator[Finding]
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
     where, active = f"AdmissionCheck {name}", condition(check, "Active")
+    placed = _FILLED_LATER if config_name(check) in map(name_or_empty, _placements(objects)) else ""
     fresh = bool(config_name(check)) and not objects.configs and not objects.clusters
     if fresh:  # a manager that nobody has set up yet
         why = f'there is no worker cluster yet, and MultiKueueConfig "{config_name(check)}" does not exist'
-        yield Finding("config-missing", where, why, "", FIRST_WORKER)
+        yield Finding("config-missing", where, why, "", placed or FIRST_WORKER)
     if active is None:
         why = "nobody has looked at this check: the daemon does not run, or has another controllerName"
         yield Finding("check-unseen", where, why, "", "start the daemon; compare controllerName on both sides")
@@ -63,7 +73,11 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
         guess = similar(wanted, map(name_of, objects.configs))
         why = f'it names MultiKueueConfig "{wanted}", which does not exist{guess}'
         yield Finding(
-            "config-missing", where, why, told, "correct spec.parameters.name, or create that MultiKueueConfig"
+            "config-missing",
+            where,
+            why,
+            told,
+            placed or "correct spec.parameters.name, or create that MultiKueueConfig",
         )
         return
     yield from _of_config(name, config, told, objects)
@@ -78,6 +92,8 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
         guess = similar(name, free) or similar(name, objects.clusters_by_name)
         why = f'it lists "{name}", and there is no MultiKueueCluster of that name{guess}'
         remedy = f'correct the name in spec.clusters, or create MultiKueueCluster "{name}"'
+        if CONFIG_LABEL in labels_of(config):
+            remedy = _FROM_PLACEMENT
         others = any(one in objects.clusters_by_name for one in listed)
         yield Finding("cluster-missing", where, why, told, remedy, blocking=not others)
 
@@ -132,3 +148,19 @@ def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> 
     elif not missing and (problem := queue_problem(queue)):
         remedy = "mend what it names; the other lines say more about checks"
         yield Finding("queue-inactive", where, "it admits no jobs", problem, remedy)
+        yield from _of_placements(queue, objects)
+
+
+def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
+    """The placement checks that keep a ClusterQueue inactive: only they know why."""
+    named = check_names(queue)
+    for one in _placements(objects):
+        told = condition(one, "Active")
+        if name_of(one) in named and told is not None and not is_true(one, "Active"):
+            words = f"{told.get('reason')}: {told.get('message')}"
+            remedy = "do what its words say; docs/ocm.md has a table of them"
+            yield Finding("placement-inactive", f"AdmissionCheck {name_of(one)}", "it is not active", words, remedy)
+
+
+def _placements(objects: ManagerObjects) -> Iterator[Json]:
+    return (one for one in objects.checks if is_placement_check(one))

@@ -9,13 +9,7 @@ from __future__ import annotations
 import attrs
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import (
-    ADMISSION_CHECK,
-    MULTIKUEUE_CLUSTER,
-    MULTIKUEUE_CONFIG,
-    SECRET,
-    WORKLOAD,
-)
+from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
@@ -34,7 +28,8 @@ from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in
 from multikueued.yaml_output import to_yaml

@@ -13,7 +13,8 @@ from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
-from multikueued.workers.objects import WorkerError, WorkerSide, secret_name
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import WorkerSide, secret_name
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all
 
 AUTHORITY: Final = ("kube-root-ca.crt", "ca.crt")

@@ -26,8 +26,8 @@ from multikueued.workers.jobs import (
     running_on,
     why_not_moved,
 )
+from multikueued.workers.kept import WorkerError
 from multikueued.workers.move_targets import MoveTargets
-from multikueued.workers.objects import WorkerError
 from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 1.0

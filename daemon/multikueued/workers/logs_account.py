@@ -21,7 +21,8 @@ from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_of
 from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, side_options, worker_context
-from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled
 

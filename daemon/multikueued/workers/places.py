@@ -21,7 +21,8 @@ from multikueue.protocols import ApiClient, read
 from multikueued.commands.exits import NOT_FOUND
 from multikueued.rbac.objects import RESOURCES
 from multikueued.settings.config import Settings
-from multikueued.workers.objects import WorkerError, namespace_object
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import namespace_object
 
 Say: TypeAlias = Callable[[str], None]
 """Tells the user how it goes on."""

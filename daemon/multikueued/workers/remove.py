@@ -15,7 +15,8 @@ from multikueued.reports.typenames import title
 from multikueued.workers import objects
 from multikueued.workers.drain import drain
 from multikueued.workers.jobs import cordon, running_on
-from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.kept import WorkerError, check_by_hand
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import ManagerAccess, change_list, remove
 from multikueued.workers.tokens import account_secrets, check_account, kubeconfig_secret
 
@@ -41,8 +42,10 @@ async def remove_worker(
         WorkerError: it may not be removed.
         ApiError: a cluster refuses a request.
     """
-    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     cluster = await read(manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", name))
+    if cluster is not None:
+        check_by_hand(cluster)
+    configs = [one for one in (await manager.client.list(MULTIKUEUE_CONFIG)).items if objects.without_entry(one, name)]
     if worker is not None and (others := await check_account(manager, name, worker, side)):
         told = f'the daemon reaches MultiKueueCluster "{others[0]}" by the account of that context, too'
         raise WorkerError(f"{told}: leave --worker-context out, and the account stays for it")

@@ -22,7 +22,8 @@ from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.kept import WorkerError, check_by_hand
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import ManagerAccess, decoded, remove
 from multikueued.workers.tokens import account_secrets, check_account, comes_from, filled, kubeconfig_secrets, token_in
 
@@ -144,9 +145,10 @@ async def _stored(manager: ManagerAccess, name: str) -> Json:
     """The Secret on the manager with the worker's kubeconfig.
 
     Raises:
-        WorkerError: there is none.
+        WorkerError: there is none, or it is not ours to change.
     """
     cluster = await manager.cluster(name)
+    check_by_hand(cluster)
     found = objects.location(cluster)
     if not found:
         raise WorkerError(

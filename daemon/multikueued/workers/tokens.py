@@ -16,7 +16,8 @@ from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects
-from multikueued.workers.objects import WorkerError, WorkerSide
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, decoded
 
 TOKEN_PATIENCE: Final = 30.0

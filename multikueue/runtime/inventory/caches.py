@@ -188,7 +188,7 @@ class OcmCaches:
             return Unknown("PlacementError", f"Failed to get placement {name}: {self.placements.status.last_error}")
         placement = self.placements.get(ObjectKey(self.namespace, name))
         if placement is None or is_terminating(placement):
-            return Unknown("PlacementNotFound", f"Placement {name} not found")
+            return Unknown("PlacementNotFound", f"Placement {name} not found; looked for in namespace {self.namespace}")
         if not self.decisions.status.synced:
             why = self.decisions.status.last_error
             return Unknown("PlacementDecisionError", f"Failed to refresh placement decision tracker: {why}")

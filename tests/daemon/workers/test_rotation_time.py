@@ -15,7 +15,8 @@ from multikueue.testing import InMemoryCluster
 from multikueued.clusters import ClusterClient
 from multikueued.settings.config import Settings
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.objects import WorkerError, WorkerSide, kubeconfig, manager_secret, multikueue_cluster
+from multikueued.workers.kept import WorkerError
+from multikueued.workers.objects import WorkerSide, kubeconfig, manager_secret, multikueue_cluster
 from multikueued.workers.places import ManagerAccess
 from multikueued.workers.rotate import rotate
 

@@ -22,6 +22,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.worker_kueue import GATES, WorkerKueue
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
+from multikueue.kube import ClusterConfig
 from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
@@ -34,6 +35,7 @@ from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.doctor.checks.table import CHECKS
 from multikueued.doctor.checks.webhooks import KUEUES, service_of
+from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagnose
 from multikueued.doctor.fixes import fixes
@@ -530,6 +532,30 @@ def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
 
     assert [told(hours) for hours in (1, 20, 22, 25)] == [[], [], [Severity.WARNING], [Severity.ERROR]]
     assert told(1, OFF) == [Severity.WARNING]
+
+
+def test_what_ocm_renews_is_a_warning_only_once_that_is_overdue() -> None:
+    """Its token lasts a week, so it always ends within one; and our commands cannot change it."""
+    secret: Json = {"metadata": {"name": "multikueue-c1", "labels": {"multikueue.dev/managed-by": "multikueue"}}}
+    held = kubeconfig_facts("multikueue-c1", ClusterConfig("https://c1:6443"), secret)
+    ends = attrs.evolve(held, token_expires=NOW + timedelta(days=7))
+
+    def told(hours: int) -> list[str]:
+        facts = healthy(credentials={"worker1": ends}, now=NOW + timedelta(hours=hours))
+        return [one.remedy for one in diagnose(facts, CHECKS).findings if one.id == "credentials-expire"]
+
+    assert told(100) == []
+    (remedy,) = told(150)
+    assert "agent of managed-serviceaccount" in remedy
+
+
+def test_a_worker_of_a_managed_cluster_that_is_not_selected_needs_nobody() -> None:
+    labels = {"multikueue.dev/managed-by": "multikueue"}
+    second = worker("worker2")
+    second = {**second, "metadata": {**second["metadata"], "labels": labels}}
+    facts = with_objects(configs=(config(("worker1",)),), clusters=(worker("worker1"), second))
+    (unlisted,) = (one for one in diagnose(facts, CHECKS).findings if one.id == "worker-unlisted")
+    assert unlisted.remedy.startswith("nothing: it is made for a ManagedCluster")
 
 
 def test_a_left_over_registration_is_deleted_by_uid() -> None:

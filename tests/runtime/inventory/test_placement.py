@@ -169,7 +169,7 @@ async def test_ocm_is_installed_later() -> None:
     async with hub.running():
         await until(says(hub, "PlacementError", f"Failed to get placement {CHECK}: "))
         install_ocm(hub.fleet.manager)
-        await until(says(hub, "PlacementNotFound"), 600)
+        await until(says(hub, "PlacementNotFound", f"looked for in namespace {KUEUE_NAMESPACE}"), 600)
         placement = {"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement", "spec": {}}
         named = {**placement, "metadata": {"name": CHECK, "namespace": KUEUE_NAMESPACE}}
         await hub.admin.create(PLACEMENT, named)

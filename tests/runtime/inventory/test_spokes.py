@@ -10,7 +10,12 @@ from functools import partial
 import anyio
 import pytest
 
-from multikueue.core.inventory.names import CLUSTER_PERMISSION, MANAGED_CLUSTER, MANAGED_SERVICE_ACCOUNT
+from multikueue.core.inventory.names import (
+    AGENT_NAMESPACE,
+    CLUSTER_PERMISSION,
+    MANAGED_CLUSTER,
+    MANAGED_SERVICE_ACCOUNT,
+)
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.inventory.settings import Adopt, ConnectionSource
 from multikueue.core.model.conditions import timestamp
@@ -31,6 +36,8 @@ SHORT = timedelta(minutes=20)
 """How long tokens are valid where a test waits for their end."""
 LEFT = LINGER + 60
 """Within so many seconds nothing of a cluster is there that is not used any more."""
+THERE = f"system:serviceaccount:{AGENT_NAMESPACE}:multikueue"
+"""Who we are on a spoke."""
 BOTH = pytest.mark.parametrize("source", list(ConnectionSource), ids=lambda one: one.value)
 
 
@@ -232,6 +239,23 @@ class TestLeaving:
             assert {part: uid(obj) for part, obj in (await on.parts()).items()} == {
                 part: uid(obj) for part, obj in before.items()
             }
+
+    @pytest.mark.parametrize("answers", [True, False], ids=["it answers", "it answers later"])
+    async def test_after_a_restart_a_cluster_stays_until_nothing_of_ours_is_there(self, answers: bool) -> None:
+        """What an eviction has left there runs on, and nobody else would ever remove it."""
+        async with hub("c1") as on:
+            async with on.managed(settings()):
+                await on.run_on("c1")
+            on.select()
+            await on.list_clusters("other")
+            await on.admin.delete(JOB, ObjectKey("default", "job"))
+            down = None if answers else on.workers["c1"].faults.add(Refuse(503), on=Match(user=THERE))
+            async with on.managed(settings()):
+                if down is not None:
+                    await anyio.sleep(LEFT)
+                    on.workers["c1"].faults.remove(down)
+                await until(lambda: _gone(on), within=LEFT + 600)
+            assert await on.runs() == {}
 
     @BOTH
     async def test_no_orphans_stay_when_a_managed_cluster_is_removed(self, source: ConnectionSource) -> None:

@@ -15,7 +15,7 @@ from multikueued.workers.connection_wait import digest_in_use
 SOON: Final = timedelta(days=7)
 """Credentials that expire within it are a warning."""
 OVERDUE: Final = timedelta(days=1)
-"""The same for those of a ClusterProfile: its manager renews them, OCM's when a fifth of their life is left."""
+"""The same for those that the manager of the clusters renews; OCM does when a fifth of their life is left."""
 
 
 @check(
@@ -43,7 +43,7 @@ def refused(permissions: Sequence[Permission]) -> str:
 )
 def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
-    if the manager of a ClusterProfile renews it).
+    if the manager of the clusters renews it, as Open Cluster Management does).
     """
     for worker, found in sorted(facts.credentials.items()):
         ends = found.token_expires
@@ -51,19 +51,19 @@ def expiring(facts: Facts) -> Iterator[Spot]:
         if kept and ends is not None and ends > facts.now:
             ends = None
         for what, until in (("token", ends), ("client certificate", found.certificate_expires)):
-            if until is not None and until < facts.now + (OVERDUE if found.profile else SOON):
+            if until is not None and until < facts.now + (OVERDUE if found.renewed else SOON):
                 yield Spot(
                     f"{worker}, Secret {found.secret}",
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
                     {"worker": worker},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
-                    remedy=_BY_ITS_MANAGER if found.profile else "",
+                    remedy=_BY_ITS_MANAGER if found.renewed else "",
                 )
 
 
 _BY_ITS_MANAGER: Final = (
-    "look at what renews the Secret of its ClusterProfile (with Open Cluster Management: the agent of "
-    "managed-serviceaccount on that cluster); our commands change kubeconfigs alone"
+    "look at what renews it (with Open Cluster Management: the agent of managed-serviceaccount on that cluster); our "
+    "commands change kubeconfigs of worker add alone"
 )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
+from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.objects import dig, labels_of, name_of
@@ -119,10 +121,15 @@ def queues_without_target(facts: Facts) -> Iterator[Spot]:
 )
 def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is in no MultiKueueConfig of a check."""
+    known = facts.objects.clusters_by_name
     for worker in worker_reports(facts.objects):
         if worker.state != "Missing" and not worker.checks:
-            told = "no MultiKueueConfig of a check lists it"
-            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name})
+            told, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
+            remedy = _SELECTED if kept else ""
+            yield Spot(f"MultiKueueCluster {worker.name}", told, {"worker": worker.name}, remedy=remedy)
+
+
+_SELECTED: Final = "nothing: it is made for a ManagedCluster, and goes a while after its last job"
 
 
 @check("worker-cordoned", Severity.INFO, "it gets nothing new", "multikueue worker uncordon {worker}, if that is over")
