@@ -15,7 +15,8 @@ from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, namespace_of, resource_version
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
-from multikueue.core.model.workloads import attempt, cluster_queue, job_reference, owner
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import job_reference
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
@@ -111,10 +112,11 @@ class EffectExecutor:
             case effects.PatchJobStatus() | effects.PatchJob():
                 await self._patch_job(target, effect, workload)
             case effects.CreateWorkload() if workload is not None:
-                target.want(owned_by.gvk if (owned_by := owner(workload)) is not None else None)
+                facts = WORKLOADS.of(workload)
+                target.want(facts.owner.gvk if facts.owner is not None else None)
                 await self._create_workload(target, effect, workload)
                 if self.hook is not None:
-                    self.hook.dispatched(cluster_queue(workload), effect.cluster)
+                    self.hook.dispatched(facts.cluster_queue, effect.cluster)
             case effects.CreateJob() if workload is not None:
                 target.want(effect.resource.gvk)
                 await self._create_job(target, effect, workload)
@@ -152,7 +154,7 @@ class EffectExecutor:
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
         created = await self._create(target, effect, WORKLOAD, workload)
         was_here = self.memory.last_worker(ObjectKey.of(workload)) == effect.cluster
-        target.create_conflicts.made(ObjectKey.of(workload), attempt(workload), was_here=was_here)
+        target.create_conflicts.made(ObjectKey.of(workload), WORKLOADS.of(workload).attempt, was_here=was_here)
         target.stored(effect.object, created)
         if note := told_dropped(effect.cluster, WORKLOAD, topology_of(effect.object), created):
             self._emit(workload, "Warning", note)
@@ -170,7 +172,7 @@ class EffectExecutor:
             else:
                 self.memory.unanswered(*where)
             raise
-        self.memory.created(*where, attempt(workload))
+        self.memory.created(*where, WORKLOADS.of(workload).attempt)
         if note := told_dropped(effect.cluster, effect.resource, effect.object, created):
             self._emit(workload, "Warning", note)
         if (cache := target.cache_of(effect.resource.gvk)) is not None:

@@ -19,7 +19,7 @@ from multikueue.core.model.labels import CORDON_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.worker_names import WorkerNames
-from multikueue.core.model.workloads import cluster_name, is_evicted, is_finished, owner
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.groups import affected, may_have_siblings
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
@@ -105,7 +105,8 @@ class ManagerHandlers:
             self.ask_again(key)
         self.work.workloads.enqueue(key)
         changed = new or old
-        if changed is not None and may_have_siblings(changed) and (owned_by := owner(changed)) is not None:
+        owned_by = WORKLOADS.of(changed).owner if changed is not None and may_have_siblings(changed) else None
+        if owned_by is not None:
             for sibling in affected(old, new, list(self.cluster.siblings(key, owned_by))):
                 self.work.workloads.enqueue(ObjectKey.of(sibling))
 
@@ -253,9 +254,10 @@ def asks_again(old: Json, new: Json) -> bool:
 
 def _runs(workload: Json | None) -> bool:
     """Whether a worker has the Workload, and it is neither finished nor evicted."""
-    if workload is None or is_finished(workload) or is_evicted(workload):
+    if workload is None:
         return False
-    return cluster_name(workload) is not None
+    facts = WORKLOADS.of(workload)
+    return facts.cluster_name is not None and not (facts.is_finished or facts.is_evicted)
 
 
 def _config_meaning(config: Json) -> object:

@@ -8,7 +8,7 @@ from datetime import datetime
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.workloads import cluster_queue, owner
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, WorkerFailed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
@@ -36,7 +36,7 @@ class TransitionLog:
         match milestone:
             case Offered():
                 if self.hook is not None:
-                    self.hook.round_begun(cluster_queue(workload))
+                    self.hook.round_begun(WORKLOADS.of(workload).cluster_queue)
             case Placed(worker, seconds, moved_from):
                 how = {"moved_from": moved_from} if moved_from is not None else {}
                 log.info("moved" if how else "placed", **_job(key, workload), worker=worker, **_rounded(seconds), **how)
@@ -49,7 +49,7 @@ class TransitionLog:
 
 
 def _job(key: ObjectKey, workload: Json) -> dict[str, str]:
-    found = owner(workload)
+    found = WORKLOADS.of(workload).owner
     name = str(ObjectKey(key.namespace, found.name)) if found is not None else ""
     return {"job": f"{found.gvk.kind} {name}" if found is not None else "", "workload": str(key)}
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating
-from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
+from multikueue.core.model.workload_facts import WORKLOADS
 
 PERIOD: Final = 7_200
 """Seconds in which a Workload that runs where it should is planned once, however many rounds there are in them."""
@@ -21,11 +19,9 @@ def runs_on(workload: Json) -> ClusterName | None:
     states, and on all other workers, something may be left behind where it does not belong. One that shall leave its
     worker does not run where it should.
     """
-    if MOVE_FROM_ANNOTATION in annotations_of(workload):
-        return None
-    if not is_admitted(workload) or is_finished(workload) or is_evicted(workload) or is_terminating(workload):
-        return None
-    return cluster_name(workload)
+    facts = WORKLOADS.of(workload)
+    stays = facts.is_admitted and not (facts.is_finished or facts.is_evicted or facts.is_terminating or facts.leaves)
+    return facts.cluster_name if stays else None
 
 
 def has_turn(key: ObjectKey, since: float, now: float) -> bool:

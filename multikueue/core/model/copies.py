@@ -172,8 +172,9 @@ def differs_in_spec(workload: Json, remote: Json) -> bool:
     """
     noted, remote = annotations_of(remote).get(labels.SPEC_ANNOTATION), _as_here(remote)
     remade = noted is not None and noted not in spec_digests(workload)
-    if workloads.cluster_name(workload) is None:
-        return remade or _SHAPES.of(workload.get("spec") or {}) != _SHAPES.of(remote.get("spec") or {})
+    alike = not remade and _SHAPES.of(workload.get("spec") or {}) == _SHAPES.of(remote.get("spec") or {})
+    if alike or workloads.cluster_name(workload) is None:
+        return not alike
     here, there = (_kept_equal(unstarted_spec(one)) if remade else _queue(one) for one in (workload, remote))
     return _counts(workload) != _counts(remote) or _contradict(here, there)
 

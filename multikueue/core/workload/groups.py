@@ -26,6 +26,7 @@ from multikueue.core.model.copies import is_copy_of, prebuilt_workload
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of
 from multikueue.core.model.started import runs_here
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import delete_job
@@ -99,7 +100,8 @@ def _of_slices(members: list[Json], named: str) -> str:
 
 def may_have_siblings(workload: Json) -> bool:
     """Whether other Workloads may stand for the same job: slices of an elastic job, parts of a group."""
-    return workloads.is_elastic(workload) or workloads.component_index(workload) is not None
+    facts = WORKLOADS.of(workload)
+    return facts.is_elastic or facts.component_index is not None
 
 
 def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:

@@ -18,19 +18,13 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workloads import (
-    cluster_name,
-    finish_reason,
-    is_finished,
-    is_replaced,
-    nominated,
-    reserved_at,
-)
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import finish_reason
 from multikueue.core.workload.check_message import plain
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
@@ -46,11 +40,11 @@ _AGAIN: Final = "Previously: "
 
 def placement_of(workload: Json) -> Placement | None:
     """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
-    worker = cluster_name(workload)
-    if worker is None:
+    facts = WORKLOADS.of(workload)
+    if facts.cluster_name is None:
         return None
-    kind = "Admitted" if is_true(workload, "Admitted") else "QuotaReserved"
-    return Placement(worker, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
+    kind = "Admitted" if facts.is_admitted else "QuotaReserved"
+    return Placement(facts.cluster_name, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
 
 
 def placements(workload: Json) -> list[Json]:
@@ -188,14 +182,15 @@ def milestones(old: Json | None, new: Json | None, now: datetime) -> Iterator[Mi
     """
     if old is None or new is None:
         return
-    worker = cluster_name(new)
-    added = tuple(name for name in nominated(new) if name not in nominated(old))
+    was, facts = WORKLOADS.of(old), WORKLOADS.of(new)
+    worker = facts.cluster_name
+    added = tuple(name for name in facts.nominated if name not in was.nominated)
     if added and worker is None:
         yield Offered(added)
-    if worker is not None and worker != cluster_name(old):
-        before = cluster_name(old) or last_place(new)
-        yield Placed(worker, _seconds(reserved_at(new), now), before if before != worker else None)
-    if worker is not None and is_finished(new) and not is_finished(old) and not is_replaced(new):
+    if worker is not None and worker != was.cluster_name:
+        before = was.cluster_name or last_place(new)
+        yield Placed(worker, _seconds(facts.reserved_at, now), before if before != worker else None)
+    if worker is not None and facts.is_finished and not was.is_finished and not facts.is_replaced:
         placed = placement_of(new)
         since = parse_timestamp(placed.since) if placed is not None else None
         yield JobEnded(worker, _seconds(since, now), finish_reason(new))

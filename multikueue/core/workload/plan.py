@@ -59,10 +59,13 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     except RuleError as error:
         decided = Plan(tuple(_reject_and_clean(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")))
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
-    problems, look_again = (*_problems(situation), *decided.problems), _earliest(decided.look_again, situation)
-    unread = _tell_unreadable(situation) if _is_ours(situation) else ()
-    warnings = (*unread, *(AnnounceWorkload("Warning", told) for told in (*problems, *_adopted(situation))))
-    decided = attrs.evolve(decided, look_again=look_again, row=row.name, problems=problems)
+    problems, warnings = decided.problems, tuple[Effect, ...]()
+    if _is_ours(situation):
+        problems = (*_problems(situation), *problems)
+        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation)))
+        warnings = (*_tell_unreadable(situation), *told)
+    again = _earliest(decided.look_again, situation)
+    decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
@@ -79,16 +82,15 @@ def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
 
 def _is_ours(situation: Situation) -> bool:
     """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
-    if situation.snapshot.workload is None or situation.snapshot.adapter is None:
+    snapshot = situation.snapshot
+    if snapshot.workload is None or snapshot.adapter is None or is_own_copy(snapshot, situation.settings):
         return False
-    if is_own_copy(situation.snapshot, situation.settings):
-        return False
-    return situation.snapshot.check is not None or _check_was_taken_off(situation)
+    return snapshot.check is not None or _check_was_taken_off(situation)
 
 
 def _adopted(situation: Situation) -> Iterator[str]:
     """Copies that something on their worker has taken for its own, by their labels as a rule."""
-    for worker in situation.workers if _is_ours(situation) else ():
+    for worker in situation.workers:
         for copy in worker.jobs:
             if copy.adopter:
                 name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
@@ -100,9 +102,7 @@ def _adopted(situation: Situation) -> Iterator[str]:
 
 def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
-    snapshot, adapter = situation.snapshot, situation.snapshot.adapter
-    if adapter is None or not _is_ours(situation):
-        return ()
+    snapshot, adapter = situation.snapshot, situation.adapter
     copies = (copy.object for worker in snapshot.workers for copy in (*worker.jobs, *worker.shared))
     found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
     return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))

@@ -18,7 +18,8 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, identity, labels_of, name_of, resource_version, uid
 from multikueue.core.model.shape import workload_flaw
-from multikueue.core.model.workloads import Owner, has_members, is_made_for, is_replaced, owner, owner_names
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import Owner, has_members, is_made_for, owner_names
 from multikueue.core.model.writers import drop_managed_fields, with_status_controllers_only
 from multikueue.errors import NotFound
 from multikueue.kube.informers.informer import Informer
@@ -159,7 +160,8 @@ class ManagerCluster(Target):
         """A Workload, and if it is a slice that has been replaced, the others of its job: a copy may still name it."""
         yield key
         workload = self.workloads.get(key)
-        owned_by = owner(workload) if workload is not None and is_replaced(workload) else None
+        facts = WORKLOADS.of(workload) if workload is not None else None
+        owned_by = facts.owner if facts is not None and facts.is_replaced else None
         for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
             yield ObjectKey.of(sibling)
 
@@ -168,7 +170,7 @@ class ManagerCluster(Target):
         cache = self.cache_of(owned_by.gvk)
         if cache is None:
             return {}
-        if has_members(workload):
+        if WORKLOADS.of(workload).has_members:
             members = [*cache.of(key), *_claimed(cache, key, workload)]
             return {job["metadata"]["name"]: job for job in members}
         job = cache.get(ObjectKey(key.namespace, owned_by.name))

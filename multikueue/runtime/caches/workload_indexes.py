@@ -7,21 +7,12 @@ from collections.abc import Iterable, Iterator, Set
 from typing import Final
 
 from multikueue.core.machinery.resync import runs_on
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, ORIGIN_NAMESPACE_ANNOTATION
+from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.core.model.worker_names import origin_key
-from multikueue.core.model.workloads import (
-    checks,
-    cluster_name,
-    cluster_queue,
-    has_members,
-    has_quota,
-    is_finished,
-    nominated,
-    noted_worker,
-    owner,
-)
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import checks, has_quota, is_finished, owner
 from multikueue.kube.informers.indexer import Indexer
 
 
@@ -31,13 +22,13 @@ def owner_entry(gvk: GVK, key: ObjectKey) -> str:
 
 
 def _owner_entries(workload: Json) -> list[str]:
-    found, namespace = owner(workload), namespace_of(workload)
+    found, namespace = WORKLOADS.of(workload).owner, namespace_of(workload)
     return [owner_entry(found.gvk, ObjectKey(namespace, found.name))] if found else []
 
 
 def _member_entries(workload: Json) -> list[str]:
     """All owners of a Workload that stands for several jobs."""
-    references = dig(workload, "metadata", "ownerReferences") if has_members(workload) else None
+    references = dig(workload, "metadata", "ownerReferences") if WORKLOADS.of(workload).has_members else None
     namespace = namespace_of(workload)
     return [
         owner_entry(GVK.of(one["apiVersion"], one["kind"]), ObjectKey(namespace, one["name"]))
@@ -52,7 +43,7 @@ def check_names(workload: Json) -> list[str]:
 
 def _quota_entries(workload: Json) -> list[str]:
     """The ClusterQueue whose quota a Workload holds, with each of its checks; few texts for many Workloads."""
-    queue = cluster_queue(workload)
+    queue = WORKLOADS.of(workload).cluster_queue
     return [sys.intern(f"{queue}|{name}") for name in check_names(workload)] if queue else []
 
 
@@ -77,12 +68,12 @@ def offered_entry(worker: str) -> str:
 
 
 def _worker_entries(workload: Json) -> list[str]:
-    if is_finished(workload) or not has_quota(workload):
+    facts = WORKLOADS.of(workload)
+    if facts.is_finished or not facts.has_quota:
         return []
-    if (worker := cluster_name(workload)) is not None:
-        moving = [MOVING] if MOVE_FROM_ANNOTATION in annotations_of(workload) else []
-        return [sys.intern(placed_entry(worker)), *moving]
-    return [UNPLACED, *(sys.intern(offered_entry(name)) for name in nominated(workload))]
+    if facts.cluster_name is not None:
+        return [sys.intern(placed_entry(facts.cluster_name)), *([MOVING] if facts.leaves else [])]
+    return [UNPLACED, *(sys.intern(offered_entry(name)) for name in facts.nominated)]
 
 
 def _running_entries(workload: Json) -> list[str]:
@@ -100,11 +91,11 @@ def named_entry(worker: str, kind: GVK) -> str:
 
 
 def _named_entries(workload: Json) -> list[str]:
-    found = owner(workload)
-    if found is None or is_finished(workload):
+    facts = WORKLOADS.of(workload)
+    if facts.owner is None or facts.is_finished:
         return []
-    names = filter(None, {cluster_name(workload), noted_worker(workload)})
-    return [sys.intern(named_entry(name, found.gvk)) for name in names]
+    names = filter(None, {facts.cluster_name, facts.noted_worker})
+    return [sys.intern(named_entry(name, facts.owner.gvk)) for name in names]
 
 
 RUNNING: Final = "running"

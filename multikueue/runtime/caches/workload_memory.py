@@ -9,7 +9,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.workloads import attempt, cluster_name, has_quota, is_evicted
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.facts.same_cluster import Destination
 from multikueue.core.workload.facts.snapshot import Placement, Worker
 from multikueue.core.workload.facts.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
@@ -94,11 +94,11 @@ class WorkloadMemory:
 
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt."""
-        known, recorded = self._of(key), cluster_name(workload)
-        if recorded is not None:
-            known.last_worker, known.placement = ClusterName(recorded), placement_of(workload)
-        elif has_quota(workload) and not is_evicted(workload):
-            known.unrecorded_attempt = attempt(workload)
+        known, facts = self._of(key), WORKLOADS.of(workload)
+        if facts.cluster_name is not None:
+            known.last_worker, known.placement = facts.cluster_name, placement_of(workload)
+        elif facts.has_quota and not facts.is_evicted:
+            known.unrecorded_attempt = facts.attempt
 
     def leads_there(self, key: ObjectKey, workload: Json, now: Destination, *, shown: bool) -> bool:
         """Whether the worker which was recorded last leads where it did then, as far as that matters.
@@ -109,8 +109,8 @@ class WorkloadMemory:
             now: where this worker leads.
             shown: whether something of the Workload shows there.
         """
-        known, recorded = self._of(key), cluster_name(workload)
-        if recorded is not None and known.placed != (placed := (recorded, attempt(workload))):
+        known, facts = self._of(key), WORKLOADS.of(workload)
+        if facts.cluster_name is not None and known.placed != (placed := (facts.cluster_name, facts.attempt)):
             known.placed, known.destination = placed, now
         if (was := known.destination) is None:
             return True
@@ -215,4 +215,7 @@ class WorkloadMemory:
         return known.sent.get(cluster, _Creations()) if known is not None else _Creations()
 
     def _of(self, key: ObjectKey) -> _Remembered:
-        return self._known.setdefault(key, _Remembered(loop_time()))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Remembered(loop_time())
+        return known

@@ -13,7 +13,6 @@ from multikueue.core.inventory.members import checks_of
 from multikueue.core.inventory.ownership import name_or_empty
 from multikueue.core.inventory.ranking import Coordinate
 from multikueue.core.inventory.snapshot import Labelled, Scheduled, Source, Unknown, WorkloadUse
-from multikueue.core.model import workloads
 from multikueue.core.model.kinds import (
     ADDON_PLACEMENT_SCORE,
     ADMISSION_CHECK,
@@ -27,6 +26,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import identity, is_terminating, name_of
 from multikueue.core.model.shape import workload_flaw
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.kube.informers.indexer import Index
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
@@ -42,15 +42,14 @@ PLACED: Final = "placed on cluster"
 
 
 def _held_entries(workload: Json) -> list[str]:
-    if workloads.is_finished(workload):
-        return []
-    held = workloads.has_quota(workload) or workloads.cluster_name(workload) is not None
-    return check_names(workload) if held else []
+    facts = WORKLOADS.of(workload)
+    held = facts.has_quota or facts.cluster_name is not None
+    return check_names(workload) if held and not facts.is_finished else []
 
 
 def _placed_entries(workload: Json) -> list[str]:
-    placed = workloads.cluster_name(workload)
-    return [str(placed)] if placed is not None and not workloads.is_finished(workload) else []
+    facts = WORKLOADS.of(workload)
+    return [str(facts.cluster_name)] if facts.cluster_name is not None and not facts.is_finished else []
 
 
 HUB_INDEXES: Final[dict[str, Index]] = {HELD: _held_entries, PLACED: _placed_entries}

@@ -69,9 +69,9 @@ class WorkerCopies(Target):
         )
         cache = self.cache_of(owned_by.gvk) if owned_by is not None else None
         job = cache.get(ObjectKey(there, owned_by.name)) if cache is not None and owned_by is not None else None
-        if cache is None or job is None or origin_namespace(job) != key.namespace or self._is_child(job):
+        if cache is None or job is None or any(copy.object is job for copy in own):
             return own, ()
-        if any(copy.object is job for copy in own):
+        if origin_namespace(job) != key.namespace or self._is_child(job):
             return own, ()
         return own, (JobCopy(cache.informer.resource, job, adopter(job)),)
 
