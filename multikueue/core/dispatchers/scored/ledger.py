@@ -20,17 +20,17 @@ from multikueue.core.model.names import ObjectKey
 
 RESERVED_AFTER: Final = timedelta(minutes=1)
 """How long a Workload is held until it may get a reservation."""
-
 RESERVATIONS: Final = 2
-"""How many there are at a time, each on a queue of its own: what they keep free waits for its owner."""
+"""How many there are at most, each on a queue of its own: what they keep free waits for its owner."""
+QUEUES: Final = 10
+"""One reservation for so many, but always one: a second keeps too much of a few workers free."""
 
 
 class Ledger:
     """Entries and queues. Driven by one task; it reads no clock."""
 
-    def __init__(self, reservations: int = RESERVATIONS) -> None:
-        """An empty one, with at most so many reservations, one a place."""
-        self._limit = reservations
+    def __init__(self) -> None:
+        """An empty one."""
         self._entries: dict[ObjectKey, Entry] = {}
         self._queues: dict[Place, QueueFacts] = {}
         self._offers: dict[Place, dict[ObjectKey, Entry]] = {}
@@ -286,7 +286,8 @@ class Ledger:
 
     def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
         found: dict[Place, ObjectKey] = {}
-        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), self._limit):
+        most = min(RESERVATIONS, max(1, len(self._queues) // QUEUES))
+        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), most):
             if now - reserved < RESERVED_AFTER:
                 break
             entry = self._entries[key]

@@ -32,6 +32,8 @@ from tests.core.building import NOW
 GPU = ("a100", "gpu")
 W1, W2, W3 = ((ClusterName(name), "queue") for name in ("w1", "w2", "w3"))
 GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
+MORE = {f"more-{i}": 8 for i in range(20)}
+"""Workers beside: of fewer than 20 one has a reservation."""
 
 
 def queue(free: int, ceiling: int = 16) -> QueueFacts:
@@ -182,7 +184,7 @@ def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
 
 
 def test_a_reservation_that_moves_away_wakes() -> None:
-    made = ledger(entry("third", 12, age=90), entry("small", 2, age=5), w1=8, w2=0, w3=0)
+    made = ledger(entry("third", 12, age=90), entry("small", 2, age=5), w1=8, w2=0, w3=0, **MORE)
     assert (made.woken(NOW), net(made, "small")) == ((), -4)
     made.put(entry("eldest", 12, age=110, places=(W2,)))
     assert made.woken(NOW) == ()
@@ -231,7 +233,7 @@ def test_the_eldest_of_a_minute_has_a_reservation_and_one_place() -> None:
 def test_the_two_eldest_have_reservations_one_a_queue(held: list[tuple[int, set[Place]]], free: dict[str, int]) -> None:
     """Of those held for a minute."""
     waiting = [entry(f"{i}", 12, age=age, places=sorted(places)) for i, (age, places) in enumerate(held)]
-    made = ledger(*waiting, **free)
+    made = ledger(*waiting, **free, **MORE)
 
     found = {place: made.reservation(place, NOW) for place in (W1, W2, W3)}
     owners = [owner for owner in found.values() if owner is not None]
@@ -245,9 +247,18 @@ def test_the_two_eldest_have_reservations_one_a_queue(held: list[tuple[int, set[
 def test_the_second_eldest_has_one_on_another_queue_and_the_third_none() -> None:
     both = (W1, W2, W3)
     big = [entry(name, 12, age=age, places=both) for name, age in (("third", 70), ("first", 90), ("second", 80))]
-    made = ledger(*big, w1=8, w2=9, w3=7)
+    made = ledger(*big, w1=8, w2=9, w3=7, **MORE)
 
     assert [made.reservation(place, NOW) for place in both] == [key("second"), key("first"), None]
+
+
+@pytest.mark.parametrize(("queues", "kept"), [(2, 1), (19, 1), (20, 2), (90, 2)])
+def test_of_few_workers_one_is_kept_at_most(queues: int, kept: int) -> None:
+    """Two of six stood half empty for hours: jobs waited three times as long as where all are asked at once."""
+    places = [(ClusterName(f"q{i:02}"), "queue") for i in range(queues)]
+    made = ledger(*(entry(name, 12, age=90, places=places) for name in "abc"), **{place[0]: 8 for place in places})
+
+    assert sum(made.reservation(place, NOW) is not None for place in places) == kept
 
 
 @pytest.mark.parametrize(
