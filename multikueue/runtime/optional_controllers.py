@@ -11,6 +11,8 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.inventory.settings import SpokeSettings
+from multikueue.core.machinery.connection import CREDENTIALS
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.protocols import ApiClient, PlacementHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
@@ -102,5 +104,7 @@ def _occupied(manager: ManagerCluster, workers: WorkerPool, name: str) -> bool:
     if worker is None:
         return True
     if worker.known is None or not worker.known.have_read(None):
-        return worker.state.wanted is not None  # this process has not looked yet; without credentials it never will
+        # This process has not looked yet. Without credentials it cannot, and if there never were any there is nothing.
+        ever = condition(manager.clusters.get(ObjectKey("", name)) or {}, CREDENTIALS) is not None
+        return ever or worker.state.wanted is not None
     return any(True for _ in workloads_on(worker))

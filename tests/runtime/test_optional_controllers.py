@@ -8,6 +8,8 @@ from typing import cast
 import pytest
 
 from multikueue.core.inventory.settings import PlacementSettings, SpokeSettings
+from multikueue.core.machinery.connection import CREDENTIALS
+from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient
 from multikueue.runtime import optional_controllers
@@ -94,5 +96,8 @@ async def test_a_worker_is_in_use_while_a_workload_or_a_copy_is_there(monkeypatc
     placed["status"]["clusterName"] = "worker1"
     cluster.workloads.informer.put(ObjectKey("default", "waits"), placed)
     assert occupied("worker1")
-    # Nobody has looked there yet; where there are no credentials nobody will.
+    # Nobody has looked there yet; where there never were credentials nobody will.
     assert (occupied("worker2"), occupied("worker3"), occupied("worker4")) == (True, True, False)
+    used = new_condition(CREDENTIALS, True, "Used", "", now=now(), generation=1)
+    cluster.clusters.put(ObjectKey("", "worker4"), {"metadata": {"name": "worker4"}, "status": {"conditions": [used]}})
+    assert occupied("worker4")

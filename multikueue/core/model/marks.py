@@ -2,7 +2,8 @@
 
 Whoever may create objects on a worker can write our origin label. A mark they cannot write: it is a keyed digest of the
 Workload's UID, the attempt and the worker's name. So one worker's mark is worth nothing on another, nor in another
-attempt. It begins with a fingerprint of the key: a mark of a key that is lost is told from one that is wrong.
+attempt. It begins with a fingerprint of the key: a mark of a key that is lost is told from one that is wrong. A job has
+one more, without the attempt: it was ours, whenever that was.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.history import placements
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
@@ -68,7 +69,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
 
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """The jobs show how they ended, and no Workload copy does: finish the manager's Workload as they say."""
+    """The jobs show how they ended, and no Workload copy is to be asked: finish the manager's Workload as they say."""
     patches = tuple(sync_status(situation, jobs))
     if situation.job is None:
         return Plan()  # its end cannot be shown
@@ -98,41 +99,47 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
         if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
-            return attrs.evolve(end, effects=(*end.effects, *clean_all(situation, worker.name)))
+            others = clean_all(situation, worker.name) if end.effects else ()
+            return attrs.evolve(end, effects=(*end.effects, *others))
     return None
 
 
 def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     """What shows how a job of an earlier attempt ended on one worker; None: it did not, or may have been stopped.
 
-    A job that is deleted did not end by itself, and one that was asked to stop may have failed of that. Nor can the
-    Workload copy tell it of pods that are gone: its Kueue takes those for failed that somebody has deleted.
+    One that was asked to stop, or is deleted, may have failed of that. Nor can the Workload copy tell it of pods that
+    are gone: its Kueue takes those for failed that somebody has deleted.
     """
-    jobs = [] if situation.traits.workload_only else situation.jobs_on(worker)
-    if any(is_terminating(job) or not _is_of_earlier_attempt(situation, worker, job) for job in jobs):
+    pods, jobs = situation.traits.keeps_check_pending, situation.jobs_on(worker)
+    if situation.traits.workload_only:
+        jobs = []
+    goes = any(map(is_terminating, jobs))
+    if (pods and goes) or not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
     copy, facts = worker.workload, worker.copy
     gave_up = facts.is_finished and (not facts.has_ended or facts.finish_reason == SLICE_REPLACED)
-    stops = facts.is_told_to_stop or facts.goes or not facts.is_active
+    stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    if copy is not None and worker.reachable and facts.has_ended and _is_of_earlier_offer(situation, worker, copy):
-        if not worker.in_sight and (left := until_end_counts(situation, worker)):
-            return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
-        if jobs or (_had_it(situation, worker) and not situation.traits.keeps_check_pending):
+    if copy is not None and worker.reachable and facts.has_ended and _is_former_copy(situation, worker, copy):
+        had_it = _had_it(situation, worker)
+        listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
+        if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
+            return Plan(look_again=left.total_seconds())
+        if jobs or (had_it and not pods):
             shows = situation.job is not None or situation.traits.workload_only
             return sync_end(situation, copy, jobs) if shows else Plan()
     return None if outcome is None else sync_outcome(situation, jobs, outcome)
 
 
-def _is_of_earlier_attempt(situation: Situation, worker: Worker, job: Json) -> bool:
+def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
     made = situation.marks.made_job(job, situation.workload, worker.name)
     return made and not situation.is_current(worker, job)
 
 
-def _is_of_earlier_offer(situation: Situation, worker: Worker, copy: Json) -> bool:
+def _is_former_copy(situation: Situation, worker: Worker, copy: Json) -> bool:
     """Whether a Workload copy is ours, and not of this attempt."""
     return situation.marks.are_on(copy) and not situation.is_current(worker, copy)
 

@@ -18,7 +18,7 @@ from multikueue.core.model.labels import JOB_MARK_ANNOTATION, PLACEMENTS_ANNOTAT
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import with_value, without
 from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Opaque, Syncing
+from multikueue.core.workload.facts.worker_states import Kind, Opaque, Syncing, Unserved
 from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.pods import DONE, RUNNING, copied, group, place, pod, seen
 from tests.core.wording import words
@@ -93,7 +93,8 @@ class TestItsEndCounts:
         syncing = attrs.evolve(ended(), jobs=(), kind=Syncing())
         plan = decide(snapshot(AGAIN, syncing, worker("w2")))
         assert (plan.effects, plan.look_again) == ((), 60.0)
-        assert decide(snapshot(AGAIN, attrs.evolve(syncing, kind=Opaque()), worker("w2"))).look_again == 900.0
+        unreadable = snapshot(AGAIN, attrs.evolve(syncing, kind=Opaque()), worker("w2"))
+        assert decide(attrs.evolve(unreadable, last_worker=ClusterName("w1"))).look_again == 900.0
 
     def test_it_waits_for_the_managers_job(self) -> None:
         """Without its status a Finished Workload tells too little."""
@@ -108,12 +109,20 @@ class TestItDoesNot:
     def test_where_the_worker_has_given_it_up(self, reason: str) -> None:
         assert not end_counts(ended(finished=reason))
 
-    def test_where_the_job_was_deleted(self) -> None:
-        """A pod that is deleted shows that it has failed."""
-        assert words(snapshot(AGAIN, ended(removed=True), worker("w2"))) == [
-            "create workload on w2",
-            "delete workload on w1",
-        ]
+    def test_where_the_job_was_deleted_unless_it_has_succeeded(self) -> None:
+        """One that is deleted may have failed of that."""
+        failed: Json = {"failed": 1, "conditions": [{"type": "Failed", "status": "True"}]}
+        gone = ended(status=failed, finished="Failed", removed=True)
+        assert words(snapshot(AGAIN, gone, worker("w2"))) == ["create workload on w2", "delete workload on w1"]
+        assert end_counts(ended(removed=True))
+
+    @pytest.mark.parametrize("kind", [Opaque(), Unserved()], ids=["unreadable", "not served"])
+    def test_where_it_was_only_offered_and_jobs_are_hidden(self, kind: Kind) -> None:
+        """A user there could hold up everybody for as long as that lasts."""
+        offered = attrs.evolve(ended(), jobs=(), kind=kind)
+        found = words(snapshot(AGAIN, offered, worker("w2", copy_of(AGAIN, admitted=True))))
+        assert "delete workload on w1" in found
+        assert "delete workload on w2" not in found
 
     def test_where_the_worker_was_only_offered_it(self) -> None:
         """A user there may read the mark of the offer, and make what has ended."""

@@ -78,7 +78,9 @@ def _shows_alone(snapshot: Snapshot, worker: Worker, other: Worker) -> bool:
 
     The UID of a cluster may lie: those that were made from one image have the same.
     """
-    if worker.workload is None or not (worker.reachable and other.reachable) or snapshot.quiet_for < SHOWN_BY:
+    if worker.workload is None or not (worker.reachable and other.reachable) or other.unreadable:
+        return False
+    if snapshot.quiet_for < SHOWN_BY:
         return False
     if (worker.namespace or snapshot.key.namespace) != (other.namespace or snapshot.key.namespace):
         return False

@@ -166,8 +166,8 @@ class Situation:
         """What a copy made now on a worker is marked with."""
         mark = self.marks.of(self.workload, self.facts.attempt, worker.name)
         there, queues = namespace_for(self.snapshot, worker), worker.names.queues
-        always = self.marks.of_job(self.workload, worker.name)
-        return attrs.evolve(self._stamp, attempt=mark, job_mark=always, namespace=there, queues=queues)
+        job_mark = self.marks.of_job(self.workload, worker.name)
+        return attrs.evolve(self._stamp, attempt=mark, job_mark=job_mark, namespace=there, queues=queues)
 
     @cached_property
     def _stamp(self) -> Stamp:
