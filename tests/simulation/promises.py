@@ -217,8 +217,9 @@ class Promises:
     def _started(self, worker: SimCluster, item: Item, obj: Json, elsewhere: list[str]) -> None:
         self.note(f"{item} starts on {worker.name}")
         self.starts += 1
+        workload = workload_of(worker, item, obj)
         for holder in self.world.workers.values():
-            if holder.name not in (worker.name, *elsewhere) and self._is_held(holder, item):
+            if holder.name not in (worker.name, *elsewhere) and self._is_held(holder, item, workload):
                 self.broken.append(f"{item} starts on {worker.name} while a finalizer holds it on {holder.name}")
         for other in elsewhere:
             if other != worker.name and not serves(item, obj) and not self._is_old_run(worker, obj):
@@ -230,9 +231,14 @@ class Promises:
         if local is not None and (item, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
 
-    def _is_held(self, worker: SimCluster, item: Item) -> bool:
-        """Whether a worker within reach shows that it still runs what somebody's finalizer keeps there."""
+    def _is_held(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
+        """Whether a worker within reach shows that it still runs what somebody's finalizer keeps there.
+
+        A pod of another Workload was another pod: its controller has made this one in its place.
+        """
         obj = find(worker, KINDS[item.plural].resource, item.key)
+        if obj is not None and item.plural == POD_RESOURCE.plural and workload_of(worker, item, obj) != workload:
+            return False
         held = obj is not None and is_ours(obj) and HOLD in obj["metadata"].get("finalizers", ())
         active = obj is not None and KINDS[item.plural].course.is_active(obj) and not has_ended(item.plural, obj)
         return held and active and self.reach.longer_than(worker.name, GRACE)
