@@ -41,8 +41,8 @@ from multikueue.sandbox.setting_up import (
     namespace,
     set_up_queues,
 )
+from multikueued.commands.exits import WorkerError
 from multikueued.queues.mirror import Twin, planned
-from multikueued.workers.kept import WorkerError
 from tests.core.building import condition
 from tests.runtime.fleet import Fleet, is_active, kubeconfig, until
 from tests.runtime.test_scored import quota

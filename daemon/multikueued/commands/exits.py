@@ -47,6 +47,13 @@ class CommandError(MultiKueueError):
         self.exit_code = exit_code
 
 
+class WorkerError(CommandError):
+    """Something about a worker cannot be done. The message says what, why, and what to do."""
+
+    def __init__(self, message: str, exit_code: int = FINDING) -> None:
+        super().__init__(message, exit_code)
+
+
 @contextmanager
 def in_words(told: Callable[[ApiError], str]) -> Iterator[None]:
     """Turn what an API server answers into an error that says what to do.

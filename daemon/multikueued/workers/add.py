@@ -20,6 +20,7 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.rbac.role_rule import allow
 from multikueued.rbac.rules import EXTRAS
@@ -28,7 +29,6 @@ from multikueued.workers import objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.bound_token import authority, check_bound, issued, still_good
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, change_list, decoded, make_namespace
 from multikueued.workers.tokens import account_secrets, filled, kubeconfig_secret, server_in, token_in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from urllib.parse import urlsplit
 
-from multikueued.workers.kept import WorkerError
+from multikueued.commands.exits import WorkerError
 
 
 def check_server(server: str, *, outside: bool) -> str:

@@ -11,9 +11,9 @@ from multikueue.core.model.objects import dig
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import DEFAULT_LIFE, SHORTEST, Bound, bound_in, issue
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide, secret_name
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all
 

@@ -15,6 +15,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.protocols import read
+from multikueued.commands.exits import WorkerError
 from multikueued.reports.typenames import title
 from multikueued.workers.jobs import (
     Ours,
@@ -26,7 +27,6 @@ from multikueued.workers.jobs import (
     running_on,
     why_not_moved,
 )
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.move_targets import MoveTargets
 from multikueued.workers.places import ManagerAccess
 

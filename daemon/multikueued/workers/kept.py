@@ -8,7 +8,7 @@ from multikueue.core.inventory.names import CONFIG_LABEL, INVENTORY_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL, SPOKE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, controller_of, labels_of, name_of
-from multikueued.commands.exits import FINDING, CommandError
+from multikueued.commands.exits import WorkerError
 
 GENERATED: Final = "multikueue.dev/generated-by"
 """Annotation of a MultiKueueConfig that a controller writes: its list is not ours to change."""
@@ -20,13 +20,6 @@ _DEPLOYERS: Final = {
 }
 _FILLED: Final = {CONFIG_LABEL: "Placement", INVENTORY_LABEL: "the inventory of the settings for"}
 """By the label of a MultiKueueConfig that the daemon keeps, from what."""
-
-
-class WorkerError(CommandError):
-    """Something about a worker cannot be done. The message says what, why, and what to do."""
-
-    def __init__(self, message: str, exit_code: int = FINDING) -> None:
-        super().__init__(message, exit_code)
 
 
 def check_writable(config: Json) -> None:

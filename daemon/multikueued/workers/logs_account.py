@@ -16,12 +16,12 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
+from multikueued.commands.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_of
 from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, side_options, worker_context
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled

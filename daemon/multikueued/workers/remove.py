@@ -10,12 +10,13 @@ from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, S
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.protocols import ApiClient, read
+from multikueued.commands.exits import WorkerError
 from multikueued.rbac.objects import CLUSTER_ROLE, CLUSTER_ROLE_BINDING, ROLE, ROLE_BINDING, SERVICE_ACCOUNT
 from multikueued.reports.typenames import title
 from multikueued.workers import objects
 from multikueued.workers.drain import drain
 from multikueued.workers.jobs import cordon, running_on
-from multikueued.workers.kept import WorkerError, check_by_hand
+from multikueued.workers.kept import check_by_hand
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import ManagerAccess, change_list, remove
 from multikueued.workers.tokens import account_secrets, check_account, kubeconfig_secret

@@ -18,11 +18,12 @@ from multikueue.kube.kubeconfigs.bounded_yaml import BoundedLoader
 from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import WorkerError
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
 from multikueued.workers.bound_token import check_bound, issued
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.kept import WorkerError, check_by_hand
+from multikueued.workers.kept import check_by_hand
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import ManagerAccess, decoded, remove
 from multikueued.workers.tokens import account_secrets, check_account, comes_from, filled, kubeconfig_secrets, token_in

@@ -13,10 +13,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
+from multikueued.commands.exits import WorkerError
 from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.tokens.bound import ACCOUNT, claims_of
 from multikueued.workers import objects
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, decoded
 

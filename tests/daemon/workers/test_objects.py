@@ -12,11 +12,11 @@ from multikueue.core.machinery.connection import credentials_status
 from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
+from multikueued.commands.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.workers import kept, objects
 from multikueued.workers.addresses import check_server
 from multikueued.workers.connection_wait import digest_in_use, digest_of, is_connected, why_not_connected
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.rotate import with_token
 from multikueued.workers.tokens import token_in

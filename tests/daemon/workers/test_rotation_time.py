@@ -13,9 +13,9 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver import Hang, Match
 from multikueue.testing import InMemoryCluster
 from multikueued.clusters import ClusterClient
+from multikueued.commands.exits import WorkerError
 from multikueued.settings.config import Settings
 from multikueued.workers.connection_wait import until_connected
-from multikueued.workers.kept import WorkerError
 from multikueued.workers.objects import WorkerSide, kubeconfig, manager_secret, multikueue_cluster
 from multikueued.workers.places import ManagerAccess
 from multikueued.workers.rotate import rotate

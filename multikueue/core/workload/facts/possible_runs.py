@@ -238,8 +238,10 @@ def _shows_a_run(situation: Situation) -> bool:
     One that does not show its copy's status is older than a Workload that is not its first.
     """
     adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
-    if adapter is None or not adapter.traits.keeps_status:
-        return adapter is not None and any(adapter.release_patch(job) is not None for job in jobs)
+    if adapter is None:
+        return False
+    if not adapter.traits.keeps_status:
+        return any(adapter.release_patch(job) is not None for job in jobs)
     made, *of_jobs = (parse_timestamp(one["metadata"].get("creationTimestamp")) for one in (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > LEFTOVER_GRACE for at in of_jobs)
 
