@@ -165,8 +165,11 @@ class Writer(Protocol):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-    ) -> None:
+    ) -> Json | None:
         """DELETE with preconditions.
+
+        Returns:
+            The object as it stands now, with its deletionTimestamp, where it has still to end; None: it is gone.
 
         Raises:
             NotFound: it is already gone.

@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, namespace_of, resource_version
+from multikueue.core.model.objects import dig, namespace_of
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
@@ -31,7 +31,7 @@ from multikueue.errors import (
     NotSent,
 )
 from multikueue.logs import get_logger
-from multikueue.protocols import ManagerHook, Subresource
+from multikueue.protocols import ManagerHook, Propagation, Subresource
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
@@ -64,6 +64,8 @@ class EffectExecutor:
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails and is not optional.
 
+        A deletion that is to be sent only where a job cannot be stopped is left out unless the effect before it failed.
+
         Args:
             workload: the manager's Workload they are for; None if it is gone.
             part: the effects of one cluster.
@@ -73,6 +75,8 @@ class EffectExecutor:
         """
         failed: ApiError | None = None
         for effect in part:
+            if isinstance(effect, effects.DeleteJob) and effect.unless_stopped and failed is None:
+                continue
             try:
                 await self._execute(workload, effect)
             except ApiError as error:
@@ -126,10 +130,10 @@ class EffectExecutor:
                 asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
                 if asked not in (None, got):  # else it would be sent again at once, and for ever
                     raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
-            case effects.DeleteJob(resource=resource, key=key, uid=uid):
-                await _delete(target, resource, key, uid)
-            case effects.DeleteWorkload():
-                await _delete_workload(target, effect)
+            case effects.DeleteJob(resource=resource, key=key, uid=uid, propagation=propagation):
+                await _delete(target, resource, key, uid, propagation)
+            case effects.DeleteWorkload(key=key, uid=uid, version=version):
+                await _delete(target, WORKLOAD, key, uid, version=version or None)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
                 await self._supply(target, effect, workload)
 
@@ -273,28 +277,26 @@ def _has_no_effect(error: ApiError) -> bool:
     return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-async def _delete(target: Target, resource: Resource, key: ObjectKey, uid: str, version: str | None = None) -> None:
-    is_served = True
+async def _delete(
+    target: Target,
+    resource: Resource,
+    key: ObjectKey,
+    uid: str,
+    propagation: Propagation = "Background",
+    version: str | None = None,
+) -> None:
+    """Delete exactly this object. One that has still to end stays in the cache as the server answered it."""
+    left, is_served = None, True
     try:
-        await target.client.delete(resource, key, uid=uid, resource_version=version, propagation="Background")
+        left = await target.client.delete(resource, key, uid=uid, resource_version=version, propagation=propagation)
     except NotFound as error:
         is_served = error.name == key.name
     except Conflict:
         return  # another object has the name by now, or it has changed: its event leads to the next decision
     cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
-    if cache is not None:
+    if cache is None:
+        return
+    if left is not None:
+        cache.wrote(left)
+    else:
         cache.removed(key, uid, is_certain=is_served)
-
-
-async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:
-    version = effect.version or None  # it may be held up on its way, and the copy has another leader's job by then
-    if effect.held:
-        remaining = list(effect.finalizers) or None
-        metadata: Json = {"uid": effect.uid, "resourceVersion": effect.version, "finalizers": remaining}
-        try:
-            version = resource_version(await target.client.merge_patch(WORKLOAD, effect.key, {"metadata": metadata}))
-        except NotFound:
-            return
-        except Conflict:
-            return  # another object has the name by now, or it has changed: its event leads to the next decision
-    await _delete(target, WORKLOAD, effect.key, effect.uid, version)

@@ -103,7 +103,7 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             )
             return attrs.evolve(worker, jobs=own, shared=shared)
         case DeleteWorkload():
-            return attrs.evolve(worker, workload=_deleted(worker.workload or {}, effect))
+            return attrs.evolve(worker, workload=_deleted(worker.workload or {}))
         case DeleteJob(uid=wanted):
             own, shared = (
                 tuple(one for one in copies if uid(one.object) != wanted) for copies in (worker.jobs, worker.shared)
@@ -119,10 +119,10 @@ def _stored(body: Json) -> Json:
     return result
 
 
-def _deleted(found: Json, effect: DeleteWorkload) -> Json | None:
-    """Gone, unless a finalizer of somebody else remains."""
-    if not effect.finalizers:
+def _deleted(found: Json) -> Json | None:
+    """Gone, unless a finalizer holds it."""
+    if not found["metadata"].get("finalizers"):
         return None
     result = copy.deepcopy(found)
-    result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z", "finalizers": list(effect.finalizers)}
+    result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z"}
     return result

@@ -62,12 +62,14 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"create workload on {cluster}"
         case PatchWorkload(cluster):
             return f"patch workload on {cluster}"
-        case DeleteWorkload(cluster, held=held):
-            return f"delete {'held ' if held else ''}workload on {cluster}"
+        case DeleteWorkload(cluster):
+            return f"delete workload on {cluster}"
         case CreateJob(cluster):
             return f"create job on {cluster}"
-        case PatchJob(cluster) | DeleteJob(cluster):
-            return f"{'patch' if isinstance(effect, PatchJob) else 'delete'} job on {cluster}"
+        case PatchJob(cluster):
+            return f"patch job on {cluster}"
+        case DeleteJob(cluster, unless_stopped=unless_stopped):
+            return f"delete job on {cluster}{' unless it is stopped' if unless_stopped else ''}"
         case CheckDependencies() | CreateDependencies() | OwnDependencies():
             return describe(effect)
 

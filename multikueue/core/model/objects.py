@@ -49,6 +49,11 @@ def labels_of(obj: Json) -> dict[str, str]:
     return _of_metadata(obj, "labels") or {}
 
 
+def finalizers_of(obj: Json) -> list[str]:
+    """What holds the object when it is deleted; empty if nothing does."""
+    return obj["metadata"].get("finalizers") or []
+
+
 def annotations_of(obj: Json) -> dict[str, str]:
     """The object's annotations; empty if it has none."""
     return _of_metadata(obj, "annotations") or {}

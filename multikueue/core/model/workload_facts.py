@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
@@ -27,6 +27,7 @@ from multikueue.core.model.workloads import (
     nominated,
     noted_worker,
     owner,
+    pod_grace,
     reserved_at,
 )
 
@@ -112,6 +113,8 @@ class WorkloadFacts(CommonFacts):
     attempt: str
     """The one that new copies are made for."""
     reserved_at: datetime | None
+    pod_grace: timedelta
+    """The longest time that pods of it may take to end once they are told to."""
     leaves: ClusterName | None
     """The worker that somebody asked to move it away from; None: nobody asked."""
 
@@ -171,6 +174,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
         owner=owner(workload),
         attempt=attempt(workload),
         reserved_at=reserved_at(workload),
+        pod_grace=pod_grace(workload),
         leaves=ClusterName(annotations_of(workload).get(MOVE_FROM_ANNOTATION) or "") or None,
     )
 

@@ -15,15 +15,16 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
 from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, finish_as, sync_end, sync_status
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
-from multikueue.core.workload.leftovers import send_back, withdraw
+from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
+from multikueue.core.workload.removal import remove, without
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -44,7 +45,8 @@ def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker
 def _clean_others(situation: Situation) -> Iterator[Effect]:
     for worker in situation.workers:
         if worker.name != situation.assigned_to:
-            yield from withdraw(situation, worker, unless=partial(may_be_of, situation, worker, situation.assigned_to))
+            others = partial(may_be_of, situation, worker, situation.assigned_to)
+            yield from remove(situation, without(worker, others))
 
 
 def follow_unchecked(situation: Situation) -> Plan:
@@ -101,9 +103,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
         return given_up
     if (moved := move(situation, worker)) is not None:
         return moved
-    stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
-    if stale:
-        return _wait_for_leftovers(situation, worker, stale)
+    if situation.state is not CheckState.READY and (earlier := _not_gone(situation, worker)):
+        return _wait_for_earlier(situation, worker, earlier)
     why = refused(worker)
     if why and not worker.copy.has_had_owner and missing_on(situation, worker):
         return Plan((check_updates.retry(situation, why),))
@@ -137,13 +138,21 @@ def refused(worker: Worker) -> str:
     return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
-def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:
-    """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
-    if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
-        base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
-        return Plan((send_back(situation, base),))
-    deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
-    return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
+def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
+    """What must be gone before the job is created: jobs of earlier attempts anywhere, and what has its name here."""
+    stale = (left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    if situation.has_job(worker):
+        return tuple(stale)
+    return earlier_runs(situation) or tuple(stale)
+
+
+def _wait_for_earlier(situation: Situation, worker: Worker, earlier: tuple[Leftover, ...]) -> Plan:
+    """Remove what has the job's name here; the Workload is sent back after a while, as waiting holds quota."""
+    if is_stubborn(situation, earlier):
+        return Plan((send_back(situation, f"Waiting for {earlier[0]}"),))
+    stale = [job.object for job in situation.stale_jobs_on(worker)]
+    removed = remove(situation, without(worker, lambda copy: copy not in stale))
+    return Plan(tuple(removed), look_again=LEFTOVER_GRACE.total_seconds())
 
 
 def may_create(situation: Situation, worker: Worker) -> bool:
@@ -195,7 +204,8 @@ def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
     if awaits_ready(situation):
-        yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
+        if not earlier_runs(situation):
+            yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
         # one write of the Workload at a time
         yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)

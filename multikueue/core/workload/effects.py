@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -87,17 +87,13 @@ class PatchWorkload:
 
 @attrs.frozen
 class DeleteWorkload:
-    """Delete exactly this version of the Workload copy, or what it is once its finalizer is taken off."""
+    """Delete exactly this version of the Workload copy."""
 
     cluster: ClusterName
     key: ObjectKey
     uid: str
-    finalizers: tuple[str, ...] = ()
-    """What remains of its finalizers once Kueue's is taken off, if it is there; see `held`."""
-    held: bool = False
-    """Whether Kueue's finalizer must be taken off first."""
     version: str = ""
-    """The resourceVersion that was looked at: a finalizer, or a job, that has come since must not go."""
+    """The resourceVersion that was looked at: a job that has come since must not lose it."""
 
 
 @attrs.frozen
@@ -121,12 +117,16 @@ class PatchJob:
 
 @attrs.frozen
 class DeleteJob:
-    """Delete the job copy of exactly this UID, and what it owns in the background."""
+    """Delete the job copy of exactly this UID."""
 
     cluster: ClusterName
     resource: Resource
     key: ObjectKey
     uid: str
+    propagation: Literal["Foreground", "Background"] = "Foreground"
+    """Foreground: the copy stays until what it owns is gone, so that it shows whether its pods run."""
+    unless_stopped: bool = False
+    """Whether it is sent only if the request before it failed, which was to stop the job first."""
 
 
 @attrs.frozen

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
-from functools import partial
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -16,7 +15,6 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.ending import clean
 from multikueue.core.workload.facts.places import is_misplaced
 from multikueue.core.workload.facts.possible_runs import (
     FIRST_ANSWER,
@@ -25,22 +23,21 @@ from multikueue.core.workload.facts.possible_runs import (
     blocking,
     left_of_short_loss,
 )
-from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
-    Leftover,
+    clean_stale,
     is_stubborn,
     left_over,
     send_back,
-    whys_not_given_up,
-    withdraw,
+    tell_held_up,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
+from multikueue.core.workload.removal import remove, without
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -64,7 +61,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((give_up(situation, nomination.give_up), *stale))
-    told = tuple(_tell_held_up(situation, runs, left))
+    told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
@@ -79,15 +76,11 @@ def dispatch(situation: Situation) -> Plan:
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
 
-def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
-    """Tell which workers keep an admitted Workload from being recorded."""
+def _tell_runs(runs: tuple[PossibleRun, ...]) -> Iterator[Effect]:
+    """Tell which workers keep an admitted Workload from being recorded: it may run there unseen."""
     for run in runs:
         if run.why:
             yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
-    for one in left:
-        yield AnnounceWorkload("Warning", f"Waiting for {one}")
-    for why in whys_not_given_up(situation, left) if left else ():
-        yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -193,21 +186,9 @@ def wait_for_group(situation: Situation) -> Plan:
     return Plan(tuple(clean_stale(situation)))
 
 
-def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
-    for worker in situation.workers:
-        if not worker.is_empty:
-            yield from withdraw(situation, worker, unless=partial(_is_of_attempt, situation, worker))
-
-
-def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    others = (one for one in situation.workers if may_be_of(situation, worker, one.name, copy))
-    return situation.is_believed(worker, copy) or any(may_show(situation, one, copy) for one in others)
-
-
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return () if worker.is_empty else clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
+    return remove(situation, without(worker, lambda copy: not situation.is_believed(worker, copy)))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:

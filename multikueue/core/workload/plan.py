@@ -21,7 +21,7 @@ from multikueue.core.workload.check_message import GROUP, delegation_unknown, wa
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import clean_all, clean_finished, clean_up, has_ended_before, show_end_before
+from multikueue.core.workload.ending import clean_finished, clean_up, has_ended_before, show_end_before
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_deleted,
@@ -35,8 +35,10 @@ from multikueue.core.workload.facts.places import is_own_copy, with_places_writt
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
+from multikueue.core.workload.leftovers import earlier_runs, wait_for_earlier_run
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
+from multikueue.core.workload.removal import remove_all, steps_in
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
@@ -109,8 +111,9 @@ def _problems(situation: Situation) -> tuple[str, ...]:
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
-    """When to look again, now that refusals are asked again, too: no event tells when."""
+    """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
+    waits += steps_in(situation)
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
@@ -220,7 +223,7 @@ def _reject_undelegated(situation: Situation) -> Plan:
 
 def _reject_and_clean(situation: Situation, verdict: Rejection, base: str) -> Iterator[Effect]:
     yield reject(situation, verdict, base)
-    yield from clean_all(situation)
+    yield from remove_all(situation)
 
 
 def _wait(situation: Situation) -> Plan:
@@ -294,6 +297,7 @@ TABLE: tuple[Row, ...] = (
     Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
+    Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
     Row("split group", is_split, tell_split, lambda _: GROUP),
     Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
     Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for

@@ -61,7 +61,9 @@ class SnapshotReader:
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             found = tuple(self._workers(key, None, None, owned_by))
-            return Snapshot(key, None, siblings=siblings, workers=found, was_here=self.memory.was_here(key, found))
+            was_here = self.memory.was_here(key, found)
+            kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
+            return Snapshot(key, None, adapter=kind, siblings=siblings, workers=found, was_here=was_here)
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""

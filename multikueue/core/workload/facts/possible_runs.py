@@ -77,17 +77,14 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
 
     Args:
         situation: the Workload, with quota and no worker.
-        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
-            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. What is
-            `stuck` is a leftover.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
+            What is `stuck` is a leftover.
     """
     kept = {chosen.name, *(worker.name for worker in situation.workers if stuck(situation, worker) is not None)}
     yield from (run for run in situation.possible_runs if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
             yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
-    if situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE:
-        yield PossibleRun(chosen.name, LEFTOVER_GRACE)
 
 
 def _why(worker: Worker) -> str:
@@ -273,6 +270,11 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
         return True
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
     return showed_it and (is_terminating(job) or worker.copy.is_stopping)
+
+
+def may_have_pods(situation: Situation, job: Json) -> bool:
+    """Whether a job copy that is seen may have pods, be they about to end: it has not ended by itself."""
+    return situation.snapshot.adapter is None or situation.adapter.outcome(job) is None
 
 
 def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:

@@ -46,6 +46,8 @@ class PlanSettings:
     take turns; one that is lost takes no job (`core.model.marks`). Empty only where nobody else can create objects."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: enough to upgrade one."""
+    pod_grace_limit: timedelta = timedelta(minutes=5)
+    """The longest grace period of pods for which an evicted Workload keeps its quota, plus a minute."""
     orchestrated_preemption: bool = False
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
     pods_ready: bool = False
