@@ -13,7 +13,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, namespace_of
+from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
@@ -193,6 +193,8 @@ class EffectExecutor:
                 raise
             found = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
             if found is None or not is_the_copy(found, effect.object):
+                if found is not None and has_origin_of(found, effect.object) and is_terminating(found):
+                    error = Conflict("an earlier job of that name is still ending there", status=error.status)
                 refused = self._refused(target, effect.cluster, resource, key, workload, error)
                 if isinstance(refused, AlreadyExists):
                     refused.foreign = found is not None and not has_origin_of(found, effect.object)

@@ -66,12 +66,16 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"delete workload on {cluster}"
         case CreateJob(cluster):
             return f"create job on {cluster}"
-        case PatchJob(cluster):
-            return f"patch job on {cluster}"
-        case DeleteJob(cluster, unless_stopped=unless_stopped):
-            return f"delete job on {cluster}{' unless it is stopped' if unless_stopped else ''}"
+        case PatchJob() | DeleteJob():
+            return _job_word(effect)
         case CheckDependencies() | CreateDependencies() | OwnDependencies():
             return describe(effect)
+
+
+def _job_word(effect: PatchJob | DeleteJob) -> str:
+    if isinstance(effect, PatchJob):
+        return f"patch job on {effect.cluster}"
+    return f"delete job on {effect.cluster}{' unless it is stopped' if effect.unless_stopped else ''}"
 
 
 def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown
@@ -57,6 +58,13 @@ def _byte_size(value: Any) -> int:
     if size < MIN_SIZE:
         raise ValueError(f"{shown(value)} is too small: use {MIN_SIZE >> 20}Mi or more")
     return int(size)
+
+
+def _grace_limit(value: Any) -> timedelta:
+    length = duration(value)
+    if length > LONGEST_GRACE:
+        raise ValueError(f"{shown(value)} is too long to keep quota for pods that end: use 5m or less")
+    return length
 
 
 def _token_validity(value: Any) -> timedelta:
@@ -174,6 +182,8 @@ ProbeInterval = Annotated[
     timedelta, at_least(timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more")
 ]
 """How long between two looks at a worker; at least a minute."""
+GraceLimit = Annotated[timedelta, SettingRule(_grace_limit)]
+"""At most five minutes."""
 TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
 """From a day to a week."""
 DispatchProfiles = Annotated[Mapping[str, Profile], SettingRule(partial(parse_profiles, path="profiles"))]

@@ -33,7 +33,7 @@ from multikueue.core.workload.facts.possible_runs import (
 )
 from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.removal import remove, without
 
@@ -172,7 +172,7 @@ def _uids_on(worker: Worker) -> set[str]:
 
 def hold_limit(situation: Situation) -> timedelta:
     """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
-    return min(situation.facts.pod_grace, situation.settings.pod_grace_limit) + LEFTOVER_GRACE
+    return min(situation.facts.pod_grace, situation.settings.pod_grace_limit, LONGEST_GRACE) + LEFTOVER_GRACE
 
 
 def hold_left(situation: Situation) -> timedelta:
