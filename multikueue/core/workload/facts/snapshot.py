@@ -34,7 +34,7 @@ from multikueue.core.workload.facts.worker_states import (
 )
 
 LONGEST_GRACE: Final = timedelta(minutes=5)
-"""Quota is kept for pods that end no longer than this and a minute, whatever their grace period and the settings say."""
+"""Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
 
 
 @attrs.frozen
