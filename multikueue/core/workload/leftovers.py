@@ -88,12 +88,43 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
             yield left_behind(worker, job)
 
 
+def overdue(situation: Situation) -> Iterator[Leftover]:
+    """The job copies that were deleted, and are there longer than their pods may need to end, and a minute."""
+    for worker in situation.workers:
+        for job in (*worker.jobs, *worker.shared) if worker.in_sight else ():
+            if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
+                ended = "look at the node of its pods" if not _holders(job.object) else _held(job.object)
+                way_out = f"if it does not run, {GIVE_UP_ANNOTATION}={worker.name}/{uid(job.object)} gives it up"
+                yield _leftover(worker, job, f"should have ended by now: {ended}; {way_out}")
+
+
+def ends_in(situation: Situation) -> Iterator[timedelta]:
+    """In what time job copies that were deleted should have ended."""
+    if situation.snapshot.workload is not None:
+        copies = (job.object for worker in situation.workers for job in (*worker.jobs, *worker.shared))
+        yield from filter(None, (overdue_in(situation, job) for job in copies))
+
+
+def overdue_in(situation: Situation, job: Json) -> timedelta | None:
+    """How long until a job copy that was deleted should have ended; None: it was not, or has ended."""
+    deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
+    if deleted is None or not may_have_pods(situation, job):
+        return None
+    return max(timedelta(0), hold_limit(situation) - (situation.now - deleted))
+
+
 def _state(job: Json) -> str:
     if not is_terminating(job):
         return "may still run"
-    foreign = [plain(name) for name in finalizers_of(job) if name not in KUBERNETES_FINALIZERS]
-    held = f", held by {'the finalizer' if len(foreign) == 1 else 'finalizers'} {', '.join(foreign)}" if foreign else ""
-    return f"is still ending{held}"
+    return "is still ending" + (f", {_held(job)}" if _holders(job) else "")
+
+
+def _holders(job: Json) -> list[str]:
+    return [plain(name) for name in finalizers_of(job) if name not in KUBERNETES_FINALIZERS]
+
+
+def _held(job: Json) -> str:
+    return f"held by {'the finalizer' if len(_holders(job)) == 1 else 'finalizers'} {', '.join(_holders(job))}"
 
 
 def _unproven_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
@@ -144,9 +175,10 @@ def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
 
 
 def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
-    """Tell what keeps an admitted Workload from being recorded."""
+    """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
     for one in left:
-        yield AnnounceWorkload("Warning", f"Waiting for {one}")
+        if not is_terminating(one.object):
+            yield AnnounceWorkload("Warning", f"Waiting for {one}")
     for why in _whys_not_given_up(situation, left) if left else ():
         yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
 

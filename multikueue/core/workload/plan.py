@@ -35,7 +35,7 @@ from multikueue.core.workload.facts.places import is_own_copy, with_places_writt
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import earlier_runs, wait_for_earlier_run
+from multikueue.core.workload.leftovers import earlier_runs, ends_in, overdue, wait_for_earlier_run
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all, steps_in
@@ -64,7 +64,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     problems, warnings = decided.problems, tuple[Effect, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
-        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation)))
+        waits = (f"Waiting for {job}" for job in overdue(situation))
+        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation), *waits))
         warnings = (*_tell_unreadable(situation), *told)
     again = _earliest(decided.look_again, situation)
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
@@ -114,6 +115,7 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
     """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
     waits += steps_in(situation)
+    waits += (left.total_seconds() for left in ends_in(situation))
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
