@@ -75,9 +75,7 @@ def test_owners_in_a_circle_do_not_wait_for_each_other() -> None:
     """As on a real cluster, where the collector stops the one from blocking the other."""
     registry = Registry()
     first = registry.create_object(config_map("first"))
-    second = registry.create_object(
-        config_map("second", ownerReferences=[owner_of(first, blockOwnerDeletion=True)])
-    )
+    second = registry.create_object(config_map("second", ownerReferences=[owner_of(first, blockOwnerDeletion=True)]))
     references = [owner_of(second, blockOwnerDeletion=True)]
     registry.patch(at("first"), MERGE_PATCH, {"metadata": {"ownerReferences": references}})
     registry.delete(at("first"), DeleteOptions(propagation="Foreground"))
