@@ -45,7 +45,7 @@ class InMemoryCluster:
     clock: Callable[[], datetime] = attrs.field(factory=LoopClock, kw_only=True)
     """The wall clock that timestamps are read from."""
     garbage_collection: bool = attrs.field(default=True, kw_only=True)
-    """Whether owner references and deleted namespaces have an effect. Without, what is deleted in the foreground stays."""
+    """Whether owner references and deleted namespaces have an effect; else a deletion in the foreground never ends."""
     faults: Faults = attrs.field(factory=Faults, init=False)
     """What goes wrong on the way of each client."""
     registry: Registry = attrs.field(init=False)

@@ -77,7 +77,7 @@ class Collector:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._work: dict[_Work, None] = {}
-        self.on_work: Callable[[], None] = lambda: None
+        self.on_work: Callable[[], object] = lambda: None
         """Called when there is something to do."""
 
     def note(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
