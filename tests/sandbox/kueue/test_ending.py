@@ -80,6 +80,32 @@ async def test_deleting_a_job_frees_its_quota() -> None:
         await cluster.job_when(runs, "j2")
 
 
+async def test_a_job_deleted_in_the_foreground_goes_with_its_workload() -> None:
+    async with world() as cluster:
+        await cluster.create(lasting("j1"), lasting("j2"))
+        await cluster.job_when(runs, "j1")
+        name = (await cluster.workload("j1"))["metadata"]["name"]
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await cluster.gone(JOB, "j1")
+        await cluster.gone(WORKLOAD, name)
+        await cluster.job_when(runs, "j2")
+
+
+async def test_a_job_that_a_finalizer_holds_runs_on_without_quota() -> None:
+    """Deleted in the background: Kueue sees an owner on its way out and has done with it; nobody ends its pods."""
+    async with world() as cluster:
+        await cluster.create(lasting("j1"), lasting("j2"))
+        await cluster.job_when(runs, "j1")
+        await cluster.patch(JOB, "j1", {"metadata": {"finalizers": ["example.com/slow"]}})
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Background")
+        done = await cluster.workload_when(lambda workload: is_true(workload, "Finished"))
+        assert condition(done, "Finished") == ("True", "OwnerNotFound", "The workload's owner no longer exists")
+        await cluster.job_when(runs, "j2")
+        assert "finalizers" not in (await cluster.workload("j1"))["metadata"]
+        held = await cluster.job("j1")
+        assert (runs(held), held["spec"]["suspend"]) == (True, False)
+
+
 async def test_deleting_a_workload_stops_its_job_which_then_gets_another() -> None:
     async with world() as cluster:
         await cluster.create(lasting())
