@@ -68,7 +68,8 @@ def dispatch(situation: Situation) -> Plan:
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
-    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
+    unseen = min((run.until for run in situation.possible_runs), default=None)
+    waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
