@@ -166,6 +166,11 @@ class TestEnd:
         """It may be that of a job that has ended."""
         assert declare().release_patch(widget(status={"phase": "Running"})) is None
 
+    def test_a_rule_that_fails_does_not_hold_up_what_is_shown(self) -> None:
+        kind = declare(finished="object.status.n + 1 > 0", suspend_path=".spec.suspend")
+        for spec in ({}, {"suspend": True}):
+            assert kind.status_patch(widget(spec=spec), widget(status={"n": "many"}), NOW) is not None
+
     def test_a_rule_that_fails_names_the_setting(self) -> None:
         told = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
         with pytest.raises(RuleError, match=told):
