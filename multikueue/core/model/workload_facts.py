@@ -12,8 +12,7 @@ from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import ByIdentity, annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    OWNER_NOT_FOUND,
+    ENDS,
     Owner,
     attempt,
     cluster_name,
@@ -64,12 +63,17 @@ class CopyFacts(CommonFacts):
     @property
     def is_spent(self) -> bool:
         """Whether the worker will never run it: it gave it up, or somebody deactivated it there."""
-        return self.finish_reason in (OUT_OF_SYNC, OWNER_NOT_FOUND) if self.is_finished else not self.is_active
+        return not self.has_ended if self.is_finished else not self.is_active
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
+        return self.is_finished and self.finish_reason in ENDS
 
     @property
     def has_ended(self) -> bool:
-        """Whether its job has run there to its end."""
-        return self.is_finished and not self.is_spent
+        """Whether its job has run there to its end. One that is evicted need not say so: see `Situation.has_ended`."""
+        return self.is_over and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:

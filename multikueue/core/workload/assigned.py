@@ -56,7 +56,7 @@ def follow_unchecked(situation: Situation) -> Plan:
     if worker is None or not worker.in_sight:
         return Plan(others)
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is not None and worker.copy.has_ended:
+    if copy is not None and situation.has_ended(worker):
         end = sync_end(situation, copy, jobs)
         return attrs.evolve(end, effects=(*end.effects, *others))
     return Plan((*sync_status(situation, jobs), *others))
@@ -79,7 +79,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     left = until_end_counts(situation, worker)
     if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
-    if copy is not None and worker.copy.has_ended:
+    if copy is not None and situation.has_ended(worker):
         return Plan((finish_as(situation, copy),))
     return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 
@@ -187,7 +187,7 @@ def awaits_ready(situation: Situation) -> bool:
 
 def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
-    if worker.copy.has_ended and awaits_ready(situation):
+    if situation.has_ended(worker) and awaits_ready(situation):
         # a short job: it counts, too
         return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
     return finish_by_copy(situation, worker, copy)
@@ -195,7 +195,7 @@ def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
 
 def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
     """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
-    if worker.copy.has_ended:
+    if situation.has_ended(worker):
         return sync_end(situation, copy, situation.jobs_on(worker))
     if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
         return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))

@@ -112,11 +112,16 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         return None
     outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
     copy, facts = worker.workload, worker.copy
-    gave_up = facts.is_finished and (not facts.has_ended or facts.finish_reason == SLICE_REPLACED)
+    gave_up = facts.is_finished and (not situation.has_ended(worker) or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    if copy is not None and worker.reachable and facts.has_ended and _is_former_copy(situation, worker, copy):
+    if (
+        copy is not None
+        and worker.reachable
+        and situation.has_ended(worker)
+        and _is_former_copy(situation, worker, copy)
+    ):
         had_it = _had_it(situation, worker)
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):

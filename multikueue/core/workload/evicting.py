@@ -167,7 +167,7 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
 def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
     """The copy whose job ended there while it was being evicted: what has run is not run again."""
     copy = worker.workload
-    if not worker.reachable or copy is None or not worker.copy.has_ended:
+    if not worker.reachable or copy is None or not situation.has_ended(worker):
         return None
     replaced = worker.copy.finish_reason == workloads.SLICE_REPLACED  # its job goes on
     return copy if _counts(situation, worker, copy) and not replaced else None
