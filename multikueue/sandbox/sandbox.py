@@ -21,7 +21,6 @@ from multikueue.core.model.quantities import thousandths, written
 from multikueue.errors import SandboxError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.client_configuration import configuration
-from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
@@ -75,7 +74,7 @@ class SandboxCluster:
         """A kubeconfig for a person, as a dictionary."""
         return self.server.kubeconfig("admin")
 
-    def client(self, user: str) -> ApiClient:
+    def client(self, user: str) -> DirectClient:
         """A client that does without the network, and is known to the server as `user`."""
         return DirectClient(self.server, user=user)
 
