@@ -10,6 +10,7 @@ import anyio
 import anyio.abc
 import attrs
 import pytest
+from structlog.testing import capture_logs
 
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.model.kinds import JOB, WORKLOAD
@@ -20,6 +21,7 @@ from multikueue.kube.informers.reflector import NOTHING
 from multikueue.protocols import ApiClient, ObjectList
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.workers import returning
+from multikueue.runtime.workers.moved_away import Suspects
 from multikueue.runtime.workers.returning import ASK_DEADLINE, HOLD_UP
 from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match, Refuse, Reset
 from multikueue.sandbox.apiserver.faults import Effect
@@ -281,6 +283,19 @@ async def test_no_more_is_looked_for_than_a_bound_and_the_plan_finds_the_rest(mo
         assert [verb for verb, _ in of_copies(asked)].count("delete") == 2
         await until(lambda: _is_empty(away))
         assert [verb for verb, _ in of_copies(asked)].count("get") == 4
+
+
+async def test_a_defect_costs_no_more_than_the_haste(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(self: Suspects, *_: Any) -> Any:
+        raise ZeroDivisionError
+
+    async with moved() as away:
+        monkeypatch.setattr(Suspects, "stop", stop)
+        with capture_logs() as logged:
+            away.give_back()
+            await until(lambda: _is_empty(away))
+        assert [one["event"] for one in logged].count("unexpected exception") == 1
+        assert (await away.fleet.active(away.lost))["status"] == "True"
 
 
 async def _is_empty(away: Away) -> bool:
