@@ -12,7 +12,8 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import checks, has_quota, is_finished, owner
+from multikueue.core.model.workloads import checks, has_quota, is_finished, noted_worker, owner
+from multikueue.core.workload.history import placements
 from multikueue.kube.informers.indexer import Indexer
 
 
@@ -98,6 +99,15 @@ def _named_entries(workload: Json) -> list[str]:
     return [sys.intern(named_entry(name, facts.owner.gvk)) for name in names]
 
 
+LEFT: Final = "left"
+"""The index of those that say that a worker had them before, by worker."""
+
+
+def _left_entries(workload: Json) -> list[str]:
+    before = {noted_worker(workload), *(one.get("worker") for one in placements(workload))}
+    return [sys.intern(name) for name in before if name]
+
+
 RUNNING: Final = "running"
 """The index of those that run where they should, by worker."""
 INDEXES: Final = {
@@ -108,6 +118,7 @@ INDEXES: Final = {
     "worker": _worker_entries,
     RUNNING: _running_entries,
     NAMED: _named_entries,
+    LEFT: _left_entries,
 }
 """All of them, by name."""
 
