@@ -76,15 +76,10 @@ def stop_evicted(situation: Situation) -> Plan:
 
 
 def _end_by_job(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end; None: it was not, or its Workload copy tells.
-
-    That does not show on a worker that is out of sight, nor once its Kueue has removed what has finished (retention).
-    """
+    """Show on the manager how its job was seen to end by itself, whether its Workload copy says so or not."""
     for worker in situation.workers:
-        jobs, told = situation.jobs_on(worker), worker.in_sight and worker.workload is not None
-        if told or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
-            continue  # a pod that is deleted did not end by itself
-        outcome = situation.adapter.outcome_of(jobs)
+        jobs = situation.jobs_on(worker)
+        outcome = ending.own_end(situation, jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
             return ending.sync_outcome(situation, jobs, outcome)
     return None

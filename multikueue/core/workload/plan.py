@@ -16,12 +16,17 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
+from multikueue.core.workload import rejecting
+from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked, with_last_status
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
-from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import clean_all, clean_finished, clean_up, has_ended_before, show_end_before
+from multikueue.core.workload.ending import (
+    clean_finished,
+    clean_up,
+    end_of_earlier_attempt,
+    has_ended_before,
+)
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_deleted,
@@ -57,7 +62,8 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     try:
         decided = row.decide(situation)
     except RuleError as error:
-        decided = Plan(tuple(_reject_and_clean(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")))
+        decided = rejecting.rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")
+    decided = with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, warnings = decided.problems, tuple[Effect, ...]()
     if _is_ours(situation):
@@ -185,42 +191,8 @@ def _is_not_delegated(situation: Situation) -> bool:
     return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
 
 
-def _acting(situation: Situation) -> str:
-    job, adapter = situation.job, situation.snapshot.adapter
-    return adapter.acted_on(job) if job is not None and adapter is not None else ""
-
-
 def _is_acted_on(situation: Situation) -> bool:
-    return bool(_acting(situation)) and _may_be_rejected(situation)
-
-
-def _reject_acted_on(situation: Situation) -> Plan:
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.ACTED_ON_HERE, why := _acting(situation))
-    return Plan((verdict, AnnounceWorkload("Warning", why, on_job=True), *cleaning))
-
-
-def _reject_unknown_kind(situation: Situation) -> Plan:
-    owner = situation.facts.owner
-    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.KIND_NOT_ENABLED, told)
-    setting = situation.snapshot.missing_setting
-    text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    advice = [AnnounceWorkload("Warning", text, on_job=True)] if setting else []
-    return Plan((verdict, *advice, *cleaning))
-
-
-def _reject_undelegated(situation: Situation) -> Plan:
-    refusal = situation.not_delegated
-    told = f"The owner is not managed by Kueue: {refusal}"
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.NOT_DELEGATED, told)
-    # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
-    advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
-    return Plan((verdict, AnnounceWorkload("Warning", advice, on_job=True), *cleaning))
-
-
-def _reject_and_clean(situation: Situation, verdict: Rejection, base: str) -> Iterator[Effect]:
-    yield reject(situation, verdict, base)
-    yield from clean_all(situation)
+    return bool(rejecting.acting(situation)) and _may_be_rejected(situation)
 
 
 def _wait(situation: Situation) -> Plan:
@@ -275,11 +247,11 @@ TABLE: tuple[Row, ...] = (
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
-    Row("has ended", has_ended_before, show_end_before),
+    Row("has ended", has_ended_before, lambda seen: end_of_earlier_attempt(seen) or Plan()),
     # it can never run through us: say so, once
-    Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
-    Row("not delegated", _is_not_delegated, _reject_undelegated),
-    Row("acted on here", _is_acted_on, _reject_acted_on),
+    Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
+    Row("not delegated", _is_not_delegated, rejecting.undelegated),
+    Row("acted on here", _is_acted_on, rejecting.acted_on),
     # it must not run now
     Row("asked again", is_asked_again, activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
