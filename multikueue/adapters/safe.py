@@ -133,7 +133,7 @@ class SafeAdapter:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("status", remote, None, lambda: self.row.status_patch(local, remote, now))
+        return self._tried("finished, held or status", remote, None, lambda: self.row.status_patch(local, remote, now))
 
     def expected_workloads(self, job: Json) -> int:
         """See `JobAdapter`."""
@@ -157,7 +157,23 @@ class SafeAdapter:
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("finished or stopped", local, None, lambda: self.row.release_patch(local))
+        return self._tried("finished, active or stopped", local, None, lambda: self.row.release_patch(local))
+
+    def settled_end(self, job: Json) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self._tried("settled", job, None, lambda: self.row.settled_end(job))
+
+    def settled_patch(self, local: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("at_settled_end", local, None, lambda: self.row.settled_patch(local, now))
+
+    def is_stopped_here(self, local: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("active or stopped", local, False, lambda: self.row.is_stopped_here(local))
+
+    def pods_are_gone(self, job: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("pods_are_gone", job, False, lambda: self.row.pods_are_gone(job))
 
     def copy_entries(self, copy: Json, *, noted: bool = False) -> list[str] | None:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.

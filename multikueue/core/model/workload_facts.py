@@ -12,8 +12,7 @@ from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import ByIdentity, annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    OWNER_NOT_FOUND,
+    ENDS,
     Owner,
     attempt,
     cluster_name,
@@ -65,13 +64,18 @@ class CopyFacts(CommonFacts):
     @property
     def is_spent(self) -> bool:
         """Whether the worker will never run it: it gave it up, or somebody deactivated it there."""
-        return not (self.has_ended if self.is_finished else self.is_active)
+        return not self.has_ended if self.is_finished else not self.is_active
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
+        return self.is_finished and self.finish_reason in ENDS
 
     @property
     def has_ended(self) -> bool:
-        """Whether its job has run there to its end. Pods of a group that is evicted may end well when they are told to
-        end, and then its Kueue says so of the group."""
-        return self.is_finished and not self.is_evicted and self.finish_reason not in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+        """Whether its job has run there to its end. Pods that are evicted may end well on their way out, and then its
+        Kueue says so: of one that is evicted the job itself tells."""
+        return self.is_over and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:

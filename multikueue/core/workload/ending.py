@@ -126,7 +126,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         return None
     outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
     copy, facts = worker.workload, worker.copy
-    gave_up = facts.finish_reason in (OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED)
+    gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None

@@ -31,7 +31,14 @@ from tests.core.building import (
 from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")
-COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+COMPLETE: Json = {
+    "succeeded": 1,
+    "startTime": "2026-11-21T11:00:00Z",
+    "completionTime": "2026-11-21T11:59:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "message": "All done"} for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
 RUNNING_JOB = job(suspended=False, status={"active": 1})
 ENDED_JOB = job(suspended=False, status=COMPLETE)
 
