@@ -125,7 +125,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     cleaned = ending.clean_up(situation)
     withdrawn = (effect for worker in situation.workers for effect in withdraw(situation, worker))
     effects = [*withdrawn, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not _may_run(situation):
+    if situation.traits.keeps_check_pending and not may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 
@@ -136,9 +136,9 @@ def clean_up_deleted(situation: Situation) -> Plan:
     If a worker had it, Kueue releases it only once its job shows that nothing runs.
     """
     cleaned, snapshot = ending.clean_up(situation), situation.snapshot
-    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+    if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
+    if is_elastic(situation.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
     told = tuple(_release_all(situation))
     unseen = any(not worker.in_sight for worker in situation.workers)
@@ -149,13 +149,14 @@ def clean_up_deleted(situation: Situation) -> Plan:
 
 def _release_all(situation: Situation) -> Iterator[Effect]:
     """Show on the manager's jobs that nothing runs, once their pods have had the time to end."""
-    if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
+    if situation.snapshot.quiet_for >= POD_GRACE and not may_run(situation):
         for local in situation.snapshot.jobs.values():
             if not is_terminating(local):
-                yield from _release(situation, local)
+                yield from release(situation, local)
 
 
-def _may_run(situation: Situation) -> bool:
+def may_run(situation: Situation) -> bool:
+    """Whether a job of it may run on a worker, seen or unseen."""
     last = situation.last_worker
     ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
     shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
@@ -236,7 +237,7 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
         if copies:
             yield from ending.sync_status(situation, [_deciding(situation, copies)])
         else:
-            yield from _release(situation, local)
+            yield from release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:
@@ -244,7 +245,7 @@ def _deciding(situation: Situation, jobs: list[Json]) -> Json:
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def _release(situation: Situation, local: Json) -> Iterator[Effect]:
+def release(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.

@@ -29,7 +29,6 @@ from multikueue.core.workload.ending import (
 )
 from multikueue.core.workload.evicting import (
     activate,
-    clean_up_deleted,
     clean_up_unadmitted,
     is_asked_again,
     is_being_stopped,
@@ -43,6 +42,7 @@ from multikueue.core.workload.groups import is_split, must_wait, tell_split, wit
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
+from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -238,7 +238,7 @@ TABLE: tuple[Row, ...] = (
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, clean_up_deleted),
+    Row("gone", _is_gone, clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
@@ -252,6 +252,7 @@ TABLE: tuple[Row, ...] = (
     Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
     Row("not delegated", _is_not_delegated, rejecting.undelegated),
     Row("acted on here", _is_acted_on, rejecting.acted_on),
+    Row("settled", is_settled, end_settled),
     # it must not run now
     Row("asked again", is_asked_again, activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),

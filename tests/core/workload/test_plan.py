@@ -50,6 +50,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "unknown kind",
         "not delegated",
         "acted on here",
+        "settled",
         "asked again",
         "no quota",
         "evicted",

@@ -1,0 +1,73 @@
+"""What somebody stops on the manager without an eviction: by what he writes on a job, or by deleting the Workload.
+
+Whoever may write the status of a job can settle its end, as Argo CD's menu does. A Kueue whose job does not match its
+Workload any more suspends the job, deletes the Workload, and waits with the next one until the job shows no run.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import attrs
+
+from multikueue.core.model.workloads import is_live
+from multikueue.core.workload import ending
+from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.evicting import clean_up_deleted, may_run, release
+from multikueue.core.workload.facts.possible_runs import assumed_for
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Creating
+from multikueue.core.workload.leftovers import withdraw
+
+
+def is_settled(situation: Situation) -> bool:
+    """Whether its job shows how it can only end, and no copy does: somebody asks for it, or it has ended."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is None or adapter is None or adapter.settled_end(job) is None or situation.facts.has_members:
+        return False
+    return not any(map(adapter.settled_end, itertools.chain.from_iterable(map(situation.jobs_on, situation.workers))))
+
+
+def end_settled(situation: Situation) -> Plan:
+    """Stop what runs of it; then its job ends as it can only end, and was perhaps never started."""
+    job, adapter = situation.job, situation.adapter
+    assert job is not None, "a row for jobs that show an end was asked about one that does not show"
+    stopped = tuple(effect for worker in situation.workers for effect in withdraw(situation, worker))
+    if may_run(situation):
+        left = min((run.until.total_seconds() for run in situation.possible_runs), default=None)
+        return Plan(stopped, look_again=left)
+    quiet, end = situation.snapshot.quiet_for, adapter.settled_end(job)
+    patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
+    shown = tuple(ending.patch_status(situation, job, patch))
+    if shown or end is None or quiet < ending.KUEUE_GRACE:
+        return Plan((*stopped, *shown), look_again=ending.KUEUE_GRACE.total_seconds())
+    return Plan((*stopped, finish(situation, end.reason, end.message)))
+
+
+def clean_up_gone(situation: Situation) -> Plan:
+    """It was deleted: remove the copies, and show of a job that its Kueue has suspended that it runs no more.
+
+    The next Workload waits for that. No Workload tells which worker had the job: none may show a copy of it.
+    """
+    snapshot = situation.snapshot
+    if snapshot.workload is not None:
+        return clean_up_deleted(situation)
+    cleaned = ending.clean_up(situation)
+    stopped = [one for one in snapshot.jobs.values() if situation.adapter.is_stopped_here(one)]
+    if not stopped or any(map(is_live, snapshot.siblings)):
+        return cleaned
+    if any(map(partial(_may_have_job, situation), situation.workers)):
+        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
+    shown = (effect for job in stopped for effect in release(situation, job))
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, *shown))
+
+
+def _may_have_job(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed."""
+    if worker.jobs or worker.shared or isinstance(worker.in_flight, Creating):
+        return True
+    had_it = situation.snapshot.last_worker in (None, worker.name)
+    return had_it and not worker.in_sight and bool(assumed_for(situation, worker))
