@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import anyio
 import pytest
 
 from multikueue.core.model.kinds import JOB, WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.sandbox.apiserver import DirectClient
+from multikueue.testing.waiting import background
 from tests.runtime.fleet import Fleet, until
 
 pytestmark = pytest.mark.looptime
@@ -22,8 +24,15 @@ async def status(fleet: Fleet) -> Json:
 
 
 async def resize(fleet: Fleet, pods: int) -> None:
-    """What `kubectl patch job job -p '{"spec":{"parallelism":2}}'` does."""
+    """What `kubectl patch job job -p '{"spec":{"parallelism":1}}'` does."""
     await fleet.admin.merge_patch(JOB, KEY, {"spec": {"parallelism": pods}})
+
+
+async def remove_all(client: DirectClient, resource: Resource) -> None:
+    """Delete all objects of a kind, whatever holds them."""
+    for one in (await client.list(resource)).items:
+        await client.merge_patch(resource, ObjectKey.of(one), {"metadata": {"finalizers": None}})
+        await client.delete(resource, ObjectKey.of(one), propagation="Background")
 
 
 class TestWhatDoesNotMatchItsWorkload:
@@ -33,10 +42,10 @@ class TestWhatDoesNotMatchItsWorkload:
         """Two writers fought over its startTime, and it ran to its end on the worker."""
         fleet = await Fleet.connected("worker1")
         async with fleet.kueues(), fleet.dispatching():
-            await fleet.submit()
+            await fleet.submit(pods=2)
             await until(fleet.running_on)
             before = await fleet.running_on()
-            await resize(fleet, 2)
+            await resize(fleet, 1)
 
             async def runs_anew() -> bool:
                 found = await fleet.running_on()
@@ -44,34 +53,43 @@ class TestWhatDoesNotMatchItsWorkload:
 
             await until(runs_anew, within=20)
             await anyio.sleep(5)
-            assert (await status(fleet))["active"] == 2
+            assert (await status(fleet))["active"] == 1
             assert len((await fleet.admin.list(WORKLOAD)).items) == 1
 
-    async def test_it_shows_that_it_has_stopped_though_the_daemon_is_started_anew(self) -> None:
-        """Neither a Workload nor a copy is left to wake it."""
+    @pytest.mark.parametrize("left_over", [True, False], ids=["with its copies", "alone"])
+    async def test_it_shows_that_it_has_stopped_though_the_daemon_is_started_anew(self, left_over: bool) -> None:
+        """No Workload is left, and perhaps no copy, to wake it."""
         fleet = await Fleet.connected("worker1")
-        async with fleet.kueues():
-            async with fleet.dispatching():
-                await fleet.submit()
-                await until(fleet.running_on)
-                await anyio.sleep(5)
-            await resize(fleet, 2)
-            there = DirectClient(fleet.workers["worker1"])
-            for resource in (JOB, WORKLOAD):
-                for one in (await there.list(resource)).items:
-                    await there.delete(resource, ObjectKey.of(one))
-            await anyio.sleep(10)
-            assert (await fleet.admin.list(WORKLOAD)).items == []
-            assert (await status(fleet))["active"] == 1
-            async with fleet.dispatching():
-                await until(fleet.running_on, within=20)
-            assert [dig(one, "spec", "podSets")[0]["count"] for one in (await fleet.admin.list(WORKLOAD)).items] == [2]
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await anyio.sleep(5)
+        await fleet.admin.merge_patch(JOB, KEY, {"spec": {"suspend": True}})
+        await remove_all(fleet.admin, WORKLOAD)
+        there = DirectClient(fleet.workers["worker1"])
+        if not left_over:
+            await remove_all(there, JOB)
+            await remove_all(there, WORKLOAD)
+        assert (await status(fleet))["active"] == 1
+
+        async def shown() -> bool:
+            return not (await status(fleet)).get("active")
+
+        async with background() as tasks, fleet.dispatching():
+            tasks.start_soon(fleet.workers["worker1"].registry.run_collector)
+            await until(shown, within=10)
+            assert await fleet.idle()
 
 
 class TestASettledEnd:
     """Somebody makes FailureTarget true on the manager's Job, as Argo CD's menu does."""
 
-    TARGET = {"type": "FailureTarget", "status": "True", "reason": "ManuallyTerminated", "message": "by hand"}
+    TARGET: ClassVar[Json] = {
+        "type": "FailureTarget",
+        "status": "True",
+        "reason": "ManuallyTerminated",
+        "message": "by hand",
+    }
 
     async def settle(self, fleet: Fleet) -> None:
         known = (await status(fleet)).get("conditions") or []

@@ -42,7 +42,7 @@ from multikueue.core.workload.groups import is_split, must_wait, tell_split, wit
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
-from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled
+from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled, is_stopped_here, stop_here
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -263,6 +263,7 @@ TABLE: tuple[Row, ...] = (
     Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_recorded),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
+    Row("stopped here", is_stopped_here, stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded),
     Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear

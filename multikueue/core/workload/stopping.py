@@ -33,18 +33,34 @@ def is_settled(situation: Situation) -> bool:
 
 def end_settled(situation: Situation) -> Plan:
     """Stop what runs of it; then its job ends as it can only end, and was perhaps never started."""
-    job, adapter = situation.job, situation.adapter
-    assert job is not None, "a row for jobs that show an end was asked about one that does not show"
+    job, quiet = situation.job or {}, situation.snapshot.quiet_for
+    patch = situation.adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
+    shown, end = tuple(ending.patch_status(situation, job, patch)), situation.adapter.settled_end(job)
+    if shown or end is None or quiet < ending.KUEUE_GRACE:
+        return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
+    return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
+
+
+def is_stopped_here(situation: Situation) -> bool:
+    """Whether the manager's Kueue has suspended a job that runs, and has not evicted its Workload."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is None or adapter is None or situation.assigned_to is None:
+        return False
+    return adapter.is_stopped_here(job)
+
+
+def stop_here(situation: Situation) -> Plan:
+    """Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping."""
+    return _stop_first(situation, Plan(tuple(release(situation, situation.job or {}))))
+
+
+def _stop_first(situation: Situation, then: Plan) -> Plan:
+    """Remove the copies; what follows is done once no job of it may run on a worker."""
     stopped = tuple(effect for worker in situation.workers for effect in withdraw(situation, worker))
     if may_run(situation):
         left = min((run.until.total_seconds() for run in situation.possible_runs), default=None)
         return Plan(stopped, look_again=left)
-    quiet, end = situation.snapshot.quiet_for, adapter.settled_end(job)
-    patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
-    shown = tuple(ending.patch_status(situation, job, patch))
-    if shown or end is None or quiet < ending.KUEUE_GRACE:
-        return Plan((*stopped, *shown), look_again=ending.KUEUE_GRACE.total_seconds())
-    return Plan((*stopped, finish(situation, end.reason, end.message)))
+    return attrs.evolve(then, effects=(*stopped, *then.effects))
 
 
 def clean_up_gone(situation: Situation) -> Plan:

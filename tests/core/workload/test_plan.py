@@ -58,6 +58,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "unrecorded",
         "unregistered kind",
         "job unknown",
+        "stopped here",
         "slice replacement",
         "assigned",
         "delegation unknown",
