@@ -149,10 +149,10 @@ class JobKind:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        finished, rule = self.status.finished, self.status.rule
-        if rule is None or (finished(local) is not None and finished(remote) is None):
+        rule = self.status.rule
+        if rule is None or (self._ended(local) and not self._ended(remote)):
             return None
-        waits = self._is_suspended(local) and not self._is_suspended(remote) and finished(remote) is None
+        waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
         return _change(local, self.status.held(local, now) if waits else rule(local, remote, now))
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
@@ -202,6 +202,19 @@ class JobKind:
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""
         return self.status.pods_are_gone(job)
+
+    def _may_run(self, job: Json) -> bool:
+        """Whether it has not ended; of kinds that do not tell that, whether it shows a run."""
+        if self.status.finished is rules.never_finished:
+            return self.release_patch(job) is not None
+        return self._ended(job) is False
+
+    def _ended(self, job: Json) -> bool | None:
+        """Whether it has ended; None if its rule fails, which is told where the end is asked for: the rest is shown."""
+        try:
+            return self.status.finished(job) is not None
+        except Exception:  # another package's code may raise anything
+            return None
 
     def _is_suspended(self, job: Json) -> bool:
         path = self.copies.suspend

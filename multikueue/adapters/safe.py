@@ -144,7 +144,7 @@ class SafeAdapter:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("finished, held or status", remote, None, lambda: self.row.status_patch(local, remote, now))
+        return self._tried("held or status", remote, None, lambda: self.row.status_patch(local, remote, now))
 
     def expected_workloads(self, job: Json) -> int:
         """See `JobAdapter`."""

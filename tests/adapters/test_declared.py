@@ -166,6 +166,11 @@ class TestEnd:
         """It may be that of a job that has ended."""
         assert declare().release_patch(widget(status={"phase": "Running"})) is None
 
+    def test_a_rule_that_fails_does_not_hold_up_what_is_shown(self) -> None:
+        kind = declare(finished="object.status.n + 1 > 0", suspend_path=".spec.suspend")
+        for spec in ({}, {"suspend": True}):
+            assert kind.status_patch(widget(spec=spec), widget(status={"n": "many"}), NOW) is not None
+
     def test_a_rule_that_fails_names_the_setting(self) -> None:
         told = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
         with pytest.raises(RuleError, match=told):
@@ -205,10 +210,12 @@ class TestPods:
 
     def test_a_suspended_job_does_not_show_that_its_copy_runs(self) -> None:
         """By the declared value, too."""
-        kind = declare(suspend_path=".spec.mode", suspend_value="Held")
+        held: dict[str, Any] = {"suspend_path": ".spec.mode", "suspend_value": "Held"}
         local, remote = (widget(spec={"mode": mode}, status={"phase": mode}) for mode in ("Held", "Go"))
+        kind = declare(**held, **RULES)
         assert kind.status_patch(local, remote, NOW) is None
         assert kind.status_patch({**local, "spec": {}}, remote, NOW) is not None
+        assert declare(**held).status_patch(local, remote, NOW) is not None, "it may be the end: nobody knows"
 
 
 class TestCopies:
