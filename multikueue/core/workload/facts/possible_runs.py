@@ -164,7 +164,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
     left = assumed_for(situation, worker)
-    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and situation.has_ended(worker)
+    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
     return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
 
 
