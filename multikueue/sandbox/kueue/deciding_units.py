@@ -42,7 +42,7 @@ class UnitSituation:
 def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
     if situation.workload is None:  # one that somebody else made may be gone, and with it who would let the pods go
-        return _to_create(situation.unit) or NOTHING
+        return _to_hold(situation) or _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 
@@ -65,6 +65,13 @@ def _to_create(unit: Unit) -> Decision | None:
     workload = unit_workload(unit)
     told = f"Created Workload: {ObjectKey.of(workload)}"
     return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", told),))
+
+
+def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
+    """Kueue's webhook puts a finalizer on the pods of a new group, so that those that end are not forgotten."""
+    unit = situation.unit
+    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
+    return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
 
 
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
@@ -184,4 +191,4 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (_over, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)
