@@ -168,6 +168,18 @@ class OwnDependencies:
     """The reference to the job copy."""
 
 
+@attrs.frozen
+class LookForPods:
+    """Find the pods that an earlier attempt's job has left on a worker: only a label shows them."""
+
+    cluster: ClusterName
+    namespace: str
+    """Of the job there."""
+    selector: str
+    attempt: str
+    """The one that waits for their end."""
+
+
 DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
 """What is done about the dependencies of a job."""
 Effect: TypeAlias = (
@@ -182,6 +194,7 @@ Effect: TypeAlias = (
     | CreateJob
     | PatchJob
     | DeleteJob
+    | LookForPods
     | DependencyEffect
 )
 
@@ -210,6 +223,8 @@ def describe(effect: Effect) -> str:
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
+        case LookForPods(selector=selector):
+            return f"look for pods with {selector} {where}"
         case CheckDependencies() | CreateDependencies() | OwnDependencies():
             return f"{_VERBS[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
 

@@ -39,7 +39,14 @@ from multikueue.core.workload.facts.places import is_own_copy, with_places_writt
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import earlier_runs, ends_in, overdue, wait_for_earlier_run
+from multikueue.core.workload.leftovers import (
+    earlier_runs,
+    ends_in,
+    look_for_pods,
+    may_have_left_pods,
+    overdue,
+    wait_for_earlier_run,
+)
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import steps_in
@@ -274,6 +281,7 @@ TABLE: tuple[Row, ...] = (
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
+    Row("earlier pods", lambda seen: bool(may_have_left_pods(seen)), look_for_pods),
     Row("split group", is_split, tell_split, lambda _: GROUP),
     Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
     Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for
