@@ -35,7 +35,7 @@ class TestSettledEnds:
         assert found[0] == "stop on w1"
         assert "copy job status" not in found
 
-    WAITING = (
+    WAITING: tuple[tuple[str, dict[str, Any]], ...] = (
         ("gone", {"cluster": "w1", "check": "Ready"}),
         ("without quota", {"quota": False}),
         ("not offered yet", {}),
