@@ -223,13 +223,13 @@ def describe(effect: Effect) -> str:
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
-        case LookForPods(selector=selector):
-            return f"look for pods with {selector} {where}"
-        case CheckDependencies() | CreateDependencies() | OwnDependencies():
-            return f"{_VERBS[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
+        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
+            about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
+            return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
 
 
 _VERBS: Final[Mapping[type, str]] = {
+    LookForPods: "look for pods with",
     CheckDependencies: "look for",
     CreateDependencies: "make or share",
     OwnDependencies: "have the job own",

@@ -154,8 +154,10 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
     Where another controller moves the jobs, they never show: then the request to stop them has to do.
     """
     if situation.traits.workload_only and worker.in_sight:
-        quiet = situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP
-        return worker.copy.runs and worker.copy.has_had_owner and not quiet and (asked or worker.copy.can_be_asked)
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP or not worker.copy.runs:
+            return False
+        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.copy.can_be_asked)
     hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
