@@ -350,7 +350,7 @@ class TestWinning:
         """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
         local = workload(nominated=("w1",))
         there = worker("w1", copy_of(local, admitted=True, attempt=UNMARKED), job_copy_of(local, attempt=UNMARKED))
-        assert words(snapshot(local, there)) == ["stop on w1", "delete job on w1"]
+        assert words(snapshot(local, there)) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     def test_a_kind_that_ready_would_start_is_recorded_in_kueues_words(self) -> None:
         """Its check stays Pending for good, so the record is all that is written."""

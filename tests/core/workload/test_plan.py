@@ -62,6 +62,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "slice replacement",
         "assigned",
         "delegation unknown",
+        "earlier run",
         "split group",
         "waiting group",
         "pending",
