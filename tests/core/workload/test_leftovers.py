@@ -73,7 +73,7 @@ class TestWaiting:
     def test_what_has_ended_by_itself_holds_up_nobody(self, deleting: bool) -> None:
         """A finalizer may hold it for ever."""
         done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
-        assert "earlier run" != decide(beside(left(deleting=deleting, status=done))).row
+        assert decide(beside(left(deleting=deleting, status=done))).row != "earlier run"
 
     @pytest.mark.parametrize("deleting", [False, True])
     def test_what_has_been_stopped_may_still_have_pods_that_end(self, deleting: bool) -> None:

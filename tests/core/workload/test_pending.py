@@ -344,7 +344,7 @@ class TestWinning:
         local = workload(nominated=("w1",))
         refused = copy_of(local, admitted=True, finished="OwnerNotFound")
         seen = snapshot(local, worker("w1", refused, job_copy_of(local)))
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
     def test_a_copy_without_a_proof_does_not_win(self) -> None:
         """Whoever may create objects on the worker could have made it; see `test_unproven_copies`."""
