@@ -105,8 +105,9 @@ def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[
 
 def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
-        yield from (_leftover(worker, job, "is not gone yet") for job in worker.jobs)
-        if (copy := worker.workload) is not None:
+        earlier = (job for job in worker.jobs if not situation.is_current(worker, job.object))
+        yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
+        if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     for job in _of_no_attempt(situation, worker):

@@ -29,7 +29,7 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.possible_runs import may_have_pods, may_start_unseen
+from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -158,7 +158,7 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
             return False
         had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
         return had_it and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent) and not is_new(situation, worker)
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
 

@@ -143,7 +143,7 @@ class TestCleaning:
         """The Workload is finished though the copy has not ended: there is no result to wait for."""
         running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
         seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
     def test_a_worker_out_of_reach_does_not_delay_the_others_cleaning(self, workers: tuple[Worker, ...]) -> None:
@@ -154,7 +154,7 @@ class TestCleaning:
     def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
         """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
 
 def ended_at(finished: Json, time: str) -> Json:
@@ -203,7 +203,8 @@ class TestRetention:
         running = worker("w1", copy, job_copy_of(LOCAL, status={"active": 1}))
         assert self.decided(running, after=timedelta(seconds=100)) == ([], 20.0)
         later = self.decided(running, after=timedelta(minutes=2))
-        assert later[0] == ["delete job on w1", "delete workload on w1"]
+        stopped = ["stop on w1", "delete job on w1 unless it is stopped"]
+        assert later[0] == (["delete job on w1"] if finished else stopped)
 
     @pytest.mark.parametrize("reason", ["Succeeded", "Failed"])
     @pytest.mark.parametrize("copy", [{"admitted": True}, {"admitted": True, "finished": "Succeeded"}, None])
