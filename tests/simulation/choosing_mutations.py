@@ -239,6 +239,7 @@ UNSEEN: Final = frozenset(
         "offers_on_evidence_are_taken_back",
         "penalties_are_ignored",
         "trials_are_ignored",
+        "an_accepted_deletion_is_a_removal",
     }
 )
 """Which the simulation is not known to see: only a unit test does."""
