@@ -20,6 +20,7 @@ from multikueue.core.model.workloads import job_reference
 from multikueue.core.workload import effects
 from multikueue.core.workload.check_message import without_addresses
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
+from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -203,7 +204,7 @@ class EffectExecutor:
             found = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
             if found is None or not is_the_copy(found, effect.object):
                 if found is not None and has_origin_of(found, effect.object) and is_terminating(found):
-                    error = Conflict("an earlier job of that name is still ending there", status=error.status)
+                    error = Conflict(NAME_TAKEN.why, status=error.status)
                 refused = self._refused(target, effect.cluster, resource, key, workload, error)
                 if isinstance(refused, AlreadyExists):
                     refused.foreign = found is not None and not has_origin_of(found, effect.object)

@@ -14,16 +14,18 @@ from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
     ORIGIN_LABEL,
 )
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     AnnounceWorkload,
     CreateJob,
 )
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
-from multikueue.core.workload.facts.worker_states import Created, Refusal, Unanswered, Untracked
+from multikueue.core.workload.facts.worker_states import NAME_TAKEN, Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
+    Conflict,
     ApiError,
     Cause,
     DeadlineExceeded,
@@ -35,7 +37,13 @@ from multikueue.errors import (
     TooManyRequests,
 )
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
-from multikueue.runtime.create_conflicts import CERTAIN_AFTER, PASSING_FOR, REFUSAL_BACKOFF, CreateConflicts
+from multikueue.runtime.create_conflicts import (
+    CERTAIN_AFTER,
+    PASSING_FOR,
+    REFUSAL_BACKOFF,
+    SOON_BACKOFF,
+    CreateConflicts,
+)
 from multikueue.runtime.effect_executor import TELL_AFTER, EffectExecutor
 from multikueue.sandbox.apiserver import Match, Refuse, Reset
 from tests.runtime.executing import KEY, W1, W2, Fleet, a_job, a_workload
@@ -78,6 +86,31 @@ async def test_what_else_has_its_name_is_not_taken_for_it(there: Json | Match) -
         client.faults.add(Refuse(403), on=there)
     with pytest.raises(AlreadyExists):
         await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, marked("a")),))
+
+
+@pytest.mark.looptime
+async def test_a_name_that_an_earlier_copy_of_ours_still_has_is_waited_for() -> None:
+    """It ends by itself: for a minute in place, then the worker is asked again after half a minute, then a minute."""
+    fleet = Fleet()
+    client, conflicts = fleet.clusters[W1].client, fleet.clusters[W1].create_conflicts
+    earlier = marked("another attempt")
+    earlier["metadata"]["finalizers"] = ["example.com/slow"]
+    key = ObjectKey.of(await client.create(JOB, earlier))
+    await client.delete(JOB, key, propagation="Foreground")
+
+    async def refused() -> Refusal | None:
+        with pytest.raises(Conflict, match=NAME_TAKEN.why):
+            await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
+        return conflicts.refusal(JOB, KEY, own=())
+
+    for left in (SOON_BACKOFF.base, 2 * SOON_BACKOFF.base):
+        assert await refused() is None
+        await anyio.sleep(PASSING_FOR)
+        assert await refused() == Refusal(NAME_TAKEN.why, timedelta(seconds=left))
+        await anyio.sleep(left)
+    await client.merge_patch(JOB, key, {"metadata": {"finalizers": None}})
+    await fleet.executor.execute(a_workload(uid="u"), (CreateJob(W1, JOB, marked("a")),))
+    assert not is_terminating(await client.get(JOB, key))
 
 
 @pytest.mark.looptime

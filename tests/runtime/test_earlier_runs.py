@@ -18,10 +18,9 @@ from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.workloads import cluster_name
-from multikueue.errors import NotFound
+from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
-from multikueue.runtime.create_conflicts import PASSING_FOR, SOON_BACKOFF
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
@@ -121,3 +120,42 @@ async def test_nobody_is_offered_a_job_that_ends_though_no_watch_shows_it_in_tim
         await until(fleet.running_on, within=4 * LAG)
         assert len(seen.made) == 2
         assert seen.beside == []
+
+
+async def _submit_again(fleet: Fleet, seen: Copies) -> str:
+    """A job runs, is deleted while a finalizer holds its copy, and is submitted once more; return its worker."""
+    await fleet.submit()
+    await until(fleet.running_on)
+    await until(fleet.ready)
+    (first,) = seen.made
+    await slow_to_end(fleet, first)
+    await fleet.admin.delete(JOB, OF_JOB, propagation="Background")
+    await until(lambda: seen.ending)
+    await fleet.submit()
+    return first
+
+
+async def test_a_job_of_the_same_name_runs_elsewhere_while_the_earlier_one_is_ending() -> None:
+    """It is another run, and its name is taken on that worker only."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(), fleet.dispatching():
+        first = await _submit_again(fleet, seen)
+        await until(fleet.running_on)
+        (second,) = await fleet.running_on()
+        assert second != first
+        assert seen.ending
+
+
+async def test_a_job_of_the_same_name_runs_where_the_earlier_one_was_once_that_is_gone() -> None:
+    """There is no other worker: it waits, and is told for what."""
+    fleet = await Fleet.connected("worker1")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(), fleet.dispatching():
+        await _submit_again(fleet, seen)
+        await anyio.sleep(2 * GRACE)
+        assert len(seen.made) == 1
+        (check,) = (await fleet.workload())["status"]["admissionChecks"]
+        assert NAME_TAKEN.why in check["message"]
+        await slow_to_end(fleet, "worker1", on=False)
+        await until(fleet.running_on, within=5)

@@ -31,7 +31,7 @@ from multikueue.core.model.workloads import CheckState, cluster_name, component_
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Unusable
+from multikueue.core.workload.facts.worker_states import NAME_TAKEN, Unusable
 from multikueue.core.workload.removal import delete_job
 
 
@@ -48,7 +48,14 @@ def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     shared: list[JobCopy] = []
     for copy in (*worker.jobs, *worker.shared):
         (own if carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
-    return attrs.evolve(worker, jobs=tuple(own), shared=tuple(shared))
+    refusal = worker.refusal or (NAME_TAKEN if _have_its_name(snapshot, shared) else None)
+    return attrs.evolve(worker, jobs=tuple(own), shared=tuple(shared), refusal=refusal)
+
+
+def _have_its_name(snapshot: Snapshot, others: list[JobCopy]) -> bool:
+    """Whether jobs of another Workload have the name of this one's: of a job that was deleted, and made again here."""
+    workload = snapshot.workload
+    return bool(others) and workload is not None and not may_have_siblings(workload)
 
 
 def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:

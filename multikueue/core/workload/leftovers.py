@@ -35,6 +35,7 @@ from multikueue.core.workload.facts.possible_runs import (
 from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
+from multikueue.core.workload.groups import may_have_siblings
 from multikueue.core.workload.history import last_place, note_last_worker
 from multikueue.core.workload.removal import remove, without
 
@@ -78,10 +79,8 @@ def may_have_left_pods(situation: Situation) -> list[Worker]:
 def look_for_pods(situation: Situation) -> Plan:
     """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
     (worker,), owner = may_have_left_pods(situation), situation.facts.owner
-    selector, place = (
-        f"{situation.traits.pods_label}={owner.name if owner else ''}",
-        namespace_for(situation.snapshot, worker),
-    )
+    selector = f"{situation.traits.pods_label}={owner.name if owner else ''}"
+    place = namespace_for(situation.snapshot, worker)
     why = f'Waiting for pods of an earlier attempt to end on worker cluster "{worker.name}"'
     effects = (*clean_stale(situation), LookForPods(worker.name, place, selector, situation.facts.attempt))
     if situation.snapshot.quiet_for >= hold_limit(situation):
@@ -110,7 +109,10 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
+    shares = may_have_siblings(situation.workload)  # else what names another Workload is of a job that had this name
     for job in _of_no_attempt(situation, worker):
+        if not shares and job not in worker.jobs:
+            continue
         if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
             yield left_behind(worker, job)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 
@@ -143,3 +143,7 @@ class Refusal:
     left: timedelta
     """How long it is not asked again."""
     facts: RefusalFacts = attrs.field(factory=RefusalFacts)
+
+
+NAME_TAKEN: Final = Refusal("an earlier job of that name is still ending there", timedelta(minutes=1))
+"""A job that was deleted, and made again with the same name, cannot be there before the earlier one's copy is gone."""
