@@ -1,6 +1,6 @@
-"""`python -m tests.dispatch.family`: fleets of 2 to 20 workers, as `fleets.csv` has them, beside AllAtOnce.
+"""`python -m tests.dispatch.family`: fleets of 2 to 20 workers, of `fleets.csv`.
 
-Twenty workers at one size of gangs hide what a dispatcher does to a small fleet. AllAtOnce is run twice: its race is won
+Twenty workers at one size of gangs hide what a dispatcher does to a small fleet. AllAtOnce runs twice: its race is won
 by name where all requests take as long, and by chance where they do not; a real one lies between.
 """
 
@@ -44,11 +44,15 @@ MEASURES: Final = {
     "gang_p99": "p99",
     "own_p99": "own p99",
 }
-SMALL: Final = ((1, 0.6), (2, 0.15), (4, 0.15), (8, 0.1))
+SMALL: Final = {1: 0.6, 2: 0.15, 4: 0.15, 8: 0.1}
 """GPUs of other jobs, and how many of them have so many."""
 MODELS: Final = {1: ("gpu-series-2",), 2: ("a10", "a100"), 3: ("a10", "a100", "h800")}
 CPUS: Final = 16
 """Of a worker, for each GPU; jobs that ask for CPUs want a quarter, a half, all or twice of that."""
+
+
+def _yes(text: str) -> bool:
+    return text == "1"
 
 
 @attrs.frozen
@@ -63,9 +67,9 @@ class Fleet:
     sigma: float = attrs.field(converter=float)
     """Of the workers' log-normal sizes."""
     flavors: int = attrs.field(converter=int)
-    mixed: bool = attrs.field(converter=lambda text: text == "1")
+    mixed: bool = attrs.field(converter=_yes)
     """Whether each worker has all flavors."""
-    cpu: bool = attrs.field(converter=lambda text: text == "1")
+    cpu: bool = attrs.field(converter=_yes)
     """Whether jobs ask for CPUs, too."""
     share: float = attrs.field(converter=float)
     """Of the jobs that are gangs."""
@@ -74,7 +78,7 @@ class Fleet:
     load: float = attrs.field(converter=float)
     quota: str
     """The manager's: `sum` of the workers', or `unlimited`."""
-    own: bool = attrs.field(converter=lambda text: text == "1")
+    own: bool = attrs.field(converter=_yes)
     """Whether every second worker has users of its own."""
     times: str
     """How long jobs run: as Philly's, `exp` of 90 minutes, or `short`, of 10 minutes in the median."""
@@ -109,7 +113,9 @@ class Fleet:
             many = 1 if self.batch == 1 else 1 + int(random.expovariate(1 / self.batch))
             tenant, gang = f"tenant-{random.randrange(5)}", random.random() < self.share
             flavor = random.choice(random.choice(workers).flavors)
-            gpus = max(2, round(self.gang * flavor.gpus)) if gang else random.choices(*zip(*SMALL, strict=True))[0]
+            gpus = (
+                max(2, round(self.gang * flavor.gpus)) if gang else random.choices(list(SMALL), list(SMALL.values()))[0]
+            )
             for _ in range(1 if gang else min(many, jobs - len(found))):
                 cpus = round(gpus * CPUS * (0.5 if gang else random.choice((0.25, 0.5, 1.0, 2.0)))) if self.cpu else 0
                 model = flavor.model if gang and self.flavors > 1 else ""

@@ -29,6 +29,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
+from multikueue.runtime.workers.running_copies import RunningCopies
 
 log = get_logger(__name__)
 
@@ -71,6 +72,7 @@ class WorkerFigures:
     due: float = 0.0
     """When they may be read again, on the loop's clock."""
     changed: bool = False
+    running: RunningCopies | None = None
 
 
 @attrs.define(eq=False)
@@ -227,7 +229,9 @@ class WorkerRooms:
         self._figures[worker] = figures
         if informers is not None and informers.queues.known:
             try:
-                self._take_in(worker, informers, before)
+                running = earlier.running or RunningCopies(self.manager.workloads.get, self.run_times)
+                figures.running = running.again()
+                self._take_in(worker, informers, before, figures.running)
             except Exception as error:  # whatever a worker shows costs its own figures only
                 if earlier.state is not Known.ODD:
                     log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
@@ -242,7 +246,9 @@ class WorkerRooms:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
 
-    def _take_in(self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]) -> None:
+    def _take_in(
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
+    ) -> None:
         """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
         queues, figures = informers.queues, self._figures[worker]
         cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
@@ -251,11 +257,11 @@ class WorkerRooms:
         if size > FIGURES:
             figures.unused = Known.TOO_MANY
         else:
-            found = dict(self._queues(worker, informers, self._state(worker), before))
+            found = dict(self._queues(worker, informers, before, running))
             figures.targets, figures.facts = dict(queues.targets()), found
 
     def _queues(
-        self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
@@ -273,9 +279,9 @@ class WorkerRooms:
                     tree,
                     queue,
                     self.clock(),
-                    known=known,
+                    known=self._state(worker),
                     ours_pending=sum(len(copies.keys_by(PENDING, key)) for key in local.get(name, ())),
-                    running=kueue_objects.running_of(ours),
+                    running=tuple(running.of(ours)),
                     before=before.get(name),
                     penalized_until=until,
                 ),

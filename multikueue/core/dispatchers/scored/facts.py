@@ -5,6 +5,7 @@ Amounts are in thousandths of a unit (`core.model.quantities`), `pods` included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -34,6 +35,10 @@ OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
 OTHERS_START: Final = timedelta(hours=1)
 """After the last of those has started they count as ones that may for so long."""
+
+
+USUAL: Final = 3600.0
+"""Seconds that a job runs of which nothing is known."""
 
 
 class Known(StrEnum):
@@ -73,6 +78,15 @@ class Running:
 
     priority: int
     amounts: FlavorAmounts
+    started: datetime | None = None
+    """When it got its quota; None: nobody knows."""
+    usual: float = USUAL
+    """Seconds that it runs, by estimate."""
+
+    def remaining(self, now: datetime) -> float:
+        """Seconds until it ends, by estimate: what has run for longer than usual runs for as long again."""
+        ran = (now - self.started).total_seconds() if self.started is not None else math.inf
+        return self.usual - ran if ran < self.usual else ran
 
 
 @attrs.frozen
