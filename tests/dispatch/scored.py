@@ -237,6 +237,7 @@ class ScoredPolicy:
             others_left=left,
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
+            borrowable=tree.borrowable("pool"),
             lent=tree.lent("pool"),
             penalized_until=known.failures.until,
             running=running,

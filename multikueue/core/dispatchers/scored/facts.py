@@ -117,6 +117,8 @@ class QueueFacts:
     """`spec.preemption.withinClusterQueue`."""
     reclaim: str = "Never"
     """`spec.preemption.reclaimWithinCohort`."""
+    borrowable: FlavorAmounts = attrs.field(factory=dict)
+    """Of `free`, what is not its own: its lenders take it back."""
     lent: FlavorAmounts = attrs.field(factory=dict)
     """Of its nominal quota, what others of the cohort use."""
     running: tuple[Running, ...] = ()

@@ -117,6 +117,7 @@ def queue_facts(
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
+        borrowable=worker.borrowable(name),
         lent=worker.lent(name),
         running=running,
         penalized_until=penalized_until,

@@ -104,6 +104,12 @@ class Tree:
         """A queue's own quota."""
         return {key: quota.nominal for key, quota in self.queues[queue].quotas.items()}
 
+    def borrowable(self, queue: str) -> FlavorAmounts:
+        """Of what is available to a queue, what is not its own."""
+        node = self.queues[queue]
+        own = {key: max(0, quota.nominal - node.usage.get(key, 0)) for key, quota in node.quotas.items()}
+        return {key: max(0, amount - own[key]) for key, amount in self.available(queue).items()}
+
     def lent(self, queue: str) -> FlavorAmounts:
         """Of a queue's nominal quota, what others of its cohort use: nothing if that is unknown."""
         free, node = self.available(queue), self.queues[queue]

@@ -12,6 +12,7 @@ from multikueue.core.dispatchers.dispatcher import Candidate
 from multikueue.core.dispatchers.scored.facts import JobFacts
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.profile import Weights
+from multikueue.core.dispatchers.scored.room import placed
 
 COST = "multikueue.dev/cost"
 """On a MultiKueueCluster: what an hour costs there, compared with the others."""
@@ -31,13 +32,14 @@ class Taste:
 
 
 def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[Candidate]:
-    """The workers of a tier, best first; those with a penalty last. Equal ones stay in the config's order: what
-    fills one before the next leaves the last ones empty for jobs that need a whole one."""
+    """The workers of a tier, best first; those with a penalty last. Of equal ones those first where the
+    Workload does not borrow, and then in the config's order: what fills one before the next leaves the last ones empty
+    for jobs that need a whole one."""
     figures = {worker.name: _Figures.of(worker, taste.job) for worker in workers}
     cheapest = min((one.price for one in figures.values()), default=0.0)
     soonest = min((one.finish for one in figures.values()), default=0.0)
 
-    def key(worker: Candidate) -> tuple[bool, float]:
+    def key(worker: Candidate) -> tuple[bool, float, bool]:
         one, weights = figures[worker.name], taste.weights
         healthy = not _penalized(worker, now)
         points = (
@@ -47,7 +49,7 @@ def ordered(workers: Sequence[Candidate], taste: Taste, now: datetime) -> list[C
             + weights.sticky * (worker.name in taste.places)
             + weights.health * healthy
         )
-        return not healthy, -round(points, 6)
+        return not healthy, -round(points, 6), _borrows(worker, taste.job)
 
     return sorted(workers, key=key)
 
@@ -66,6 +68,16 @@ class _Figures:
         run_time = (job.run_time or 1.0) / speed
         backlog = worker.queue.others_pending if worker.queue is not None else 0
         return cls(_positive(worker.annotations.get(COST)) / speed, run_time * (1 + backlog))
+
+
+def _borrows(worker: Candidate, job: JobFacts) -> bool:
+    """Whether it takes what is not the queue's own, as far as figures tell: that may be taken back."""
+    queue = worker.queue
+    if queue is None or job.request is None or not any(queue.borrowable.values()):
+        return False
+    free = queue.free if worker.net is None else worker.net
+    taken = placed(job.request, queue.groups, free) or {}
+    return any(amount > free[key] - queue.borrowable.get(key, 0) for key, amount in taken.items() if amount)
 
 
 def _penalized(worker: Candidate, now: datetime) -> bool:

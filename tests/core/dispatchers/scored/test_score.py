@@ -18,7 +18,7 @@ from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from tests.core.building import NOW
-from tests.core.dispatchers.scored.pending import pending, queue
+from tests.core.dispatchers.scored.pending import GPU, pending, queue
 
 
 @pytest.mark.parametrize("name", ["w1", "w2", "w3"])
@@ -46,6 +46,14 @@ def test_equal_workers_are_filled_in_the_configs_order(names: tuple[str, ...]) -
     free = dict.fromkeys(names, 16) | {names[0]: 3, names[1]: 5}
 
     assert pending({name: queue(amount) for name, amount in free.items()}).ask().names == (names[1],)
+
+
+@pytest.mark.parametrize(("gpus", "names"), [(4, ("second",)), (6, ("first",))])
+def test_own_room_comes_before_borrowed(gpus: int, names: tuple[str, ...]) -> None:
+    """What is borrowed is taken back when its lenders need it. Where it would borrow anywhere, the order counts."""
+    lent = {"borrowable": {GPU: 5}}
+
+    assert pending({"first": queue(8, **lent), "second": queue(9, **lent)}, gpus=gpus).ask().names == names
 
 
 def test_the_score_of_what_stays_free_is_accepted_and_counts_for_nothing() -> None:
