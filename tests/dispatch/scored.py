@@ -91,7 +91,7 @@ class ScoredPolicy:
         answer = self._dispatcher.nominate(obj, candidates, now)
         said = workload.message if answer.message is None else answer.message
         after = Candidates(candidates.workers, answer.names, said, candidates.job)
-        self._enter(key, obj, after, workload, doubtful=answer.claim is not None and answer.claim.doubtful)
+        self._enter(key, obj, after, workload, answer.claim)
         for one in places:
             (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
         self._tick_later()
@@ -168,14 +168,16 @@ class ScoredPolicy:
         return obj
 
     def _enter(
-        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, *, doubtful: bool = False
+        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: Entry | None = None
     ) -> None:
         """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
         names = candidates.nominated
         entry = self._entries.get(key)
         settled = not workload.answers and all(worker.available for worker in candidates.workers)
         if entry is not None and settled:
-            entry = attrs.evolve(entry, offered=tuple(self._known[name].place for name in names), doubtful=doubtful)
+            stands = (claim.doubtful, claim.without_room) if claim is not None else (False, False)
+            offered = tuple(self._known[name].place for name in names)
+            entry = attrs.evolve(entry, offered=offered, doubtful=stands[0], without_room=stands[1])
         else:
             entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
         if entry is None:

@@ -83,11 +83,13 @@ class Entry:
 
     run_time: float = USUAL
     """Seconds that it runs, at most or by estimate."""
+    without_room: bool = False
+    """Whether it fits nowhere where it is offered: that keeps what is free there, and it waits for the other places."""
 
     @cached_property
     def waits_for(self) -> tuple[Place, ...] | None:
         """Where it stands in line, best first; None: it does not."""
-        if self.offered and not self.doubtful:
+        if self.offered and not self.doubtful and not self.without_room:
             return None
         return tuple(place for place in self.places if place not in self.offered)
 

@@ -91,7 +91,8 @@ class Scored:
     def _sorted_out(
         self, candidates: Candidates, seen: View, profile: Profile, state: State, now: datetime
     ) -> tuple[list[str], list[str]]:
-        """Of the workers it is offered to: those that keep it, and those whose time is over."""
+        """Of the workers it is offered to: those that keep it, and those whose time is over. One without room has it no
+        longer as soon as another has room."""
         firm, expired = list[str](), list[str]()
         for worker in candidates.workers:
             if worker.name not in candidates.kept:
@@ -100,7 +101,8 @@ class Scored:
                 firm.append(worker.name)
             elif worker.name in seen.tiers:
                 late = now >= state.since + self._patience(worker, profile, state)
-                (expired if late else firm).append(worker.name)
+                if late or not _is_in_vain(worker, seen):
+                    (expired if late else firm).append(worker.name)
         order = candidates.kept.index
         return sorted(firm, key=order), sorted(expired, key=order)
 
@@ -145,6 +147,11 @@ class Scored:
         since = state.since if names == state.offered else now
         asked = tuple(dict.fromkeys(name for name in choice.asked if name not in names))
         return State(since, names, min(choice.round, 9999), asked, state.refused)
+
+
+def _is_in_vain(worker: Candidate, seen: View) -> bool:
+    without_room = seen.tiers[worker.name] in (Tier.PREEMPTION, Tier.PROBE, Tier.NONE)
+    return seen.best is Tier.ROOM and without_room and copies.waits(worker)
 
 
 def _try_preemption(

@@ -107,6 +107,7 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
     request = candidates.job.request
     if reserved is None or request is None:
         return None
+    tiers = {seen.tiers.get(name) for name in names}
     queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
     return Entry(
         key=ObjectKey.of(workload),
@@ -119,5 +120,6 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
         places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
         offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
         run_time=kueue_objects.longest(workload) or candidates.job.run_time or USUAL,
-        doubtful=bool(names) and all(seen.tiers.get(name) is Tier.DOUBT for name in names),
+        doubtful=tiers == {Tier.DOUBT},
+        without_room=bool(tiers) and tiers <= {Tier.PREEMPTION, Tier.PROBE, Tier.NONE},
     )

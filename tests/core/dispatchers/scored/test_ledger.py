@@ -130,6 +130,18 @@ def test_an_offer_in_doubt_takes_no_room_and_has_its_turn_elsewhere() -> None:
     assert (net(made, "doubtful", W2), net(made, "young", W2)) == (4, 0)
 
 
+def test_an_offer_without_room_has_its_turn_elsewhere() -> None:
+    """It was to be seen whether the worker preempts: nobody woke it when another had room."""
+    offered = attrs.evolve(entry("probing", 4, age=20, places=[W1, W2], offered=[W1]), without_room=True)
+    made = ledger(offered, entry("young", 4, age=10, places=[W2]), w1=2, w2=0)
+    assert (made.woken(NOW), net(made, "other")) == ((), -2)
+
+    made.set_queue(W2, queue(4))
+
+    assert made.woken(NOW) == (key("probing"),)
+    assert net(made, "young", W2) == 0
+
+
 def test_an_offer_without_room_takes_all_that_is_free() -> None:
     made = ledger(entry("offered", 12, offered=[W1]), entry("other", 1), w1=8)
 
@@ -410,7 +422,9 @@ def test_a_change_looks_at_each_kind_of_request_twice_at_most(monkeypatch: pytes
 
 
 entries = st.builds(
-    lambda name, gpus, run_time=3600.0, **more: attrs.evolve(entry(name, gpus, **more), run_time=run_time),
+    lambda name, gpus, run_time, without_room, **more: attrs.evolve(
+        entry(name, gpus, **more), run_time=run_time, without_room=without_room
+    ),
     st.sampled_from("abcdefgh"),
     st.integers(1, 6),
     age=st.integers(0, 100),
@@ -420,6 +434,7 @@ entries = st.builds(
     offered=st.sampled_from([(), (), (W1,), (W2,)]),
     doubtful=st.booleans(),
     run_time=st.sampled_from([60.0, 3600.0]),
+    without_room=st.booleans(),
 )
 
 

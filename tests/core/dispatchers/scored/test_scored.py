@@ -214,6 +214,27 @@ def test_an_offer_on_evidence_of_preemption_is_not_taken_back_before_its_timeout
     assert waiting.ask(1).names == ("w2",)
 
 
+def test_an_offer_without_room_is_taken_back_as_soon_as_another_worker_has_room() -> None:
+    """It stayed for `retry` where it was to be seen whether the worker preempts, beside idle CPUs elsewhere."""
+    waiting = pending({"w1": queue(0, within="LowerPriority"), "w2": queue(0)})
+    waiting.change("w1", leads=True)
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", "Pending", status=False))
+    assert waiting.ask(1).names == ("w1",)
+    waiting.change("w2", queue=queue(8))
+
+    assert waiting.ask(1).names == ("w2",)
+
+
+def test_an_offer_of_which_its_kueue_has_said_nothing_stays_whatever_the_figures_are() -> None:
+    """They may show already what its copy has got."""
+    waiting = pending({"w1": queue(4), "w2": queue(4)})
+    waiting.ask()
+    waiting.change("w1", queue=queue(0))
+
+    assert waiting.ask(1).names == ("w1",)
+
+
 @pytest.mark.parametrize("has_checks", [False, True])
 def test_a_copy_with_quota_is_never_taken_back(has_checks: bool) -> None:
     waiting = pending({"w1": queue(4), "w2": queue(3)}, profile=Profile(give_up_after=timedelta(minutes=40)))
