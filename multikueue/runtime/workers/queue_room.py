@@ -18,9 +18,10 @@ from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Fa
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.run_times import RunTimes, size
+from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
+from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished, reserved_at
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
@@ -99,10 +100,11 @@ class WorkerRooms:
 
     def job_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload of the manager changed: the first time it is seen to have ended, its run time counts."""
-        if new is not None and is_finished(new) and (old is None or not is_finished(old)):
-            found = kueue_objects.ended(new)
-            if found is not None:
-                self.run_times.add(found)
+        if new is not None and cluster_name(new) is not None and (reserved := reserved_at(new)) is not None:
+            self.run_times.started(cluster_queue(new), reserved)
+        has_ended = new is not None and is_finished(new) and (old is None or not is_finished(old))
+        if new is not None and has_ended and (found := kueue_objects.ended(new)) is not None:
+            self.run_times.add(found)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -136,6 +138,11 @@ class WorkerRooms:
             self.ledger.drop(key)
         for key in self.ledger.woken(self.clock()):
             self.enqueue(key)
+
+    def starving(self) -> int:
+        """How many are held for too long (`starts.starves`)."""
+        now, latest = self.clock(), self.run_times.latest
+        return sum(starves(one.reserved, latest.get(one.queue), now) for one in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: Entry | None) -> None:
         """A Workload has been planned.
@@ -198,6 +205,7 @@ class WorkerRooms:
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
             company=company.worker if company is not None else None,
+            overtaken_by=self.run_times.latest.get(cluster_queue(workload)),
             run_time=run_time,
         )
 

@@ -235,5 +235,7 @@ class JobFacts:
     """The name of our AdmissionCheck."""
     company: ClusterName | None = None
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
+    overtaken_by: datetime | None = None
+    """When the last job of its ClusterQueue got its quota that has started; None: none has."""
     run_time: float | None = None
     """Seconds: the median of ended Workloads of its queue and size."""

@@ -155,6 +155,10 @@ class Ledger:
         kinds = [one for kind, one in self._held.items() if not any(place in apart_from for place in kind.places)]
         return [rank.key for rank in merge(*(held.ranked for held in kinds))]
 
+    def waiting(self) -> list[Entry]:
+        """All that no worker is offered."""
+        return [entry for entry in self._entries.values() if not entry.offered]
+
     def _candidates(self, place: Place, now: datetime) -> dict[ObjectKey, bool]:
         """Whom it may be offered to, and whether they fit: who only leads is woken again when it does."""
         facts = self._queues.get(place)

@@ -15,6 +15,7 @@ from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
 from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
+from multikueue.core.dispatchers.scored.starts import STARVING, looked_at_again, starves
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
 from multikueue.core.dispatchers.scored.view import View, claim, entry, view
 from multikueue.core.model.names import ClusterName, Json
@@ -73,12 +74,20 @@ class Scored:
         times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, seen, now))
         times = (*times, remaining(workload, profile, now))
         again = [max(1.0, seconds) for seconds in times if seconds is not None]
-        ignored = ", ".join(seen.narrowing.ignored)
+        reserved, problems = reserved_at(workload) or now, list[str]()
+        if not names and profile.hold is Hold.AUTO:
+            again.append(looked_at_again(reserved, now))
+            if starves(reserved, candidates.job.overtaken_by, now):
+                problems.append(
+                    f"It is {STARVING}: raise its priority, or have giveUp of its profile give its quota back"
+                )
+        if seen.narrowing.ignored:
+            problems.append(f"Ignored, as it cannot be read: {', '.join(seen.narrowing.ignored)}")
         return Nomination(
             names,
             look_again=min(again, default=None),
             message=candidates.message if after == said or (said is None and early) else _told(after, names, why),
-            problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
+            problem="; ".join(problems),
             claim=claim(workload, candidates, seen, names),
             reasons=why,
         )

@@ -104,7 +104,7 @@ def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)})
     answer = waiting.ask()
 
-    assert (answer.names, answer.look_again) == ((), None)
+    assert (answer.names, answer.look_again) == ((), 1800.0)  # then it is held for an hour
     assert "held" in waiting.message
     assert "w1: needs 4m gpu, 2m of a100" in waiting.message
     waiting.change("w2", queue=queue(4))
@@ -161,6 +161,19 @@ def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
 
     assert (len(first), len(second)) == (3, 1)
     assert set(first) | set(second) == set(raced)
+
+
+@pytest.mark.parametrize(("minutes", "told"), [(-1, False), (1, True), (None, False)])
+def test_one_that_is_held_for_an_hour_while_later_ones_start_is_told(minutes: int | None, told: bool) -> None:
+    """It has had its quota for half an hour; the last that has started got its so many minutes later."""
+    reserved = NOW - timedelta(minutes=30)
+    latest = None if minutes is None else reserved + timedelta(minutes=minutes)
+    waiting = pending({"w1": queue(0)}, overtaken_by=latest)
+    assert waiting.ask(1799).problem == ""
+
+    answer = waiting.ask(1)
+
+    assert ("giveUp" in answer.problem, answer.look_again) == (told, 3600.0)
 
 
 def test_room_comes_before_a_race() -> None:
