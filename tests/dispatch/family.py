@@ -44,6 +44,8 @@ MEASURES: Final = {
     "gang_p99": "p99",
     "own_p99": "own p99",
 }
+KEPT: Final = (*MEASURES, "requests", "preemptions", "unfinished")
+"""Of what a run shows."""
 SMALL: Final = {1: 0.6, 2: 0.15, 4: 0.15, 8: 0.1}
 """GPUs of other jobs, and how many of them have so many."""
 MODELS: Final = {1: ("gpu-series-2",), 2: ("a10", "a100"), 3: ("a10", "a100", "h800")}
@@ -108,10 +110,11 @@ class Fleet:
 
     def _jobs(self, random: Random, workers: Sequence[Worker], jobs: int) -> list[Job]:
         found, at = list[Job](), 0.0
+        share = self.share * self.batch / (1 - self.share + self.share * self.batch)  # a gang comes alone
         while len(found) < jobs:
             at += random.expovariate(1.0 / self.batch)
             many = 1 if self.batch == 1 else 1 + int(random.expovariate(1 / self.batch))
-            tenant, gang = f"tenant-{random.randrange(5)}", random.random() < self.share
+            tenant, gang = f"tenant-{random.randrange(5)}", random.random() < share
             flavor = random.choice(random.choice(workers).flavors)
             gpus = (
                 max(2, round(self.gang * flavor.gpus)) if gang else random.choices(list(SMALL), list(SMALL.values()))[0]
@@ -178,6 +181,30 @@ def beside(results: Results, base: str) -> dict[str, dict[str, list[float]]]:
     return found
 
 
+def medians(results: Results, base: str, measure: str) -> dict[str, float]:
+    """By fleet the median of its seeds' ratios, the worst first; without those where there is nothing to measure."""
+    found = {fleet: median(ratios) for fleet, ratios in beside(results, base)[measure].items()}
+    return dict(sorted(((fleet, one) for fleet, one in found.items() if not math.isnan(one)), key=lambda row: -row[1]))
+
+
+def table(results: Results) -> str:
+    """The geometric mean over the fleets, how far it may be off, and the worst ones, as Markdown."""
+    titles = {"wait_mean": "mean wait", "wait_p99": "p99", "gang_mean": "gangs: mean", "gang_p99": "gangs: p99"}
+    lines = [
+        "| beside AllAtOnce | measure | fleets | mean | 95 % | worst fleets |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for base, title in ((BY_NAME, "by name"), (BY_CHANCE, "by chance")):
+        for measure in MEASURES:
+            each = medians(results, base, measure)
+            middle, factor = geometric([*each.values()])
+            worst = ", ".join(f"{one:.2f} x (fleet {fleet})" for fleet, one in [*each.items()][:3])
+            shown = titles.get(measure, "own users' p99")
+            span = f"{middle / factor:.2f} to {middle * factor:.2f} x"
+            lines.append(f"| {title} | {shown} | {len(each)} | {middle:.2f} x | {span} | {worst} |")
+    return "\n".join(lines)
+
+
 @click.command()
 @click.option("--fleet", "names", multiple=True, help="The gate's sample by default.")
 @click.option("--all", "every", is_flag=True, help="All fleets.")
@@ -205,21 +232,13 @@ def main(
                 if name in results:
                     continue
                 started, measures = time.process_time(), run(all_fleets[fleet], seed, policy, jobs)
-                results[name] = {key: None if math.isnan(one) else one for key, one in measures.items()}
+                kept = {key: measures[key] for key in KEPT}
+                results[name] = {key: None if math.isnan(one) else round(one, 1) for key, one in kept.items()}
                 click.echo(f"{name:40}{time.process_time() - started:6.1f} s", err=True)
                 if target:
                     target.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
-    mean = math.nan
-    for base in (BY_NAME, BY_CHANCE):
-        for measure, ratios in beside(results, base).items():
-            each = {fleet: median(found) for fleet, found in ratios.items() if not any(map(math.isnan, found))}
-            middle, factor = geometric([*each.values()])
-            if (base, measure) == (BY_NAME, "wait_mean"):
-                mean = middle
-            worst = max(each, key=each.__getitem__, default="")
-            click.echo(
-                f"{base:22}{measure:12}{middle:7.2f} x/ {factor:.2f}  worst {worst} {each.get(worst, math.nan):.2f}"
-            )
+    click.echo(table(results))
+    mean, _ = geometric([*medians(results, BY_NAME, "wait_mean").values()])
     sys.exit(limit is not None and not mean <= limit)
 
 
