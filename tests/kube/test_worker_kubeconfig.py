@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 
+_UNREAD = "failed to parse kubeconfig(apiconfig): "
+_NO_FLAGS: tuple[Any, ...] = ("false", "true", "n", "", 0, 1, [])
 CANARY = "s3cr3t-canary"
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 
@@ -92,6 +95,11 @@ OTHER_CLUSTER = [{"name": "c", "cluster": {"server": "https://w"}}, {"name": "ot
     [
         (kubeconfig(whole=OTHER_USER), "tokenFile is not allowed"),
         (kubeconfig({"insecure-skip-tls-verify": True}), "insecure TLS verification is not allowed for cluster c"),
+        *(
+            (kubeconfig({field: value}), f"{_UNREAD}{field} is neither true nor false: write it without quotes")
+            for field in ("insecure-skip-tls-verify", "disable-compression")
+            for value in _NO_FLAGS
+        ),
         (
             kubeconfig({"certificate-authority": "/ca.crt"}),
             "certificate-authority file paths are not allowed, use certificate-authority-data for cluster c",
@@ -169,7 +177,7 @@ def test_what_else_is_refused(data: Json | bytes, message: str) -> None:
 @pytest.mark.parametrize("token", ["0123", "1e5", "2026-01-01", "0x1f", "1_000"])
 def test_tokens_stay_text(token: str) -> None:
     """YAML would read them as numbers or dates."""
-    text = yaml.safe_dump(kubeconfig()).replace(f"token: {CANARY}", f"token: {token}")
+    text = yaml.dump(kubeconfig(), Dumper=KubernetesDumper).replace(f"token: {CANARY}", f"token: {token}")
     assert parse_worker_kubeconfig(text.encode()).token == token
 
 

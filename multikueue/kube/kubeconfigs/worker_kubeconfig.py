@@ -15,6 +15,7 @@ from multikueue.kube.kubeconfigs.config import ClusterConfig, inline_config
 from multikueue.kube.kubeconfigs.kubeconfig_document import (
     ContextSelection,
     Document,
+    flag,
     is_host,
     refuse,
     refused_as,
@@ -38,7 +39,7 @@ def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
     Raises:
         KubeconfigError: with Kueue's reason. The message names the field and never its value.
     """
-    document = Document.parse(data)
+    document = Document.parse(data, foreign=True)
     _check_file(document)
     selection = document.select()
     check_endpoint(selection.server)
@@ -60,7 +61,7 @@ def _check_file(document: Document) -> None:
     if any(user.get("tokenFile") for user in document.users.values()):
         refuse("tokenFile is not allowed")
     for name, cluster in document.clusters.items():
-        if cluster.get("insecure-skip-tls-verify"):
+        if flag(cluster, "insecure-skip-tls-verify"):
             refuse(f"insecure TLS verification is not allowed for cluster {name}")
         if cluster.get("certificate-authority"):
             why = "certificate-authority file paths are not allowed, use certificate-authority-data"
