@@ -74,8 +74,8 @@ def test_a_field_that_is_not_there_makes_nothing_true() -> None:
     [
         ("object.status.count + 'x'", "No such overload"),
         ("object.status.count / 0", "division by zero"),
-        ("duration('1h')", "gives a timedelta, which JSON does not have"),
-        ("double('inf')", "gives a float, which JSON does not have"),
+        ("duration('1h')", "its value is a timedelta, which JSON does not have"),
+        ("double('inf')", "its value is inf, which API servers round or refuse"),
         ("object.status.list[7] == 1", "index out of bounds: 7"),
         ("int(object.status.word)", "string parse error"),
     ],

@@ -33,6 +33,7 @@ from multikueue.core.model.labels import (
     QUEUE_LABEL,
 )
 from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.objects import json_fault
 from multikueue.errors import AdapterError
 
 _G = TypeVar("_G")
@@ -127,7 +128,9 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:
     delegation, value = _delegation(declared, reading)
     suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
-    suspend_value = True if declared.suspend_value is None else declared.suspend_value
+    suspend_value = (
+        True if declared.suspend_value is None else reading.of("suspendValue", declared.suspend_value, _json)
+    )
     ending = Ending(
         reading.expression("finished", declared.finished),
         reading.expression("failed", declared.failed),
@@ -223,6 +226,12 @@ def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
     if why:
         raise ValueError(f"{text} {why}")
     return path
+
+
+def _json(value: Any) -> Any:
+    if fault := json_fault(value, "it"):
+        raise ValueError(f"{fault}: put it in quotes if it is a text")
+    return value
 
 
 def _template_path(text: str) -> FieldPath:

@@ -6,7 +6,6 @@ They are compiled once, at start. Evaluating one takes only the fields it reads:
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +16,7 @@ from cel.stdlib import STDLIB_FUNCTIONS
 
 from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import shortened
+from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
@@ -109,8 +108,8 @@ class Expression:
             raise MissingError(self._saying(shortened(_missing(error), MAX_TOLD))) from None
         except Exception as error:  # whatever the library raises: no object may stop what reads it
             raise EvaluationError(self._saying(shortened(_first_sentence(str(error)), MAX_TOLD))) from None
-        if not _is_json(result):
-            raise EvaluationError(self._saying(f"gives a {type(result).__name__}, which JSON does not have"))
+        if fault := json_fault(result, "its value"):
+            raise EvaluationError(self._saying(shortened(fault, MAX_TOLD)))
         return result
 
     def holds(self, **given: Json | str) -> bool:
@@ -197,13 +196,3 @@ def _filled(value: Any) -> Any:
         return value
     metadata = {"labels": {}, "annotations": {}, **(value.get("metadata") or {})}
     return {"spec": {}, "status": {}, **value, "metadata": metadata}
-
-
-def _is_json(value: Any) -> bool:
-    if value is None or isinstance(value, bool | int | str):
-        return True
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, list):
-        return all(map(_is_json, value))
-    return isinstance(value, dict) and all(isinstance(key, str) and _is_json(item) for key, item in value.items())
