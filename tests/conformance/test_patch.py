@@ -250,3 +250,25 @@ async def test_f19_apply_with_stale_resource_version(namespaced: OpenNamespace) 
         o = widget("a", {"mode": "a"}, meta={"resourceVersion": body["metadata"]["resourceVersion"]})
         code, _ = await cluster.apply(cluster.widgets(ns, "a"), o, force=True)
         assert code == 409
+
+
+async def test_f21_other_uid(namespaced: OpenNamespace) -> None:
+    """A patch with another object's uid: 422 that names the field; a stale version beside it 409. A status ignores it."""
+    other: Json = {"uid": "aaaaaaaa-0000-0000-0000-000000000000"}
+    async with namespaced() as (cluster, ns):
+        made = await cluster.make_widget(ns)
+        await cluster.post(
+            f"/api/v1/namespaces/{ns}/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
+        )
+        for path in (cluster.widgets(ns, "w"), f"/api/v1/namespaces/{ns}/configmaps/w"):
+            code, body = await cluster.merge_patch(path, {"metadata": {**other, "labels": {"a": "b"}}})
+            assert (code, body["reason"]) == (422, "Invalid")
+            assert "metadata.uid" in [cause["field"] for cause in body["details"]["causes"]]
+            stale = {**other, "resourceVersion": "1", "labels": {"a": "b"}}
+            assert (await cluster.merge_patch(path, {"metadata": stale}))[0] == 409
+        applied = widget("w", {"size": 3})
+        applied["metadata"] |= other
+        assert (await cluster.apply(cluster.widgets(ns, "w"), applied, force=True))[0] == 422
+        status: Json = {"metadata": other, "status": {"phase": "Z"}}
+        code, body = await cluster.merge_patch(cluster.widgets(ns, "w", "status"), status)
+        assert (code, body["status"], body["metadata"]["uid"]) == (200, {"phase": "Z"}, made["metadata"]["uid"])
