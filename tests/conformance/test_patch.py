@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from multikueue.core.model.names import Json
 from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod, widget
 
@@ -253,13 +254,12 @@ async def test_f19_apply_with_stale_resource_version(namespaced: OpenNamespace) 
 
 
 async def test_f21_other_uid(namespaced: OpenNamespace) -> None:
-    """A patch with another object's uid: 422 that names the field; a stale version beside it 409. A status ignores it."""
+    """A patch with another object's uid is 422 and names the field, or 409 if it is stale, too. A status ignores it."""
     other: Json = {"uid": "aaaaaaaa-0000-0000-0000-000000000000"}
     async with namespaced() as (cluster, ns):
         made = await cluster.make_widget(ns)
-        await cluster.post(
-            f"/api/v1/namespaces/{ns}/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
-        )
+        plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
+        await cluster.post(f"/api/v1/namespaces/{ns}/configmaps", plain)
         for path in (cluster.widgets(ns, "w"), f"/api/v1/namespaces/{ns}/configmaps/w"):
             code, body = await cluster.merge_patch(path, {"metadata": {**other, "labels": {"a": "b"}}})
             assert (code, body["reason"]) == (422, "Invalid")

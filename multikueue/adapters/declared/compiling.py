@@ -91,9 +91,10 @@ class DeclarationReader:
             self.faults.append((field, str(error)))
             return None
 
-    def expression(self, field: str, text: str | None) -> Expression | None:
-        """An expression over the job."""
-        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
+    def expression(self, field: str, text: str | None, wanted: type) -> Expression | None:
+        """An expression over the job, and what its value must be."""
+        where = f"{self.source}.{field}"
+        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), where, wanted=wanted))
 
     def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> DeclaredPatch:
         """A JSON patch; an empty one changes nothing."""
@@ -132,9 +133,9 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         True if declared.suspend_value is None else reading.of("suspendValue", declared.suspend_value, _json)
     )
     ending = Ending(
-        reading.expression("finished", declared.finished),
-        reading.expression("failed", declared.failed),
-        reading.expression("message", declared.message),
+        reading.expression("finished", declared.finished, bool),
+        reading.expression("failed", declared.failed, bool),
+        reading.expression("message", declared.message, str),
     )
     creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)

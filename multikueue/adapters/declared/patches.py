@@ -52,7 +52,7 @@ class Operation:
         _check_pointer("path", raw["path"], written=True)
         if "from" in raw:
             _check_pointer("from", raw["from"], written=raw["op"] == "move")
-        return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables))
+        return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables, bool))
 
     def applied(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
         """The target after this step; the argument stays as it is.
@@ -103,9 +103,9 @@ class DeclaredPatch:
         return once
 
 
-def _compiled(field: str, expression: Any, variables: tuple[str, ...]) -> Expression | None:
+def _compiled(field: str, expression: Any, variables: tuple[str, ...], wanted: type | None = None) -> Expression | None:
     try:
-        return None if expression is None else Expression.compiled(expression, variables, field)
+        return None if expression is None else Expression.compiled(expression, variables, field, wanted=wanted)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
 

@@ -69,7 +69,7 @@ def error_of_status(
 
 
 def _is_other_object(body: Json) -> bool:
-    """Whether a patch was refused because its UID is another object's: that is 422 there, and 409 for all other verbs."""
+    """Whether a patch was refused because its UID is another object's: for all other verbs that is 409."""
     causes = dig(body, "details", "causes")
     return isinstance(causes, list) and any(dig(cause, "field") == "metadata.uid" for cause in causes)
 
