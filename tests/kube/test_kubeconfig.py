@@ -60,6 +60,15 @@ def test_several_files_are_merged_and_the_first_that_names_something_wins(tmp_pa
     assert load_kubeconfig(files, "a").server == "https://a"
 
 
+def test_a_path_is_what_python_takes_for_one(tmp_path: Path) -> None:
+    """A text is a sequence: it was taken apart, letter by letter."""
+    path = write(tmp_path / "k", current="a")
+    same = load_kubeconfig(path)
+    assert [load_kubeconfig(given) for given in (str(path), [str(path)], (path,))] == [same] * 3
+    with pytest.raises(KubeconfigError, match="none: cannot be read"):
+        load_kubeconfig(str(tmp_path / "none"))
+
+
 def test_tls_need_not_be_verified_if_the_operator_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "k", cluster={"insecure-skip-tls-verify": True, "server": "http://localhost:8001/"})
     config = load_kubeconfig(path, "a")

@@ -50,6 +50,15 @@ def refusal(data: Json | bytes) -> KubeconfigError:
     return error
 
 
+def test_a_text_and_a_mapping_are_read_as_well() -> None:
+    given = kubeconfig()
+    parsed = [parse_worker_kubeconfig(one) for one in (json.dumps(given).encode(), json.dumps(given), given)]
+    assert parsed == [parsed[0]] * 3
+    for wrong in ({"a": object()}, "[", {"clusters": {1, 2}}):
+        with pytest.raises(KubeconfigError, match="failed to parse kubeconfig"):
+            parse_worker_kubeconfig(wrong)
+
+
 def test_a_good_one_is_read() -> None:
     """Token, certificates, name and proxy."""
     cluster = {"certificate-authority-data": PEM, "tls-server-name": "k", "proxy-url": f"http://a:{CANARY}@p:1"}

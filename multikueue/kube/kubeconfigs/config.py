@@ -138,7 +138,9 @@ def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOU
     return ClusterConfig(server, ca_pem=authority, token_file=str(root / "token"), namespace=namespace)
 
 
-def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> ClusterConfig:
+def load_kubeconfig(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], context: str | None = None
+) -> ClusterConfig:
     """Read the daemon's own kubeconfig.
 
     Args:
@@ -149,7 +151,7 @@ def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> 
     Raises:
         KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
     """
-    paths = [path] if isinstance(path, Path) else list(path)
+    paths = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
     if len(paths) > 1:
         paths = [path for path in paths if path.exists()] or paths[:1]
     merged = Document()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -30,16 +31,23 @@ _NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression")
 
 
 @refused_as(REASON)
-def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
+def parse_worker_kubeconfig(data: bytes | str | Mapping[str, Any]) -> ClusterConfig:
     """Parse a worker's kubeconfig and refuse what is insecure.
 
     Beyond Kueue's checks it refuses http, a query or password in the server's URL, client certificates in files, and
     impersonation: without a check they would fail later with a worse message, or never.
 
+    Args:
+        data: YAML or JSON, or what it holds.
+
     Raises:
         KubeconfigError: with Kueue's reason. The message names the field and never its value.
     """
-    document = Document.parse(data, foreign=True)
+    try:
+        raw = data if isinstance(data, bytes) else (data if isinstance(data, str) else json.dumps(data)).encode()
+    except (TypeError, ValueError):
+        refuse("failed to parse kubeconfig(apiconfig): it is not JSON")
+    document = Document.parse(raw, foreign=True)
     _check_file(document)
     selection = document.select()
     check_endpoint(selection.server)
