@@ -272,3 +272,23 @@ async def test_f21_other_uid(namespaced: OpenNamespace) -> None:
         status: Json = {"metadata": other, "status": {"phase": "Z"}}
         code, body = await cluster.merge_patch(cluster.widgets(ns, "w", "status"), status)
         assert (code, body["status"], body["metadata"]["uid"]) == (200, {"phase": "Z"}, made["metadata"]["uid"])
+
+
+async def test_f22_json_patches_as_go_reads_them(namespaced: OpenNamespace) -> None:
+    """What is absent is null: a test against null holds, and replace and copy go on from there."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w"}})
+        nothing_there: Json = {"op": "test", "path": "/metadata/annotations", "value": None}
+        code, _ = await cluster.json_patch(
+            f"{path}/w", [nothing_there, {"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
+        )
+        assert code == 200
+        assert (await cluster.json_patch(f"{path}/w", [nothing_there]))[0] == 422
+        code, body = await cluster.json_patch(f"{path}/w", [{"op": "replace", "path": "/data", "value": {"x": "y"}}])
+        assert (code, body["data"]) == (200, {"x": "y"})
+        code, _ = await cluster.json_patch(
+            f"{path}/w", [{"op": "copy", "from": "/binaryData", "path": "/metadata/labels"}]
+        )
+        assert code == 200
+        assert (await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": "/metadata/labels"}]))[0] == 422

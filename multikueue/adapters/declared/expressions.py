@@ -86,7 +86,11 @@ class Expression:
             program = cel.compile(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not an expression in CEL{_cause(str(error))}") from None
-        functions = _libraries(text, program)
+        functions = libraries(program)
+        provided = _NATIVE.union(full.rpartition(".")[2] for full in functions)
+        for name in filter(str.isidentifier, program.functions()):  # others are operators, `_&&_`
+            if name not in provided:
+                raise ValueError(f"{text!r}: there is no function {name!r}")
         namespaces = {name.partition(".")[0] for name in functions if "." in name}
         known = {*variables, *_TYPES, *_MACRO_VARIABLE.findall(text), *namespaces}
         for name in program.variables():
@@ -177,16 +181,11 @@ def _missing(error: LookupError) -> str:
     return f"there is no {told!r}" if isinstance(error, KeyError) else told
 
 
-def _libraries(text: str, program: cel.Program) -> dict[str, Callable[..., Any]]:
-    """The functions it needs of the extension libraries."""
-    found: dict[str, Callable[..., Any]] = {}
-    for name in filter(str.isidentifier, program.functions()):  # others are operators, `_&&_`
-        full_names = (name, *(f"{namespace}.{name}" for namespace in program.variables()))
-        named = {full: _FUNCTIONS[full] for full in full_names if full in _FUNCTIONS}
-        if not named and name not in _NATIVE:
-            raise ValueError(f"{text!r}: there is no function {name!r}")
-        found |= named
-    return found
+def libraries(program: cel.Program) -> dict[str, Callable[..., Any]]:
+    """The functions that an expression uses of the extension libraries."""
+    namespaces = program.variables()
+    names = (full for name in program.functions() for full in (name, *(f"{space}.{name}" for space in namespaces)))
+    return {full: _FUNCTIONS[full] for full in names if full in _FUNCTIONS}
 
 
 def _string(value: Any) -> str:
