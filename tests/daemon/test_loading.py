@@ -207,7 +207,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("pods: {check: Ready}", "pods.check: without the webhook's scheduling gate a pod would run on the manager"),
         ("{pods: {check: Ready}, webhook: {enabled: true}}", "pods.check: without the webhook's scheduling gate"),
         ("{pods: {check: Ready}, webhook: {failurePolicy: Fail}}", "pods.check: without the webhook's scheduling gate"),
-        ("webhook: {servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
+        ("webhook: {enabled: true, servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
         ("webhook: {enabled: true, port: 8080}", "webhook.port: 8080 is serving.port as well: give each a port"),
         (
             "{webhook: {enabled: true, port: 8443}, serving: {metrics: {secure: true, certDir: /c}}}",

@@ -19,7 +19,7 @@ from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import AUTO
-from multikueued.settings.inventory import ocm_contradictions
+from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
 from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.settings.profiles import profile_contradictions
 from multikueued.settings.sections import dependency_contradictions
@@ -81,7 +81,8 @@ def parse(text: str, *, source: str) -> Loaded:
             raise SettingsError(_listed(source, [complaint]))
         document, remarks = without_kueues(document)
     settings = _structured(document, source)
-    return Loaded(settings, (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings)))
+    told = (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings), *ocm_remarks(settings.ocm))
+    return Loaded(settings, told)
 
 
 def _structured(document: Any, source: str) -> Settings:
@@ -133,7 +134,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
     if settings.manager_name == DEFAULT_ORIGIN:
         yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
-    if settings.webhook.service_port == 0:
+    if settings.webhook.enabled and settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
     yield from _shared_ports(settings)
 
