@@ -151,7 +151,13 @@ def _canonical_time(value: str, *, micro: bool) -> str:
 
 
 def decode_object(
-    row: ResourceType, obj: Json, *, strict: bool = False, patched: bool = False, applied: bool = False
+    row: ResourceType,
+    obj: Json,
+    *,
+    strict: bool = False,
+    patched: bool = False,
+    applied: bool = False,
+    unknown: list[str] | None = None,
 ) -> Json:
     """An object as the server works with it.
 
@@ -161,6 +167,7 @@ def decode_object(
         strict: unknown fields are an error.
         patched: it is a patch's result.
         applied: it is an apply's result, where nulls in a custom kind stay.
+        unknown: gets the fields that are dropped.
 
     Raises:
         StatusError: 400, it does not fit the kind, or in strict mode has unknown fields; 422 if a patch made it so,
@@ -183,6 +190,8 @@ def decode_object(
         listed = ", ".join(f'unknown field "{field}"' for field in decoder.unknown)
         why = f"strict decoding error: {listed}"
         raise _undecodable(row, why, patched=True) if patched else bad_request(why)
+    if unknown is not None:
+        unknown += decoder.unknown
     return decoded
 
 

@@ -62,7 +62,7 @@ def update(
     """
     row = target.row
     new = check_identity(row, target.namespace, target.name, body)
-    new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied)
+    new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied, unknown=options.unknown)
     old = row.viewed(cluster.entry(row, target.namespace, target.name).obj)
     _check_preconditions(target, old, new, is_patch=is_patch)
     hooks = hooks_of(row.group_resource)
