@@ -47,6 +47,8 @@ class ConfigTarget:
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
+    without_hub: bool = False
+    """See `Decision`."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def decided(snapshot: ConfigSnapshot) -> Decision:
         case Scheduled(placement, decisions):
             found = renamed(read_decision(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
             others = found.names if HUB in snapshot.clusters else found.names - {HUB}
-            return attrs.evolve(found, names=others)
+            return attrs.evolve(found, names=others, without_hub=others != found.names)
         case Labelled(profiles):
             return Decision(profiles)
         case unknown:
@@ -114,7 +116,19 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
-        name, live, accepted, found, wanted, scores, beside, used, busy, chosen.joined, look_again, put_off
+        name,
+        live,
+        accepted,
+        found,
+        wanted,
+        scores,
+        beside,
+        used,
+        busy,
+        chosen.joined,
+        look_again,
+        put_off,
+        without_hub=decision.without_hub,
     )
 
 
