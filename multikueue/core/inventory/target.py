@@ -104,14 +104,8 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
     chosen = with_min_dwell(accepted.names or frozenset(), memory.joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
-    found = members(
-        rank(chosen.names, scores),
-        present,
-        work | waits.keys(),
-        beside=beside,
-        policy=settings.policy,
-        standing=_standing(chosen.names, snapshot),
-    )
+    ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
+    found = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
