@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from tests.kinds import journeys
+from tests.kinds import endings, journeys
 from tests.kinds.cases import Case
 from tests.kinds.journeys import Journey
 
@@ -37,5 +37,6 @@ WAYS: Final = (
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED),
     Way(journeys.deleted, on_servers=False),
+    Way(endings.is_taken_away),
     Way(journeys.runs_again_after_eviction, on_servers=False),
 )
