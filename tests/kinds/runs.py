@@ -44,6 +44,8 @@ class Run:
     worker: str
     began: float
     pods: tuple[Life, ...]
+    is_over: bool
+    """Whether no copy of it is there any more."""
 
     @property
     def ended(self) -> float:
@@ -58,11 +60,16 @@ class Runs:
 
     lives: dict[tuple[str, str], Life] = attrs.field(factory=dict, init=False)
     """By worker and UID."""
+    _owned: dict[tuple[str, str], list[str]] = attrs.field(factory=dict, init=False)
+    """What each owns, by UID."""
 
     def observe(self, worker: str, resource: Resource, old: Json | None, new: Json | None) -> None:
         """Take note of a change."""
         obj, time = new or old, anyio.current_time()
         assert obj is not None
+        if (worker, uid(obj)) not in self.lives:
+            for owner in dig(obj, "metadata", "ownerReferences") or []:
+                self._owned.setdefault((worker, owner["uid"]), []).append(uid(obj))
         life = self.lives.setdefault((worker, uid(obj)), Life(resource, obj, obj, time))
         life.last = obj
         over = new is None or (resource == POD_RESOURCE and dig(new, "status", "phase") in ("Succeeded", "Failed"))
@@ -85,14 +92,16 @@ class Runs:
         found: dict[str, list[Run]] = {}
         for (copy, worker, _), lives in sorted(runs.items(), key=lambda one: one[1][0][1].began):
             pods = tuple(pod for own, life in lives for pod in self._pods(worker, own, life))
-            found.setdefault(copy, []).append(Run(worker, min(life.began for _, life in lives), pods))
+            found.setdefault(copy, []).append(
+                Run(
+                    worker, min(life.began for _, life in lives), pods, all(life.ended is not None for _, life in lives)
+                )
+            )
         return found
 
     def _pods(self, worker: str, own: str, life: Life) -> Iterator[Life]:
         """The pods below an object; a pod is its own."""
         if life.resource == POD_RESOURCE:
             yield life
-            return
-        for (place, below), other in list(self.lives.items()):
-            if place == worker and own in [one["uid"] for one in dig(other.first, "metadata", "ownerReferences") or []]:
-                yield from self._pods(worker, below, other)
+        for below in self._owned.get((worker, own), ()):
+            yield from self._pods(worker, below, self.lives[worker, below])
