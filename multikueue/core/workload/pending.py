@@ -68,7 +68,8 @@ def dispatch(situation: Situation) -> Plan:
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
-    unseen = min((run.until for run in situation.possible_runs), default=None)
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
