@@ -41,6 +41,8 @@ class UnitSituation:
 
 def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
+    if (kept := _to_keep(situation.unit)) is not None:
+        return kept
     if situation.workload is None:  # one that somebody else made may be gone, and with it who would let the pods go
         return _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
@@ -81,6 +83,12 @@ def _let_go(unit: Unit) -> Decision | None:
     kept = (pod for pod in unit.there if unit.group and _is_kept(pod))
     pods = (_with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL]) for pod in kept)
     return next(pods, None)
+
+
+def _to_keep(unit: Unit) -> Decision | None:
+    """Put Kueue's finalizer on the pods of a group, as its webhook does when they are created."""
+    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
+    return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
 
 
 def _finalizers(pod: Json) -> list[str]:
