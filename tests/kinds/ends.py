@@ -7,7 +7,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
 from multikueue.core.model.workloads import has_quota
@@ -90,8 +90,7 @@ async def ended_by_its_workload(ground: Ground, case: Case, ending: Ending | Non
     kind, name = case.kind, f"{case.name}-dropped"
     jobs, _ = await _runs(ground, case, name, ending)
     before = _seen(ground)
-    for workload in ground.workloads_of(kind, name):
-        await ground.manager.client.delete(WORKLOAD, ObjectKey.of(workload), propagation="Background")
+    await _delete_workloads(ground, case, name)
     if case.name in ENDED_WITH_THEIR_WORKLOAD:
         await ground.gone(kind, name)
         await ground.cleaned(kind, name)
@@ -131,7 +130,9 @@ async def scaled_to_nothing(ground: Ground, case: Case) -> None:
 
 async def _runs(ground: Ground, case: Case, name: str, ending: Ending | None) -> tuple[list[Json], str]:
     """Submit it and wait until it runs; return what it is made of, and its worker."""
-    kind, noted = case.kind, {} if ending is None else {TRAP_ANNOTATION: ending.trap}
+    kind, noted = case.kind, {RETRIABLE_ANNOTATION: "true"}  # else Kueue finishes a group whose pods have ended
+    if ending is not None:
+        noted[TRAP_ANNOTATION] = ending.trap
     jobs = await ground.submit(kind, name, duration="1h", annotations=noted)
     worker = await ground.running(kind, name)
     for copy, fails in zip(ground.jobs(ground.workers[worker], kind, name), ending.fails if ending else (), strict=False):
@@ -147,21 +148,26 @@ async def _activate(ground: Ground, case: Case, name: str, *, active: bool) -> N
 
 async def _runs_again(ground: Ground, case: Case, name: str, before: set[str]) -> None:
     """Wait until all that was there before is gone from the workers, and it runs."""
-    await ground.until(lambda: not before & _there(ground), lambda: ground.story(case.kind, name))
+    await ground.until(lambda: not before & _seen(ground), lambda: ground.story(case.kind, name))
     await ground.running(case.kind, name)
 
 
 async def _ended(ground: Ground, case: Case, name: str, jobs: list[Json]) -> None:
+    """Delete it. Kueue waits for other pods in the place of a group's that ran; its Workload ends it (found E6c)."""
     await ground.delete(case.kind, jobs)
+    if case.name == "podgroup":
+        await _delete_workloads(ground, case, name)
     await ground.gone(case.kind, name)
     await ground.cleaned(case.kind, name)
 
 
-def _there(ground: Ground) -> set[str]:
+async def _delete_workloads(ground: Ground, case: Case, name: str) -> None:
+    for workload in ground.workloads_of(case.kind, name):
+        await ground.manager.client.delete(WORKLOAD, ObjectKey.of(workload), propagation="Background")
+
+
+def _seen(ground: Ground) -> set[str]:
     return {uid(obj) for worker in ground.workers.values() for obj in worker.now.values()}
-
-
-_seen = _there
 
 
 def _pods(ground: Ground, name: str) -> list[Json]:

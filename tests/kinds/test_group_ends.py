@@ -6,16 +6,20 @@ deleted (T9 and T2 of the notes on how runs end; found E6).
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from multikueue.sandbox.kinds.pods import POD_GROUP
 from tests.kinds import ends
 from tests.kinds.cases import Case, cases
 from tests.kinds.ends import Ending
+from tests.kinds.ground import Ground
 from tests.kinds.sandbox_ground import sandbox_ground
 
 pytestmark = pytest.mark.looptime
 
+Way = Callable[[Ground, Case, Ending], Awaitable[None]]
 (GROUP,) = [case for case in cases() if case.kind is POD_GROUP]
 ENDINGS = {
     "exits with 0": Ending("3s", (False, False)),
@@ -34,6 +38,6 @@ WAYS = (
 
 @pytest.mark.parametrize("ending", ENDINGS.values(), ids=ENDINGS.keys())
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-async def test_a_group_leaves_nothing_however_its_pods_end(way, ending: Ending, case: Case = GROUP) -> None:
-    async with sandbox_ground(case) as ground:
-        await way(ground, case, ending)
+async def test_a_group_leaves_nothing_however_its_pods_end(way: Way, ending: Ending) -> None:
+    async with sandbox_ground(GROUP) as ground:
+        await way(ground, GROUP, ending)
