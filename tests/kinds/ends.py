@@ -1,4 +1,4 @@
-"""How a job is taken away, by whom ever and however: nothing of it stays on a worker, and what should run, runs again."""
+"""How a job is taken away: nothing of it stays on a worker, and what should run, runs again."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def moved(ground: Ground, case: Case, ending: Ending | None = None) -> Non
 
 
 async def ended_by_its_workload(ground: Ground, case: Case, ending: Ending | None = None) -> None:
-    """Its Workload is deleted on the manager: pods end with it, all else gets another one and runs again (found E6b)."""
+    """Its Workload is deleted on the manager: pods end with it, all else runs again (found E6b)."""
     kind, name = case.kind, f"{case.name}-dropped"
     jobs, _ = await _runs(ground, case, name, ending)
     before = _seen(ground)
@@ -135,7 +135,9 @@ async def _runs(ground: Ground, case: Case, name: str, ending: Ending | None) ->
         noted[TRAP_ANNOTATION] = ending.trap
     jobs = await ground.submit(kind, name, duration="1h", annotations=noted)
     worker = await ground.running(kind, name)
-    for copy, fails in zip(ground.jobs(ground.workers[worker], kind, name), ending.fails if ending else (), strict=False):
+    for copy, fails in zip(
+        ground.jobs(ground.workers[worker], kind, name), ending.fails if ending else (), strict=False
+    ):
         patch = {"metadata": {"annotations": {OUTCOME_ANNOTATION: "fail" if fails else "complete"}}}
         await ground.workers[worker].client.merge_patch(kind.resource, ObjectKey.of(copy), patch)
     return jobs, worker

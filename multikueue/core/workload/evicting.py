@@ -159,7 +159,9 @@ def is_deleted_by_pods(situation: Situation) -> bool:
         return False
     pods = situation.snapshot.jobs.values()
     leave = bool(pods) and all(is_terminating(pod) and not runs_here(pod) for pod in pods)
-    return leave and not _may_run(situation)
+    worker = situation.assigned_worker
+    hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
+    return leave and not hidden and not _may_run(situation)
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan:
