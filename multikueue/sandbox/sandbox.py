@@ -68,6 +68,8 @@ class SandboxCluster:
 
     name: str
     server: ApiServer
+    runner: JobRunner | None = None
+    """What runs its jobs, once the sandbox runs: `runner.node_is_dead = True` is a dead node."""
 
     @property
     def kubeconfig(self) -> Json:
@@ -148,7 +150,7 @@ class Sandbox:
                 await self._set_up()
             for cluster in self.clusters:
                 kueue = SmallKueue(cluster.client("kueue"), clock=self._clock, kinds=self.kinds)
-                runner = JobRunner(
+                cluster.runner = JobRunner(
                     cluster.client("kube-controller-manager"),
                     seed=self._seed,
                     clock=self._clock,
@@ -157,7 +159,7 @@ class Sandbox:
                     kinds=self.kinds,
                 )
                 await tasks.start(kueue.run)
-                await tasks.start(runner.run)
+                await tasks.start(cluster.runner.run)
                 await tasks.start(TokenController(cluster.server, cluster.client("kube-controller-manager")).run)
             if self.options.ocm:
                 await self._start_hub(tasks)

@@ -23,7 +23,8 @@ from multikueue.core.model.objects import annotations_of, finalizers_of, is_term
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import Message, plain
 from multikueue.core.workload.check_updates import retry, say
-from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.possible_runs import (
     LEFTOVER_GRACE,
     given_up,
@@ -34,11 +35,13 @@ from multikueue.core.workload.facts.possible_runs import (
 from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
-from multikueue.core.workload.history import note_last_worker
+from multikueue.core.workload.history import last_place, note_last_worker
 from multikueue.core.workload.removal import remove, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
+PODS_AGAIN: Final = 2.0
+"""Seconds between two looks for pods that only a label shows."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
 
@@ -64,6 +67,29 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, ((worker, _earlier_on(situation, worker)) for worker in situation.workers))
 
 
+def may_have_left_pods(situation: Situation) -> list[Worker]:
+    """The worker that had it last, if pods of that attempt are there, or nobody has looked: no job copy shows them."""
+    if not situation.traits.pods_label or situation.facts.owner is None:
+        return []
+    last = last_place(situation.workload)
+    return [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
+
+
+def look_for_pods(situation: Situation) -> Plan:
+    """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
+    (worker,), owner = may_have_left_pods(situation), situation.facts.owner
+    selector, place = (
+        f"{situation.traits.pods_label}={owner.name if owner else ''}",
+        namespace_for(situation.snapshot, worker),
+    )
+    why = f'Waiting for pods of an earlier attempt to end on worker cluster "{worker.name}"'
+    effects = (*clean_stale(situation), LookForPods(worker.name, place, selector, situation.facts.attempt))
+    if situation.snapshot.quiet_for >= hold_limit(situation):
+        return Plan((*effects, AnnounceWorkload("Warning", why), send_back(situation, why)))
+    said = [] if situation.head == why else [say(situation, Message(why))]
+    return Plan((*said, *effects), look_again=PODS_AGAIN)
+
+
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
     """What else keeps the chosen worker from the job, but for what a person has given up.
 
@@ -79,8 +105,9 @@ def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[
 
 def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
-        yield from (_leftover(worker, job, "is not gone yet") for job in worker.jobs)
-        if (copy := worker.workload) is not None:
+        earlier = (job for job in worker.jobs if not situation.is_current(worker, job.object))
+        yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
+        if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     for job in _of_no_attempt(situation, worker):

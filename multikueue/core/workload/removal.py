@@ -29,7 +29,7 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.possible_runs import may_have_pods, may_start_unseen
+from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -70,6 +70,9 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if not worker.reachable:
         return
     copy = None if keeps_job_alive(worker) else worker.workload
+    if copy is not None and worker.jobs and _lacks_finalizer(copy):  # an older daemon made it
+        yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])
+        return
     runs = [job for job in worker.jobs if may_have_pods(situation, job.object)]
     request = tuple(stop(situation, attrs.evolve(worker, workload=copy, jobs=tuple(runs))))
     yield from request
@@ -80,12 +83,13 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield from delete_job(situation, worker, job, unless_stopped=True)
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
-    if copy is None:
-        return
-    if has_members(copy) and worker.jobs and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy):
-        yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])  # an older daemon made it
-    elif not runs and not _may_run_unseen(situation, worker, asked=waits):
+    if copy is not None and not runs and not _may_run_unseen(situation, worker, asked=waits):
         yield from delete_workload(situation, worker, copy)
+
+
+def _lacks_finalizer(copy: Json) -> bool:
+    """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
+    return has_members(copy) and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy)
 
 
 def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -150,9 +154,11 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
     Where another controller moves the jobs, they never show: then the request to stop them has to do.
     """
     if situation.traits.workload_only and worker.in_sight:
-        quiet = situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP
-        return worker.copy.runs and worker.copy.has_had_owner and not quiet and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP or not worker.copy.runs:
+            return False
+        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.copy.can_be_asked)
+    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent) and not is_new(situation, worker)
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
 

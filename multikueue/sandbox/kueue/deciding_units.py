@@ -41,10 +41,8 @@ class UnitSituation:
 
 def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
-    if (kept := _to_keep(situation.unit)) is not None:
-        return kept
     if situation.workload is None:  # one that somebody else made may be gone, and with it who would let the pods go
-        return _to_create(situation.unit) or NOTHING
+        return _to_hold(situation) or _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 
@@ -69,6 +67,13 @@ def _to_create(unit: Unit) -> Decision | None:
     return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", told),))
 
 
+def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
+    """Kueue's webhook puts a finalizer on the pods of a new group, so that those that end are not forgotten."""
+    unit = situation.unit
+    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
+    return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
+
+
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
     unit = situation.unit
     if is_finished(workload):
@@ -83,12 +88,6 @@ def _let_go(unit: Unit) -> Decision | None:
     kept = (pod for pod in unit.there if unit.group and _is_kept(pod))
     pods = (_with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL]) for pod in kept)
     return next(pods, None)
-
-
-def _to_keep(unit: Unit) -> Decision | None:
-    """Put Kueue's finalizer on the pods of a group, as its webhook does when they are created."""
-    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
-    return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
 
 
 def _finalizers(pod: Json) -> list[str]:
@@ -192,4 +191,4 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (_over, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)

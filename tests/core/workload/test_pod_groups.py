@@ -109,14 +109,14 @@ class TestFollowing:
         """Whoever deletes a pod wants it to stop."""
         both = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
         decided = decide(seen(PLACED, [pod("a", RUNNING), *gone], place("w1", admitted(PLACED), *both)))
-        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
     def test_a_pod_of_the_same_name_is_another_pod(self) -> None:
         """Its predecessor's copy goes first, and says nothing about it."""
         old, new = pod("b", uid="uid-before"), pod("b", uid="uid-now")
         both = copied(PLACED, pod("a")), copied(PLACED, old, BROKEN)
         decided = decide(seen(PLACED, [pod("a", RUNNING), new], place("w1", admitted(PLACED), *both)))
-        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
     def test_a_live_pod_whose_copy_vanished_is_made_again(self) -> None:
         """Its node was drained: the worker's group waits for it."""
@@ -181,7 +181,7 @@ class TestFinishing:
         """The worker's retention removed it."""
         copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
         shown = seen(PLACED, [pod("a", DONE), pod("b", DONE)], place("w1", None, *copies))
-        assert words(shown) == ["finish Succeeded"]
+        assert words(attrs.evolve(shown, quiet_for=timedelta(seconds=5))) == ["finish Succeeded"]
 
     def test_as_long_as_one_may_be_replaced_there_is_no_end(self) -> None:
         """The Workload is tried again."""
@@ -271,7 +271,7 @@ class TestEvicting:
         """By the worker's Kueue, which deletes the pods with their grace period."""
         copies = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
         shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), *copies))
-        assert words(shown) == ["stop on w1"]
+        assert words(shown) == ["stop on w1", *["delete job on w1 unless it is stopped"] * 2]
 
     def test_each_pod_is_released_when_its_copy_is(self) -> None:
         """The manager's Kueue holds the quota while one shows that it runs."""

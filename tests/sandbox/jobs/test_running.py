@@ -12,11 +12,15 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, TRAP_ANNOTATION, JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.testing import InMemoryCluster
 from multikueue.testing import running as running_in_background
 from tests.sandbox.kueue.objects import condition, is_true, job
 from tests.sandbox.kueue.world import World, wall_clock, world
 
 pytestmark = pytest.mark.looptime
+
+TEMPLATE: Json = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 
 
 def plain(name: str = "j1", duration: str = "10s", **spec: Any) -> Json:
@@ -253,3 +257,28 @@ async def test_a_job_of_no_parallelism_waits_for_some() -> None:
         assert not is_true(await cluster.job(), "Complete")
         await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
         await cluster.job_when(lambda found: is_true(found, "Complete"))
+
+
+async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:
+    """A RayCluster is ready until they have gone; a JobSet says nothing."""
+    jobset, raycluster = (kind for kind in AVAILABLE if kind.name in ("raycluster", "jobset"))
+    kinds = (jobset, raycluster)
+    cluster = InMemoryCluster(kinds=kinds)
+    for kind in kinds:
+        made = kind.example(kind.name, TEMPLATE, queue="", delegated=False)
+        del made["metadata"]["labels"]
+        await cluster.put(kind.with_suspend(made, False))
+    async with cluster.kueue(runner=RunnerOptions(mean=1000, minimum=1000, maximum=1000, trap=25)):
+        await anyio.sleep(1)
+        for kind in kinds:
+            found = await cluster.get(kind.resource, kind.name)
+            await cluster.client().replace(kind.resource, kind.with_suspend(found or {}, True))
+        await anyio.sleep(1)
+        jobs, ray = [await cluster.get(kind.resource, kind.name) or {} for kind in kinds]
+        assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("ready", True)
+        assert (raycluster.course.is_active(ray), jobset.course.is_active(jobs)) == (True, False)
+        assert len((await cluster.client().list(POD)).items) == 2 + 3
+        await anyio.sleep(25)
+        ray = await cluster.get(raycluster.resource, "raycluster") or {}
+        assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("suspended", False)
+        assert (await cluster.client().list(POD)).items == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import owner
 from multikueue.sandbox.kinds.injecting import Injection
@@ -32,8 +31,6 @@ def single(**status: Any) -> Json:
 
 def group(*phases: str) -> tuple[Json, ...]:
     pods = POD_GROUP.examples("g", TEMPLATE, queue="lq")
-    for pod in pods:
-        pod["metadata"]["finalizers"] = [MANAGED_LABEL]
     return tuple(stored(pod, pod["metadata"]["name"], phase=phase) for pod, phase in zip(pods, phases, strict=True))
 
 
@@ -65,17 +62,6 @@ def test_a_group_gets_its_workload_once_it_is_complete() -> None:
     assert (made.object["metadata"]["name"], made.object["spec"]["podSets"][0]["count"]) == ("g", 2)
     assert [reference["name"] for reference in made.object["metadata"]["ownerReferences"]] == ["g-0", "g-1"]
     assert made.object["metadata"]["annotations"] == {"kueue.x-k8s.io/is-group-workload": "true"}
-
-
-def test_pods_of_a_group_are_held_by_a_finalizer_from_the_start() -> None:
-    """Kueue's webhook puts it on when they are created; one that is on its way out gets none."""
-    bare, other = group("Pending", "Pending")
-    del bare["metadata"]["finalizers"]
-    held = request(Unit(ObjectKey("default", "g"), (bare, other)), None)
-    assert isinstance(held, Replace)
-    assert (held.object["metadata"]["name"], held.object["metadata"]["finalizers"]) == ("g-0", [MANAGED_LABEL])
-    going = {**bare, "metadata": {**bare["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert request(Unit(ObjectKey("default", "g"), (going, other)), None) is None
 
 
 def test_a_copy_waits_for_the_workload_that_is_made_with_it() -> None:

@@ -98,7 +98,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
-    if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
+    if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _NO_TIME
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
 
@@ -109,7 +109,7 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
     copy = worker.workload if _has_word(situation, worker) else None
-    if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
+    if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
 
@@ -126,7 +126,7 @@ def _has_word(situation: Situation, worker: Worker) -> bool:
     return hidden and worker.workload is not None and _may_matter(situation, worker)
 
 
-def _is_new(situation: Situation, worker: Worker) -> bool:
+def is_new(situation: Situation, worker: Worker) -> bool:
     """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
     facts, had_it = worker.copy, worker.name == situation.last_worker
     return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
@@ -164,7 +164,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
     left = assumed_for(situation, worker)
-    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and situation.has_ended(worker)
+    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
     return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
 
 

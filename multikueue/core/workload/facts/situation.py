@@ -65,16 +65,6 @@ class Situation:
         """What holds for jobs of the kind. Of one that is not registered only the Workload copies can be followed."""
         return self.snapshot.adapter.traits if self.snapshot.adapter is not None else _UNREGISTERED
 
-    def has_ended(self, worker: Worker) -> bool:
-        """Whether the job has run to its end on a worker, as its Workload copy says.
-
-        Pods that are evicted may end well on their way out. Of all else Kueue says so once the job itself does; but a
-        controller may say of one that it has stopped that it failed.
-        """
-        copy = worker.copy
-        of_pods = self.traits.keeps_check_pending or self.traits.workload_only
-        return copy.has_ended or (copy.is_over and copy.finish_reason == "Succeeded" and not of_pods)
-
     @cached_property
     def workers(self) -> Sequence[Worker]:
         """All known workers."""
@@ -188,7 +178,7 @@ class Situation:
     @property
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
-        return self.facts.cluster_name
+        return self.facts.cluster_name if self.snapshot.workload is not None else None
 
     @cached_property
     def last_worker(self) -> ClusterName | None:
