@@ -10,15 +10,16 @@ import anyio
 import attrs
 
 from multikueue import JobKind
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, POD, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ObjectKey
-from multikueue.core.model.objects import name_of
+from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError, Cause, KubeconfigError, Unreachable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
@@ -142,7 +143,15 @@ class Visit:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)
         self.facts = attrs.evolve(self.facts, latency=measured.latency, clock=measured.clock)
-        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues, self._taking):
+        for step in (
+            self._kinds,
+            self._kueue,
+            self._permissions,
+            self._namespaces,
+            self._queues,
+            self._taking,
+            self._pods,
+        ):
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
@@ -179,6 +188,17 @@ class Visit:
         if name := self.settings.manager_name:
             found = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
             self.facts = attrs.evolve(self.facts, takes_anybody=None if found is None else not found)
+
+    async def _pods(self, sight: Sight) -> None:
+        if POD.gvk in self.facts.lacking or all(kind.resource.gvk != POD.gvk for kind in self.kinds):
+            return
+        what = f"pods on {self.name} that Kueue does not let go of"
+        ours = await sight.items(POD, what, label_selector=ORIGIN_LABEL)
+        if not (deleted := list(filter(is_terminating, ours or ()))):
+            return
+        if (listed := await sight.items(WORKLOAD, what, label_selector=ORIGIN_LABEL)) is not None:
+            found = stranded_pods(deleted, set(map(ObjectKey.of, listed)))
+            self.facts = attrs.evolve(self.facts, stranded=tuple(found))
 
 
 async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:
