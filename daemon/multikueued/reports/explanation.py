@@ -26,6 +26,7 @@ from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_o
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.starving import starving
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -116,6 +117,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
     yield from narrowed_out(job, answers)
+    yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 

@@ -43,8 +43,8 @@ class Then(StrEnum):
 class Weights:
     """How much each score counts; each is 0 to 1 for a worker, and weights are 0 to 1,000."""
 
-    quota: float = 20
-    """What stays free there."""
+    quota: float | None = None
+    """Counts no more: it is accepted, and told of, for a release."""
     preference: float = 50
     """`multikueue.dev/cluster-preference` of the job, or what its profile prefers."""
     finish: float = 60
