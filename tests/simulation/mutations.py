@@ -26,7 +26,8 @@ from multikueue.core.workload import evicting, pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
-from multikueue.core.workload.ending import clean_all, sync_end
+from multikueue.core.workload.ending import sync_end
+from multikueue.core.workload.removal import remove_all
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.pending import winner
@@ -84,7 +85,7 @@ def earliest_admission_wins() -> AbstractContextManager[None]:
             if winner is None or winner.name == seen.assigned_to:
                 return decide(seen)
             created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
-            return Plan((*created, *clean_all(seen, winner.name)))
+            return Plan((*created, *remove_all(seen, winner.name)))
 
         return decided
 
