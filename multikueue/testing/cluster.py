@@ -159,7 +159,7 @@ class InMemoryCluster:
         async with background() as tasks:
             await tasks.start(kueue.run)
             if runner is not None:
-                client = self.client("kube-controller-manager")
-                jobs = JobRunner(client, seed=seed, clock=self.clock, options=runner, kinds=self.kinds)
+                controllers = DirectClient(self.registry, user="kube-controller-manager", faults=self.faults)
+                jobs = JobRunner(controllers, seed=seed, clock=self.clock, options=runner, kinds=self.kinds)
                 await tasks.start(jobs.run)
             yield

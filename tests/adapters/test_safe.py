@@ -112,9 +112,9 @@ def _surprise(*given: object) -> Any:
     ("changed", "told"),
     [
         ({"status": StatusRules(finished=_surprise)}, "finished"),
-        ({"status": StatusRules(rule=_surprise)}, "status"),
+        ({"status": StatusRules(rule=_surprise)}, "held or status"),
         ({"sync": SyncRules(followed=_surprise)}, "followed or resized"),
-        ({"status": StatusRules(stopped=_surprise)}, "finished or"),
+        ({"status": StatusRules(stopped=_surprise)}, "finished, active or stopped"),
     ],
     ids=["finished", "status", "followed", "stopped"],
 )

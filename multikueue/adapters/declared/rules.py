@@ -68,28 +68,6 @@ class ShownStatus:
 
 
 @attrs.frozen
-class StartShownOnceReleased:
-    """As `shown`; but a job that is held on the manager does not show that its copy runs.
-
-    For a kind whose API refuses a start in the status of a job that is held. The copy may run before the manager's
-    Kueue lets go of the job. It does so soon, and that change triggers the next reconcile. An end is sent whole, and
-    again until it is taken: nothing else may come of it.
-    """
-
-    shown: ShownStatus
-    suspend: FieldPath
-    suspend_value: Any
-    ending: Ending
-
-    def __call__(self, local: Json, remote: Json, now: datetime) -> Json | None:
-        """See `StatusRules.rule`."""
-        held = dig(local, *self.suspend.steps) == self.suspend_value
-        if held and dig(remote, "status", "startTime") and self.ending(remote) is None:
-            return None
-        return self.shown(local, remote, now)
-
-
-@attrs.frozen
 class Stopped:
     """The status of a job that runs nowhere any more: what was shown is taken back, as if it had never started.
 

@@ -14,8 +14,16 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
-from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, finish_as, sync_end, sync_status
+from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.ending import (
+    KUEUE_GRACE,
+    finish_as,
+    last_status,
+    own_end,
+    sync_end,
+    sync_outcome,
+    sync_status,
+)
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
@@ -47,6 +55,22 @@ def _clean_others(situation: Situation) -> Iterator[Effect]:
         if worker.name != situation.assigned_to:
             others = partial(may_be_of, situation, worker, situation.assigned_to)
             yield from remove(situation, without(worker, others))
+
+
+def with_last_status(situation: Situation, decided: Plan) -> Plan:
+    """A plan that takes a Workload off its worker, with the job's last status in front: nothing is shown after it.
+
+    It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
+    """
+    worker = situation.assigned_worker if situation.snapshot.workload is not None else None
+    if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
+        return decided
+    shown = (effect for effect in last_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
+    return attrs.evolve(decided, effects=(*shown, *decided.effects))
+
+
+def _takes_away(effect: Effect) -> bool:
+    return isinstance(effect, ApplyStatus) and effect.takes_away
 
 
 def follow_unchecked(situation: Situation) -> Plan:
@@ -95,12 +119,10 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is None:
-        return Plan(tuple(_follow_vanished(situation, jobs)))
-    if worker.copy.is_finished:
-        return follow_finished(situation, worker, copy)
-    if (given_up := give_up(situation, worker, copy)) is not None:
-        return given_up
+    if copy is None or not _goes_on(situation, worker, copy):
+        return follow_over(situation, worker)
+    if worker.copy.is_on_hold and not jobs and not situation.traits.workload_only:
+        return begin_anew(situation)
     if (moved := move(situation, worker)) is not None:
         return moved
     if situation.state is not CheckState.READY and (earlier := _not_gone(situation, worker)):
@@ -122,13 +144,28 @@ def begin_anew(situation: Situation) -> Plan:
     return Plan((check_updates.retry_vanished(situation),))
 
 
-def give_up(situation: Situation, worker: Worker, copy: Json) -> Plan | None:
-    """Send it back because its copy on the recorded worker does not go on; None: it does."""
-    if worker.copy.is_evicted:
+def _goes_on(situation: Situation, worker: Worker, copy: Json) -> bool:
+    return worker.copy.goes_on and not situation.must_be_replaced(copy)
+
+
+def follow_over(situation: Situation, worker: Worker) -> Plan:
+    """The recorded worker does not go on with it: its job has ended there, or it is sent back.
+
+    How the job copy shows that it ended by itself counts before what becomes of its Workload copy, which may be evicted
+    at the same moment, or removed (the worker's retention).
+    """
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    if copy is not None and worker.copy.has_ended:
+        if awaits_ready(situation):  # a short job: it counts, too
+            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
+        return sync_end(situation, copy, jobs)
+    if (outcome := own_end(situation, jobs)) is not None:
+        return sync_outcome(situation, jobs, outcome)
+    if copy is not None and worker.copy.is_evicted:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    if not worker.copy.is_admitted or worker.copy.is_terminating or situation.must_be_replaced(copy):
-        return Plan((check_updates.retry_vanished(situation),))
-    return None
+    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
+        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
+    return Plan((check_updates.retry_vanished(situation),))
 
 
 def refused(worker: Worker) -> str:
@@ -170,36 +207,9 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
 
-def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
-    """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
-    outcome = situation.adapter.outcome_of(jobs) if jobs else None
-    if outcome is None:
-        yield check_updates.retry_vanished(situation)
-        return
-    yield from sync_status(situation, jobs)
-    yield check_updates.finish(situation, outcome.reason, outcome.message)
-
-
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
     return situation.state is CheckState.PENDING and not situation.keeps_check_pending
-
-
-def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
-    if worker.copy.has_ended and awaits_ready(situation):
-        # a short job: it counts, too
-        return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
-    return finish_by_copy(situation, worker, copy)
-
-
-def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
-    if worker.copy.has_ended:
-        return sync_end(situation, copy, situation.jobs_on(worker))
-    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
-        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
-    return Plan((check_updates.retry_vanished(situation),))
 
 
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
@@ -240,12 +250,8 @@ def follow_copy(situation: Situation) -> Plan:
 
 def _follow_copy(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
-    if copy is None:
-        return Plan((check_updates.retry_vanished(situation),))
-    if worker.copy.is_finished:
-        return finish_by_copy(situation, worker, copy)
-    if (given_up := give_up(situation, worker, copy)) is not None:
-        return given_up
+    if copy is None or not _goes_on(situation, worker, copy):
+        return follow_over(situation, worker)
     if situation.state is CheckState.PENDING and not worker.copy.has_had_owner:
         return _wait_for_job(situation)
     patch = drift_patch(situation.workload, copy)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
@@ -58,14 +58,14 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
         return
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
-    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)))
+    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
     yield AnnounceWorkload("Normal", message)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
-    changes = _with_condition(situation, situation.workload, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
-    yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None})
+    changes = _with_condition(situation.workload, situation.now, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
+    yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
     yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
@@ -158,32 +158,39 @@ def _placed(situation: Situation, copy: Json | None) -> Json:
 
 def finish(situation: Situation, reason: str, message: str) -> Effect:
     """Record how the job ended."""
-    return _admission(situation, _with_condition(situation, situation.workload, "Finished", reason, message))
+    ended = _with_condition(situation.workload, situation.now, "Finished", reason, message)
+    return _admission(situation, ended, takes_away=True)
 
 
 def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
     """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more."""
-    evicted = condition(situation.snapshot.workload or {}, "Evicted")
+    return deactivation(situation.snapshot.workload, cluster, copy, situation.now)
+
+
+def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:
+    """See `deactivate_copy`. `workload`: the manager's; None: it is gone."""
+    evicted = condition(workload or {}, "Evicted")
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
-    changes = _with_condition(situation, copy, "DeactivationTarget", "EvictedOnManagerCluster", message)
+    changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
 
-def _with_condition(situation: Situation, workload: Json, kind: str, reason: str, message: str) -> Json:
+def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:
     """The change of the status of a Workload, or of a copy, that makes a condition true."""
     generation = dig(workload, "metadata", "generation")
-    new = new_condition(kind, True, reason, message, now=situation.now, generation=generation)
+    new = new_condition(kind, True, reason, message, now=now, generation=generation)
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
 def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *told: Json) -> Effect:
     """A write of our check alone, under our own manager name, with conditions of ours."""
     entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
-    return ApplyStatus(MANAGER, check_status(situation.workload, entry, *told), situation.settings.controller_name)
+    status = check_status(situation.workload, entry, *told)
+    return ApplyStatus(MANAGER, status, situation.settings.controller_name, takes_away=True)
 
 
-def _admission(situation: Situation, changes: Json) -> Effect:
-    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
+def _admission(situation: Situation, changes: Json, *, takes_away: bool = False) -> Effect:
+    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER, takes_away=takes_away)
 
 
 def _checked(situation: Situation, state: CheckState, message: Message) -> Json:

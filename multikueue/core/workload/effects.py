@@ -24,6 +24,8 @@ class ApplyStatus:
     field_manager: str
     optional: bool = False
     """Whether what comes after it is done though this fails."""
+    takes_away: bool = attrs.field(default=False, kw_only=True)
+    """Whether the manager's Workload leaves its worker with it: it is sent back, rejected or finished."""
 
 
 @attrs.frozen

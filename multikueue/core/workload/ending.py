@@ -17,7 +17,7 @@ from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import SLICE_REPLACED, CheckState
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, CheckState, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
@@ -31,8 +31,8 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
-that has ended there by an earlier attempt can take no other end."""
+"""How long what follows waits for the manager to take a job's last status. It may never: a Job that has ended there by
+an earlier attempt can take no other end."""
 
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
@@ -52,7 +52,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
-    patches = tuple(sync_status(situation, jobs))
+    patches = last_status(situation, jobs)
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
@@ -62,9 +62,15 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     return Plan((*patches, finish_as(situation, copy)))
 
 
+def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
+    """How job copies ended by themselves, whatever their Workload copy says: a pod that is deleted did not."""
+    ended = have_ended(situation, jobs) and not any(map(is_terminating, jobs))
+    return situation.adapter.outcome_of(jobs) if ended else None
+
+
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """The jobs show how they ended, and no Workload copy is to be asked: finish the manager's Workload as they say."""
-    patches = tuple(sync_status(situation, jobs))
+    """The jobs show how they ended: finish the manager's Workload as they say."""
+    patches = last_status(situation, jobs)
     if situation.job is None:
         return Plan()  # its end cannot be shown
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
@@ -78,11 +84,6 @@ def has_ended_before(situation: Situation) -> bool:
     if stops or situation.assigned_to is not None or situation.state is CheckState.READY:
         return False
     return end_of_earlier_attempt(situation) is not None
-
-
-def show_end_before(situation: Situation) -> Plan:
-    """Show it on the manager."""
-    return end_of_earlier_attempt(situation) or Plan()
 
 
 def end_of_earlier_attempt(situation: Situation) -> Plan | None:
@@ -112,7 +113,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         return None
     outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
     copy, facts = worker.workload, worker.copy
-    gave_up = facts.is_finished and (not facts.has_ended or facts.finish_reason == SLICE_REPLACED)
+    gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
@@ -165,8 +166,8 @@ def clean_finished(situation: Situation) -> Plan:
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(remove_all(situation)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
-    left = retention_left(situation, worker, ended)
+    patches = last_status(situation, ended)
+    left = retention_left(situation, worker)
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
@@ -174,28 +175,29 @@ def clean_finished(situation: Situation) -> Plan:
     return Plan((*patches, *remove_all(situation, keep)), look_again=min(waits, default=None))
 
 
-def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) -> float:
+def retention_left(situation: Situation, worker: Worker) -> float:
     """For how many seconds the winner's copies are still kept; 0: they go now.
 
-    Only times on objects count, so a restart keeps the promise. Copies are kept where both have ended, and hold no
-    quota: a job that somebody stopped on the manager may still run there. On a worker that was taken out of the config
-    nothing is kept: it would not be let go.
-
-    Args:
-        situation: the Workload, which is Finished.
-        worker: the recorded one.
-        ended: the job copies there that have ended.
+    Only times on objects count, so a restart keeps the promise. The job copy's end tells, not its Workload copy's: of
+    two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
+    somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
-    ended_there = situation.current(worker) is not None and worker.copy.is_finished
-    if not ended_there or not worker.configured or not situation.settings.finished_retention:
+    kept, jobs = situation.settings.finished_retention, situation.jobs_on(worker)
+    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
+    if over or not kept or not worker.configured:
         return 0.0
-    if not ended or len(ended) < len(situation.jobs_on(worker)):
-        return 0.0
+    copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
-    if since is None:
+    if since is None or not jobs or not all(situation.is_current(worker, copy) for copy in copies):
         return 0.0
     # Whoever may write the status may have written any time, the last one that there is as well.
-    return max(0.0, (situation.settings.finished_retention - (situation.now - since)).total_seconds())
+    lasts = kept if have_ended(situation, jobs) else END_SHOWN
+    return max(0.0, (lasts - (situation.now - since)).total_seconds())
+
+
+def last_status(situation: Situation, copies: Iterable[Json]) -> tuple[Effect, ...]:
+    """Sync the status of jobs before something else follows from it; what is refused is waited for `SYNC_GRACE`."""
+    return tuple(sync_status(situation, copies)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

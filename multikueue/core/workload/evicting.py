@@ -75,15 +75,10 @@ def stop_evicted(situation: Situation) -> Plan:
 
 
 def _end_by_job(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end; None: it was not, or its Workload copy tells.
-
-    That does not show on a worker that is out of sight, nor once its Kueue has removed what has finished (retention).
-    """
+    """Show on the manager how its job was seen to end by itself, whether its Workload copy says so or not."""
     for worker in situation.workers:
-        jobs, told = situation.jobs_on(worker), worker.in_sight and worker.workload is not None
-        if told or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
-            continue  # a pod that is deleted did not end by itself
-        outcome = situation.adapter.outcome_of(jobs)
+        jobs = situation.jobs_on(worker)
+        outcome = ending.own_end(situation, jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
             return ending.sync_outcome(situation, jobs, outcome)
     return None
@@ -128,7 +123,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     """
     cleaned = ending.clean_up(situation)
     effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not _may_run(situation):
+    if situation.traits.keeps_check_pending and not may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 
@@ -139,17 +134,18 @@ def clean_up_deleted(situation: Situation) -> Plan:
     If a worker had it, Kueue releases it only once its job shows that nothing runs.
     """
     cleaned, snapshot = ending.clean_up(situation), situation.snapshot
-    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+    if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
+    if is_elastic(situation.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
-    if _may_run(situation):
+    if may_run(situation):
         return cleaned
-    told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in _release(situation, job))
+    told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
     return attrs.evolve(cleaned, effects=(*cleaned.effects, *told))
 
 
-def _may_run(situation: Situation) -> bool:
+def may_run(situation: Situation) -> bool:
+    """Whether a job of it may run on a worker, seen or unseen."""
     last = situation.last_worker
     ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
     shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
@@ -219,7 +215,7 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
         if copies:
             yield from ending.sync_status(situation, [_deciding(situation, copies)])
         else:
-            yield from _release(situation, local)
+            yield from release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:
@@ -227,7 +223,7 @@ def _deciding(situation: Situation, jobs: list[Json]) -> Json:
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def _release(situation: Situation, local: Json) -> Iterator[Effect]:
+def release(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.

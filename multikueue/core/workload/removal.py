@@ -70,6 +70,9 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
     if not worker.reachable:
         return
     copy = None if keeps_job_alive(worker) else worker.workload
+    if copy is not None and worker.jobs and _lacks_finalizer(copy):  # an older daemon made it
+        yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])
+        return
     runs = [job for job in worker.jobs if may_have_pods(situation, job.object)]
     request = tuple(stop(situation, attrs.evolve(worker, workload=copy, jobs=tuple(runs))))
     yield from request
@@ -80,12 +83,13 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield from delete_job(situation, worker, job, unless_stopped=True)
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
-    if copy is None:
-        return
-    if has_members(copy) and worker.jobs and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy):
-        yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])  # an older daemon made it
-    elif not runs and not _may_run_unseen(situation, worker, asked=waits):
+    if copy is not None and not runs and not _may_run_unseen(situation, worker, asked=waits):
         yield from delete_workload(situation, worker, copy)
+
+
+def _lacks_finalizer(copy: Json) -> bool:
+    """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
+    return has_members(copy) and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy)
 
 
 def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:

@@ -18,8 +18,8 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_finished, on_recorded_worker, refused
-from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
+from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, on_recorded_worker, refused
+from multikueue.core.workload.check_updates import admit, retry, retry_vanished
 from multikueue.core.workload.effects import (
     AnnounceWorkload,
     CreateJob,
@@ -29,7 +29,7 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.ending import KUEUE_GRACE, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -83,7 +83,7 @@ def follow_slice(situation: Situation) -> Plan:
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and worker.copy.is_finished:
-        return follow_finished(situation, worker, copy)
+        return follow_over(situation, worker)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
@@ -108,10 +108,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     job = situation.job_on(worker) or situation.shared_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    patches = tuple(sync_status(situation, [job]))
-    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((finish(situation, outcome.reason, outcome.message),))
+    return sync_outcome(situation, [job], outcome)
 
 
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:

@@ -56,7 +56,8 @@ class WorkloadMemory:
 
     pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
-    _gone: dict[ObjectKey, None] = attrs.field(factory=dict, init=False)
+    _gone: dict[ObjectKey, ClusterName | None] = attrs.field(factory=dict, init=False)
+    """Those that are gone, and the worker that was recorded last."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -72,8 +73,8 @@ class WorkloadMemory:
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
-        if self._known.pop(key, None) is not None:
-            self._gone[key] = None
+        if (known := self._known.pop(key, None)) is not None:
+            self._gone[key] = known.last_worker
             if len(self._gone) > _GONE:
                 del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
@@ -125,7 +126,7 @@ class WorkloadMemory:
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
         known = self._known.get(key)
-        return known.last_worker if known is not None else None
+        return known.last_worker if known is not None else self._gone.get(key)
 
     def placement(self, key: ObjectKey) -> Placement | None:
         """The last placement: that of the worker that was recorded last."""

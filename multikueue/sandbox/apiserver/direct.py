@@ -175,9 +175,10 @@ class DirectClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
+        grace: int | None = None,
     ) -> Json | None:
-        """DELETE with preconditions; see `Writer`."""
-        options = DeleteOptions(propagation or "", uid or "", resource_version or "")
+        """DELETE with preconditions; see `Writer`. A kubelet does so with a grace period of 0 seconds."""
+        options = DeleteOptions(propagation or "", uid or "", resource_version or "", grace)
 
         def act(row: ResourceType) -> Json | None:
             left, is_gone = self.registry.delete(_target(row, key), options)

@@ -33,7 +33,7 @@ from multikueue.sandbox.kueue.scheduling.ledger import Ledger
 from multikueue.sandbox.kueue.scheduling.newest import Newest
 from multikueue.sandbox.kueue.scheduling.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice, replaced_key
-from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
+from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, set_places, set_workloads
 
 _CONFIGURED = (
     LOCAL_QUEUE,
@@ -166,8 +166,8 @@ class Stores:
             for found in self.objects[kind.resource].by(key):
                 part = set_workloads(kind, found)[key]
                 place = (kind.parent, ObjectKey.of(found), part)
-                return Unit(key, present(pods.by(place)), kind, found, part)
-        return Unit(key, present(pods.by(key)))
+                return Unit(key, tuple(pods.by(place)), kind, found, part)
+        return Unit(key, tuple(pods.by(key)))
 
     def is_surplus(self, key: ObjectKey, workload: Json) -> bool:
         """Whether it was made for a part that its set does not have any more."""

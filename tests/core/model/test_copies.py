@@ -158,15 +158,26 @@ class TestPriority:
         (copy_of(workload(), evicted=True), False),
         (copy_of(workload(), finished="Succeeded"), False),
         (copy_of(workload(), finished="Succeeded", spec={"active": False}), False),
+        (copy_of(workload(), finished="Failed"), False),
+        (copy_of(workload(), finished="FailedToStart"), False),
+        (copy_of(workload(), finished="WorkloadSliceReplaced"), False),
+        (copy_of(workload(), finished="Succeeded", evicted=True), True),
+        (copy_of(workload(), finished="Failed", evicted=True), True),
         (copy_of(workload(), finished="OutOfSync"), True),
         (copy_of(workload(), finished="OwnerNotFound"), True),
+        (copy_of(workload(), finished="SomethingNew"), True),
         (copy_of(workload(), spec={"active": False}), True),
     ],
-    ids=["new", "evicted", "ended", "ended, inactive", "out of sync", "no owner", "inactive"],
+    ids=[
+        *("new", "evicted", "ended", "ended, inactive", "failed", "not started", "replaced"),
+        *("evicted and ended", "evicted and failed", "out of sync", "no owner", "unknown", "inactive"),
+    ],
 )
 def test_a_spent_copy_will_never_run(remote: Json, spent: bool) -> None:
-    """An evicted one is queued again by its worker; an ended one has run."""
-    assert COPIES.of(remote).is_spent is spent
+    """An evicted one is queued again by its worker; an ended one has run. Pods may end well while they are evicted."""
+    facts = COPIES.of(remote)
+    assert facts.is_spent is spent
+    assert facts.has_ended is (facts.is_finished and not spent)
 
 
 PAIRS = [

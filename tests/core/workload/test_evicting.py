@@ -82,7 +82,14 @@ def test_an_end_is_not_told_while_the_managers_job_cannot_be_seen() -> None:
     assert isinstance(patch, PatchJobStatus)
 
 
-COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+COMPLETE: Json = {
+    "succeeded": 1,
+    "startTime": "2026-11-21T11:00:00Z",
+    "completionTime": "2026-11-21T11:59:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "message": "All done"} for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ class TestFinishing:
         """The worker's retention removed it."""
         copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
         shown = seen(PLACED, [pod("a", DONE), pod("b", DONE)], place("w1", None, *copies))
-        assert words(shown) == ["finish Succeeded"]
+        assert words(attrs.evolve(shown, quiet_for=timedelta(seconds=5))) == ["finish Succeeded"]
 
     def test_as_long_as_one_may_be_replaced_there_is_no_end(self) -> None:
         """The Workload is tried again."""

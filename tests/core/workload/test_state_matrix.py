@@ -43,9 +43,10 @@ drop, job_, both = ["delete workload on w1"], ["delete job on w1"], ["delete job
 start, record = ["create job on w1"], ["record w1"]
 admit = ["admit on w1 as Ready", "tell", "count cq w1"]
 gone, back = ["retry: Admitting remote no longer exists"], ['retry: Workload evicted on worker cluster: "w1"', "tell"]
-status, stop, renew, ended = ["copy job status"], ["stop on w1"], offer + both, ["copy job status", "finish Succeeded"]
+status, stop, renew = ["copy job status"], ["stop on w1"], offer + both
 sync = ['retry: Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch']
 sync += ["warn"]
+lost = status + gone
 
 LOCAL: dict[str, WorkloadFacts] = {
     "rejected": {"check": "Rejected"},
@@ -71,15 +72,15 @@ MATRIX = (
     ("no quota",  (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),  # D22
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
     ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
-    ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
-    ("recorded",  (gone,         gone,  start,   admit + status, admit,  back, gone, gone,    ended, gone,  x)),
+    ("assigned",  (gone,  gone, x,     status,         status, status + back, lost, status + sync, status, lost, x)),
+    ("recorded",  (gone,  gone, start, admit + status, admit,  status + back, lost, lost,          status, lost, x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
     ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       status, job_, x)),  # (21)
     ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
     ("new slice", (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),
-    ("its place", (make,         x,     start,   admit + status, admit,  x, drop, gone,       status, make, x)),
+    ("its place", (make,         x,     start,   admit + status, admit,  x, drop, lost,       status, make, x)),
 )
 # fmt: on
 

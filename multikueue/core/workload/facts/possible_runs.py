@@ -273,8 +273,10 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
-    """Whether a job copy that is seen may have pods, be they about to end: it has not ended by itself."""
-    return situation.snapshot.adapter is None or situation.adapter.outcome(job) is None
+    """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
+    if situation.snapshot.adapter is None:
+        return True
+    return situation.adapter.outcome(job) is None and not situation.adapter.pods_are_gone(job)
 
 
 def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
