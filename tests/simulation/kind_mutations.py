@@ -19,9 +19,9 @@ from multikueue.core.workload import check_updates, pending, preemption_gates
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.removal import remove_all
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.worker_states import Idle, WritingStatus
+from multikueue.core.workload.removal import remove_all
 from multikueue.runtime.workers.executor import WorkerExecutor
 
 Mutation = Callable[[], AbstractContextManager[Any]]
