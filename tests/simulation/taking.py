@@ -66,7 +66,7 @@ class Taking:
         self._excused[worker, workload] = anyio.current_time()
         self.promises.removed.add(workload)
 
-    def _is_excused(self, worker: str, workload: ObjectKey) -> bool:
+    def is_excused(self, worker: str, workload: ObjectKey) -> bool:
         since = self._excused.get((worker, workload))
         return since is not None and anyio.current_time() - since < EXCUSED
 
@@ -115,7 +115,7 @@ class Taking:
         copy = find(worker, WORKLOAD, key)
         if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
             return True
-        if not is_of_present_attempt(worker, copy, workload) or self._is_excused(name, key):
+        if not is_of_present_attempt(worker, copy, workload) or self.is_excused(name, key):
             return True
         return self._is_lost(name)
 
@@ -136,7 +136,7 @@ class Taking:
             "it was deactivated": dig(workload, "spec", "active") is False,
             "it is of an earlier attempt": not is_of_present_attempt(worker, copy, workload),
             "it is on another worker": cluster_name(workload) not in (worker.name, None),
-            "a user took it": self._is_excused(worker.name, key),
+            "a user took it": self.is_excused(worker.name, key),
             "its group goes elsewhere": self._may_move(worker.name, workload),
             "our check was taken off": not dig(workload, "status", "admissionChecks"),
         }
