@@ -39,7 +39,7 @@ SETTLED: Final = 90.0
 """Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
 minute."""
 ENDING: Final = 90.0
-"""Virtual seconds beyond their grace period for which pods that end may hold the manager's quota, a write's delay too."""
+"""Virtual seconds beyond their grace period for which pods that end may hold the manager's quota."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
 

@@ -99,7 +99,8 @@ class Leaving:
         there = find(worker, WORKLOAD, copy.workload)
         if there is None or is_evicted(there) or is_evicted(workload):
             return
-        if not is_of_present_attempt(worker, job, workload) or self.taking.is_excused(worker.name, copy.workload):
+        by_user = copy.item.key in self.promises.removed or self.taking.is_excused(worker.name, copy.workload)
+        if by_user or not is_of_present_attempt(worker, job, workload):
             return
         finished = changed_at(workload, "Finished")
         if finished is not None and finish_reason(workload) not in ("Succeeded", "Failed"):
@@ -130,7 +131,7 @@ class Leaving:
             return
         if is_terminating(new):
             return
-        for (name, of), other in list(self._pods.items()):
+        for (name, _), other in list(self._pods.items()):
             if other.of == copy.of and other.run != copy.run and not self._is_excused(name, other):
                 told = (
                     f"a pod of {copy.item} starts on {worker.name} while one of an earlier attempt is there on {name}"

@@ -69,7 +69,7 @@ async def absent_kueue(scene: Scene) -> None:
 
 
 async def stop_without_eviction(scene: Scene) -> None:
-    """A user gives a Job no pods: its Kueue stops it, and deletes its Workload without evicting it. Later it goes on."""
+    """A user gives a Job no pods: its Kueue stops it, and deletes its Workload without an eviction. Then it goes on."""
     manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
     job = find(manager, JOB, found[1].key) if found is not None else None
     if job is None or ELASTIC_ANNOTATION in annotations_of(job):

@@ -66,7 +66,7 @@ RENAMED: Final = 0.5
 REMAPPED: Final = 0.6
 """Share of those with Jobs of a fixed size in which that changes."""
 ENDING: Final = 0.5
-"""Share of the runs in which how runs end is drawn: pods that take time, nodes that die; the others stay as they were."""
+"""Share of the runs in which pods take time to end, and more of how runs end is drawn; the others stay as they were."""
 OWN: Final = 0.5
 """Share of those with Jobs alone, and nobody who looks after the workers, in which one worker is the manager itself."""
 BLOCKING: Final = 0.85
