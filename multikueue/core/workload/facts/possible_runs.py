@@ -161,11 +161,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
 
-    Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
+    Of a worker that comes back the Workloads are read first: its jobs have the time of a first answer, however long it
+    was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
-    left = assumed_for(situation, worker)
-    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
-    return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
+    left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
+    if not (worker.reachable and worker.copy.has_ended):
+        return left
+    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, Opaque) else left)
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
