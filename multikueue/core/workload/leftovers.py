@@ -15,18 +15,19 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, KUBERNETES_FINALIZERS
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, name_of, uid
+from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import Message, plain
 from multikueue.core.workload.check_updates import retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueue.core.workload.facts.possible_runs import (
     LEFTOVER_GRACE,
-    given_up,
     is_given_up,
     may_have_pods,
     stuck,
@@ -41,6 +42,9 @@ STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
+
+MOST_FINALIZERS: Final = 8
+"""That are named of one object: whoever may write to a worker can set any number."""
 
 
 @attrs.frozen
@@ -120,7 +124,7 @@ def _state(job: Json) -> str:
 
 
 def _holders(job: Json) -> list[str]:
-    return [plain(name) for name in finalizers_of(job) if name not in KUBERNETES_FINALIZERS]
+    return [plain(name) for name in holders_of(job)]
 
 
 def _held(job: Json) -> str:
@@ -187,7 +191,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
-        named = given_up(situation)
+        named = given_up(situation.workload)
         if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
@@ -233,10 +237,22 @@ def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
     return max((situation.now - time for time in times if time is not None), default=timedelta(0))
 
 
-def send_back(situation: Situation, why: str) -> Effect:
+def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
-    return retry(situation, why, after=min(LEFTOVER_GRACE * 2**tried, MAX_DELAY))
+    after = min(LEFTOVER_GRACE * 2**tried, MAX_DELAY)
+    return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
+
+
+def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
+    """Leftovers for programs."""
+    found = []
+    for one in left:
+        deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
+        due = None if deleted is None else deleted + situation.facts.pod_grace + LEFTOVER_GRACE
+        held = tuple(_holders(one.object)[:MOST_FINALIZERS])
+        found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
+    return found
 
 
 def wait_for_earlier_run(situation: Situation) -> Plan:
@@ -250,9 +266,11 @@ def wait_for_earlier_run(situation: Situation) -> Plan:
     earlier = earlier_runs(situation)
     why = f"Waiting for {earlier[0]}"
     if not is_stubborn(situation, earlier):
-        said = [] if situation.head == why else [say(situation, Message(why))]
+        said = [] if situation.head == why else [say(situation, Message(why), _facts(situation, earlier))]
         return Plan((*said, *stale), look_again=hold_limit(situation).total_seconds())
-    return Plan((*tell_held_up(situation, earlier), *([send_back(situation, why)] * situation.facts.is_active), *stale))
+    return Plan(
+        (*tell_held_up(situation, earlier), *([send_back(situation, earlier)] * situation.facts.is_active), *stale)
+    )
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
