@@ -63,7 +63,8 @@ def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
 
 
 def _applied(old: Json, effect: ApplyStatus) -> Json:
-    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes, and conditions of ours."""
+    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes, and
+    conditions of ours."""
     result = copy.deepcopy(old)
     if effect.field_manager == ADMISSION_MANAGER:
         result["status"] = copy.deepcopy(effect.object["status"])

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, KUBERNETES_FINALIZERS
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, finalizers_of, uid
+from multikueue.core.model.objects import annotations_of, finalizers_of
 
 
 def given_up(workload: Json) -> dict[str, set[str]]:
@@ -19,20 +20,22 @@ def given_up(workload: Json) -> dict[str, set[str]]:
     return found
 
 
-def is_given_up(left: Json, worker: str, annotations: Mapping[str, str], workloads: Iterable[Json]) -> bool:
-    """Whether nobody waits for an object.
+def is_given_up(
+    of: str, made: datetime | None, worker: str, annotations: Mapping[str, str], workloads: Iterable[Json]
+) -> bool:
+    """Whether nobody waits for an object on a worker.
 
     Args:
-        left: the object, on a worker.
-        worker: the name of that.
-        annotations: of its MultiKueueCluster.
+        of: its UID.
+        made: when it was created.
+        worker: the worker's name.
+        annotations: of the worker's MultiKueueCluster.
         workloads: of the manager, that may name it.
     """
     before = parse_timestamp(annotations.get(GIVE_UP_BEFORE_ANNOTATION))
-    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
     if before is not None and made is not None and made < before:
         return True
-    return any(uid(left) in given_up(one).get(worker, ()) for one in workloads)
+    return any(of in given_up(one).get(worker, ()) for one in workloads)
 
 
 def holders_of(left: Json) -> list[str]:

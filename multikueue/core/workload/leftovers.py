@@ -16,6 +16,7 @@ import attrs
 
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
 from multikueue.core.model.giving_up import given_up, holders_of
+from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.marks import Proof, mark_of
@@ -249,7 +250,7 @@ def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     found = []
     for one in left:
         deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
-        due = None if deleted is None else deleted + situation.facts.pod_grace + LEFTOVER_GRACE
+        due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
         held = tuple(_holders(one.object)[:MOST_FINALIZERS])
         found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
     return found

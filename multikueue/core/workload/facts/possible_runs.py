@@ -16,7 +16,7 @@ import attrs
 from multikueue.core.model import giving_up
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -134,7 +134,8 @@ def _is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    return giving_up.is_given_up(left, worker.name, worker.annotations, (situation.workload,))
+    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
+    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
