@@ -8,6 +8,7 @@ import attrs
 
 from multikueue.core.model.names import GVK
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueued.reports.ending_copies import EndingCopy
 from multikueued.tokens.bound import Bound
 from multikueued.workers.move_targets import QueuesOnWorker
 
@@ -94,6 +95,8 @@ class WorkerFacts:
     kueue: WorkerKueue | None = None
     takes_anybody: bool | None = None
     """Whether no policy there asks its namespaces whose copies they take."""
+    overdue: tuple[EndingCopy, ...] = ()
+    """Job copies that were deleted and should have ended."""
 
 
 @attrs.frozen

@@ -17,12 +17,13 @@ from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
+from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
@@ -109,6 +110,9 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
         yield from _about_job(seen, job)
+    if job.state in WAITING_STATES:
+        told = check_message(seen.workload, seen.objects)
+        yield from earlier_run_findings(seen.workload, told, seen.objects, seen.now)
     if job.state is JobState.LOCAL:
         return
     going = job.state in _WITHOUT_TROUBLE
@@ -192,10 +196,12 @@ def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
             return f"It has {'failed' if job.state is JobState.FAILED else 'finished'}{where}."
         case JobState.STOPPING:
             return "It is being stopped."
-        case JobState.RETRYING:
+        case JobState.RETRYING if first is None:
             return "It was sent back, and is queued again."
     if first is not None:
         return f"It does not run, and somebody has to act: {first.why}."
+    if earlier := next((one for one in findings if one.id == EARLIER_RUN), None):
+        return f'It waits for an earlier run of it to end on worker cluster "{earlier.where}".'
     match job.state:
         case JobState.QUEUED:
             return "It waits for quota here."

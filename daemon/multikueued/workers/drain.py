@@ -150,7 +150,7 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
             manager.say(f"{title(workload)} is on {place}")
             return
         if deadline is not None and time.monotonic() > deadline:
-            raise WorkerError(await _unmoved(manager, worker, now))
+            raise WorkerError("\n  ".join([await _unmoved(manager, worker, now), *ending.what_ends]))
         await ending.tell_what_ends()
         await anyio.sleep(INTERVAL)
 

@@ -62,6 +62,11 @@ class StillThere:
         """What each waits for."""
         return [f"{one}: {one.why(self.now)}" for one in self.copies]
 
+    @property
+    def being_deleted(self) -> StillThere:
+        """Without what nobody has deleted."""
+        return attrs.evolve(self, copies=tuple(one for one in self.copies if one.deleted is not None))
+
     def ways_out(self, worker: str) -> list[str]:
         """What to do about those that should have ended."""
         overdue = (one for one in self.copies if one.is_overdue(self.now))
@@ -137,9 +142,9 @@ class EndingWait:
             else:
                 if not left.copies:
                     return
-                self._tell(left)
                 if over:
                     raise WorkerError(self._over(left))
+                self._tell(left)
             await anyio.sleep(max(0.0, self._due - time.monotonic()))
 
     async def tell_what_ends(self) -> None:
@@ -147,8 +152,13 @@ class EndingWait:
         if time.monotonic() < self._due:
             return
         with contextlib.suppress(NotSeen):
-            left = await self._look()
-            self._tell(attrs.evolve(left, copies=tuple(one for one in left.copies if one.deleted is not None)))
+            self._tell((await self._look()).being_deleted)
+
+    @property
+    def what_ends(self) -> list[str]:
+        """What was being deleted when it was seen last, and what to do about it."""
+        left = self.left.being_deleted if self.left is not None else None
+        return [*left.lines, *left.ways_out(self.worker)] if left is not None else []
 
     async def _look(self) -> StillThere:
         started = time.monotonic()

@@ -17,6 +17,7 @@ from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.earlier_runs import earlier_runs
 from multikueued.reports.remedies.remedy import Finding, command_for
 from multikueued.reports.worker_answers import WorkerAnswer
 
@@ -52,6 +53,10 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
                 yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
                 yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
+        case JobState.WAITING if runs := earlier_runs(workload, objects):
+            if not stuck and (due := max((run.due for run in runs if run.due is not None), default=None)) is not None:
+                yield NextStep("by then its earlier run should have ended", due)
+            yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
         case JobState.WAITING if not stuck:
             yield NextStep("it is offered to workers as soon as one of them can take it")
         case JobState.OFFERED if not stuck:
