@@ -183,7 +183,6 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
     first = next((one for one in findings if one.blocking), None)
-    asked = ", ".join(job.offered_to)
     match job.state:
         case JobState.RUNNING:
             return f'It runs on worker cluster "{job.worker}".'
@@ -196,17 +195,22 @@ def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
             return f"It has {'failed' if job.state is JobState.FAILED else 'finished'}{where}."
         case JobState.STOPPING:
             return "It is being stopped."
-        case JobState.RETRYING if first is None:
+        case JobState.RETRYING:
             return "It was sent back, and is queued again."
     if first is not None:
         return f"It does not run, and somebody has to act: {first.why}."
-    if earlier := next((one for one in findings if one.id == EARLIER_RUN), None):
+    return _waits(job, findings)
+
+
+def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
+    earlier = next((one for one in findings if one.id == EARLIER_RUN), None)
+    if earlier is not None:
         return f'It waits for an earlier run of it to end on worker cluster "{earlier.where}".'
     match job.state:
         case JobState.QUEUED:
             return "It waits for quota here."
         case JobState.OFFERED:
-            return f"It is offered to {asked}: the first to admit it gets it."
+            return f"It is offered to {', '.join(job.offered_to)}: the first to admit it gets it."
     return "It waits."
 
 
