@@ -13,21 +13,15 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.adapters import BUILTIN, AdapterRegistry
-from multikueue.core.model.kinds import EVENT, JOB, POD
+from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.model.workloads import cluster_name
-from multikueue.errors import NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
-from multikueue.runtime.create_conflicts import PASSING_FOR, SOON_BACKOFF
-from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver import DirectClient
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
-from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
-from multikueue.testing.waiting import background
-from tests.runtime.fleet import LONG, Fleet, now, until
+from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 

@@ -12,6 +12,7 @@ from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, finalizers_of, is_terminating, namespace_of
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueued.reports.ending_copies import EndingCopy
 from multikueued.tokens.bound import Bound
 from multikueued.workers.move_targets import QueuesOnWorker
 
@@ -116,6 +117,8 @@ class WorkerFacts:
     """Whether no policy there asks its namespaces whose copies they take."""
     stranded: tuple[Json, ...] = ()
     """Pods of groups, copies of ours, that nobody lets go of; see `stranded_pods`."""
+    overdue: tuple[EndingCopy, ...] = ()
+    """Job copies that were deleted and should have ended."""
 
 
 @attrs.frozen

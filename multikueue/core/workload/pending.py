@@ -63,7 +63,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((give_up(situation, nomination.give_up), *stale))
     told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
+        return Plan((send_back(situation, left), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)

@@ -42,6 +42,7 @@ from multikueued.doctor.findings import LONGEST, DoctorFinding, Severity, diagno
 from multikueued.doctor.fixes import fixes
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
+from multikueued.reports.ending_copies import EndingCopy
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
@@ -292,6 +293,8 @@ def worker_cases() -> Iterator[Case]:
     moved = {name: worker_facts(name, clock=ClockBound(60.0, 61.0)) for name in ("worker1", "worker2")}
     yield "own-clock", healthy(clock=ClockBound(60.0, 61.0), workers=moved), "this machine", "60 s behind"
     yield "worker-slow", with_worker(latency=1.5), "worker1", "takes 1.5 s"
+    held = EndingCopy("Job", ObjectKey("a", "b"), "uid", NOW, NOW, NOW, ("example.com/slow",))
+    yield "copy-does-not-end", with_worker(overdue=(held,)), "worker1, Job a/b", "by the finalizer example.com/slow"
     yield "bad-token", with_worker(error="worker1: list: Unauthorized"), "worker1", "does not accept"
 
 
