@@ -14,7 +14,7 @@ import attrs
 from multikueue.adapters.kind import JobKind
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.workload_facts import CopyFacts(CommonFacts)
+from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.workload import ending, evicting, removal
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import DeleteJob
@@ -84,7 +84,7 @@ def settled_ends_are_ignored() -> AbstractContextManager[Any]:
 def holds_are_evictions() -> AbstractContextManager[Any]:
     """A copy that its Kueue holds counts as lost: its Workload is sent back."""
     goes_on = property(lambda facts: facts.is_admitted and not (facts.is_finished or facts.goes))
-    return mock.patch.object(CopyFacts(CommonFacts), "goes_on", goes_on)
+    return mock.patch.object(CopyFacts, "goes_on", goes_on)
 
 
 def quota_is_held_until_pods_have_ended() -> AbstractContextManager[Any]:
