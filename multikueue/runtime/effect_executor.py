@@ -10,7 +10,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
+from multikueue.core.model.kinds import CONFIG_MAP, POD, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
@@ -42,6 +42,8 @@ from multikueue.runtime.target import Target, has_origin_of, is_the_copy, object
 log = get_logger(__name__)
 
 _CREATIONS: Final = (effects.CreateWorkload, effects.CreateJob)
+PODS_ASKED: Final = 500
+"""Pods that are listed to find one that has not ended: of more, the first page tells."""
 TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
 
@@ -106,9 +108,7 @@ class EffectExecutor:
                 await self._write(target, effect, workload)
 
     async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
-        if self.origin is not None and workload is not None and isinstance(effect, _CREATIONS):
-            said = await self.origin.of(namespace_of(workload))
-            effect = attrs.evolve(effect, object=coming_from(effect.object, said))
+        effect = await self._from_here(effect, workload)
         match effect:
             case effects.ApplyStatus(object=body, field_manager=manager):
                 written = await target.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
@@ -134,8 +134,17 @@ class EffectExecutor:
                 await _delete(target, resource, key, uid, propagation)
             case effects.DeleteWorkload(key=key, uid=uid, version=version):
                 await _delete(target, WORKLOAD, key, uid, version=version or None)
+            case effects.LookForPods() if workload is not None:
+                await self._look_for_pods(target, effect, workload)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
                 await self._supply(target, effect, workload)
+
+    async def _from_here(self, effect: effects.Effect, workload: Json | None) -> effects.Effect:
+        """The effect; of a creation, with what the object says of where it comes from."""
+        if self.origin is None or workload is None or not isinstance(effect, _CREATIONS):
+            return effect
+        said = await self.origin.of(namespace_of(workload))
+        return attrs.evolve(effect, object=coming_from(effect.object, said))
 
     async def _patch_job(
         self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
@@ -143,11 +152,14 @@ class EffectExecutor:
         behind_status = isinstance(effect, effects.PatchJobStatus) and effect.subresource
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
+        cache = target.cache_of(resource.gvk)
         try:
             written = await target.client.merge_patch(resource, key, effect.patch, subresource=part)
-            if (cache := target.cache_of(resource.gvk)) is not None:
+            if cache is not None:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
+            if isinstance(error, Invalid) and behind_status and cache is not None:
+                cache.refused(key, effect.patch)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
@@ -203,6 +215,21 @@ class EffectExecutor:
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
             self.ask_again(waiting)
         return created
+
+    async def _look_for_pods(self, target: Target, effect: effects.LookForPods, workload: Json) -> None:
+        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known."""
+        running: tuple[Json, ...] = ()
+        try:
+            listed = await target.client.list(
+                POD, namespace=effect.namespace, label_selector=effect.selector, limit=PODS_ASKED
+            )
+            running = tuple(pod for pod in listed.items if dig(pod, "status", "phase") not in ("Succeeded", "Failed"))
+        except Forbidden as error:
+            note = (
+                f'worker cluster "{effect.cluster}" does not show whether pods of an earlier attempt still end: {error}'
+            )
+            self._emit(workload, "Warning", note)
+        self.memory.saw_pods(effect.cluster, ObjectKey.of(workload), effect.attempt, running[:1])
 
     async def _supply(self, target: Target, effect: effects.DependencyEffect, workload: Json) -> None:
         """Have on a worker what the job needs, and remember that, or that it cannot be had there."""

@@ -21,6 +21,7 @@ from multikueue.core.workload.effects import (
     DeleteJob,
     DeleteWorkload,
     Effect,
+    LookForPods,
     OwnDependencies,
     PatchJob,
     PatchJobStatus,
@@ -68,7 +69,7 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"create job on {cluster}"
         case PatchJob() | DeleteJob():
             return _job_word(effect)
-        case CheckDependencies() | CreateDependencies() | OwnDependencies():
+        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
             return describe(effect)
 
 

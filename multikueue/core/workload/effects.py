@@ -168,6 +168,18 @@ class OwnDependencies:
     """The reference to the job copy."""
 
 
+@attrs.frozen
+class LookForPods:
+    """Find the pods that an earlier attempt's job has left on a worker: only a label shows them."""
+
+    cluster: ClusterName
+    namespace: str
+    """Of the job there."""
+    selector: str
+    attempt: str
+    """The one that waits for their end."""
+
+
 DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
 """What is done about the dependencies of a job."""
 Effect: TypeAlias = (
@@ -182,6 +194,7 @@ Effect: TypeAlias = (
     | CreateJob
     | PatchJob
     | DeleteJob
+    | LookForPods
     | DependencyEffect
 )
 
@@ -210,11 +223,13 @@ def describe(effect: Effect) -> str:
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
-        case CheckDependencies() | CreateDependencies() | OwnDependencies():
-            return f"{_VERBS[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
+        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
+            about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
+            return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
 
 
 _VERBS: Final[Mapping[type, str]] = {
+    LookForPods: "look for pods with",
     CheckDependencies: "look for",
     CreateDependencies: "make or share",
     OwnDependencies: "have the job own",

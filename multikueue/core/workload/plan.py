@@ -30,8 +30,10 @@ from multikueue.core.workload.ending import (
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_unadmitted,
+    end_deleted_by_pods,
     is_asked_again,
     is_being_stopped,
+    is_deleted_by_pods,
     stop_evicted,
 )
 from multikueue.core.workload.facts.cordons import with_company
@@ -39,7 +41,14 @@ from multikueue.core.workload.facts.places import is_own_copy, with_places_writt
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import earlier_runs, ends_in, overdue, wait_for_earlier_run
+from multikueue.core.workload.leftovers import (
+    earlier_runs,
+    ends_in,
+    look_for_pods,
+    may_have_left_pods,
+    overdue,
+    wait_for_earlier_run,
+)
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import steps_in
@@ -249,6 +258,7 @@ TABLE: tuple[Row, ...] = (
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
+    Row("pods deleted", is_deleted_by_pods, end_deleted_by_pods),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
@@ -274,6 +284,7 @@ TABLE: tuple[Row, ...] = (
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
+    Row("earlier pods", lambda seen: bool(may_have_left_pods(seen)), look_for_pods),
     Row("split group", is_split, tell_split, lambda _: GROUP),
     Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
     Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for

@@ -29,7 +29,7 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
-from multikueue.core.workload.facts.possible_runs import may_have_pods, may_start_unseen
+from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
@@ -154,9 +154,12 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
     Where another controller moves the jobs, they never show: then the request to stop them has to do.
     """
     if situation.traits.workload_only and worker.in_sight:
-        quiet = situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP
-        return worker.copy.runs and worker.copy.has_had_owner and not quiet and (asked or worker.copy.can_be_asked)
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP or not worker.copy.runs:
+            return False
+        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.copy.can_be_asked)
     hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+    hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
 

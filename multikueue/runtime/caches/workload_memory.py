@@ -48,6 +48,8 @@ class _Remembered:
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
     supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
+    pods: dict[tuple[ClusterName, str], tuple[Json, ...]] = attrs.field(factory=dict)
+    """By worker, and the attempt that waits for their end: the last look alone."""
 
 
 @attrs.define(eq=False)
@@ -191,6 +193,16 @@ class WorkloadMemory:
         """What the job needs is on a worker, and the copy of this UID owns it."""
         if (known := self._known.get(key)) is not None:
             known.supplied[cluster] = (*self.supplied(cluster, key), uid)[-_OWNERS:]
+
+    def pods(self, cluster: ClusterName, key: ObjectKey, attempt: str) -> tuple[Json, ...] | None:
+        """The pods on a worker that this attempt waits for; None: nobody has looked for them."""
+        known = self._known.get(key)
+        return known.pods.get((cluster, attempt)) if known is not None else None
+
+    def saw_pods(self, cluster: ClusterName, key: ObjectKey, attempt: str, found: tuple[Json, ...]) -> None:
+        """These pods are on a worker, and this attempt waits for their end."""
+        if (known := self._known.get(key)) is not None:
+            known.pods = {(cluster, attempt): found}
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

@@ -146,6 +146,7 @@ class SnapshotReader:
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
+                    pods=self.memory.pods(cluster.name, key, of_attempt),
                     removed=source is None,
                     namespace_proven=place in shared,
                     cluster_uid=self.workers.shared_uids.get(cluster.name, ""),

@@ -313,12 +313,15 @@ class TestUnchecked:
         """Pods: the manager's lose their gates with it."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         seen = snapshot(self.TAKEN_OFF, running(self.TAKEN_OFF), check=None, adapter=pods)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     def test_evicted_it_is_stopped_as_any(self) -> None:
         """Removed at once, the manager's job would say for ever that it runs, and hold its quota."""
         evicted = workload(check=None, evicted="Preempted", evictions=1)
-        assert self.words(running(self.TAKEN_OFF), local=evicted) == ["stop on w1"]
+        assert self.words(running(self.TAKEN_OFF), local=evicted) == [
+            "stop on w1",
+            "delete job on w1 unless it is stopped",
+        ]
 
     def test_what_never_was_ours_is_not_touched_when_it_is_evicted(self) -> None:
         assert self.words(worker("w1"), local=workload(check=None, evicted="Preempted")) == []

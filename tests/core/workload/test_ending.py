@@ -127,12 +127,16 @@ class TestCleaning:
         changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
         assert words(changed) == ["copy job status"]
 
-    def test_they_go_after_a_while_if_the_managers_server_refuses_it(self) -> None:
+    def test_they_go_once_the_managers_server_has_refused_it(self) -> None:
         """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
-        for quiet, expected in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
-            later = attrs.evolve(seen, quiet_for=timedelta(seconds=quiet))
-            assert words(later) == expected
+        (patch,) = (one for one in decide(seen).effects if isinstance(one, PatchJobStatus))
+        refused = attrs.evolve(seen, in_vain={patch.key.name: patch.patch})
+        assert words(refused) == ["delete job on w1", "delete workload on w1"]
+
+    def test_they_wait_for_as_long_as_it_may_not_be_written(self) -> None:
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB, quiet_for=timedelta(minutes=10))
+        assert words(seen) == ["copy job status"]
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result is synced when it is up again."""
@@ -143,7 +147,7 @@ class TestCleaning:
         """The Workload is finished though the copy has not ended: there is no result to wait for."""
         running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
         seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
     def test_a_worker_out_of_reach_does_not_delay_the_others_cleaning(self, workers: tuple[Worker, ...]) -> None:
@@ -154,7 +158,7 @@ class TestCleaning:
     def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
         """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
 
 def ended_at(finished: Json, time: str) -> Json:
@@ -203,7 +207,8 @@ class TestRetention:
         running = worker("w1", copy, job_copy_of(LOCAL, status={"active": 1}))
         assert self.decided(running, after=timedelta(seconds=100)) == ([], 20.0)
         later = self.decided(running, after=timedelta(minutes=2))
-        assert later[0] == ["delete job on w1", "delete workload on w1"]
+        stopped = ["stop on w1", "delete job on w1 unless it is stopped"]
+        assert later[0] == (["delete job on w1"] if finished else stopped)
 
     @pytest.mark.parametrize("reason", ["Succeeded", "Failed"])
     @pytest.mark.parametrize("copy", [{"admitted": True}, {"admitted": True, "finished": "Succeeded"}, None])

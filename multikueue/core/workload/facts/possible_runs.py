@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from multikueue.core.model import giving_up
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -98,7 +98,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
-    if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
+    if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _NO_TIME
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
 
@@ -109,7 +109,7 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
     copy = worker.workload if _has_word(situation, worker) else None
-    if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
+    if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
 
@@ -126,7 +126,7 @@ def _has_word(situation: Situation, worker: Worker) -> bool:
     return hidden and worker.workload is not None and _may_matter(situation, worker)
 
 
-def _is_new(situation: Situation, worker: Worker) -> bool:
+def is_new(situation: Situation, worker: Worker) -> bool:
     """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
     facts, had_it = worker.copy, worker.name == situation.last_worker
     return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
@@ -134,20 +134,8 @@ def _is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    if uid(left) in given_up(situation).get(worker.name, ()):
-        return True
-    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
     made = parse_timestamp(left["metadata"].get("creationTimestamp"))
-    return before is not None and made is not None and made < before
-
-
-def given_up(situation: Situation) -> dict[str, set[str]]:
-    """The UIDs by worker that the annotation on the Workload names."""
-    found: dict[str, set[str]] = {}
-    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
-        worker, _, of = entry.strip().partition("/")
-        found.setdefault(worker, set()).add(of)
-    return found
+    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:

@@ -115,6 +115,9 @@ class Worker:
     """Those there that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    pods: tuple[Json, ...] | None = ()
+    """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
+    looked for them yet."""
     unreadable: str = ""
     """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
     removed: bool = False
