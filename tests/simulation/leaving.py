@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at
+from multikueue.core.model.conditions import changed_at, is_true
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
@@ -115,7 +115,11 @@ class Leaving:
         if row.plural != JOB.plural or new is None or KINDS[row.plural].ending(new) is None:
             return
         item = Item(row.plural, ObjectKey.of(new))
-        if (old is not None and KINDS[row.plural].ending(old) is not None) or uid(new) in self.promises.settled:
+        if old is not None and KINDS[row.plural].ending(old) is not None:
+            return
+        if uid(new) in self.promises.settled:
+            if not is_true(new, "Failed"):
+                self.promises.broken.append(f"{item} has succeeded, and somebody has settled that it fails")
             return
         ends = self._ends.get((item, uid(new)))
         if ends is not None and _told(new) not in map(_told, ends):

@@ -46,6 +46,7 @@ from multikueue.runtime.workers.pool import WorkerCluster
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.leaving_mutations import LEAVING_MUTATIONS
 from tests.simulation.mapping_mutations import MAPPING_MUTATIONS
 from tests.simulation.need_mutations import NEED_MUTATIONS
 from tests.simulation.nominating import OneByOne
@@ -297,6 +298,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **GUARDS,
         **RULES,
         **MAPPING_MUTATIONS,
+        **LEAVING_MUTATIONS,
         **{
             mutation.__name__: mutation
             for mutation in (
