@@ -117,6 +117,7 @@ def nightly(session: nox.Session) -> None:
     build_control_plane(session)
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)
     session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
+    session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.2")
 
 
 @nox.session
@@ -133,6 +134,8 @@ def dispatch(session: nox.Session) -> None:
     """What choosing workers costs and brings, beside AllAtOnce: seed 1 alone; `-- --seeds 3` is all of it."""
     install(session, "tests")
     session.run("python", "-m", "tests.dispatch.floors", *(session.posargs or ("--gate",)))
+    if not session.posargs:
+        session.run("python", "-m", "tests.dispatch.family", "--limit", "1.5")
 
 
 @nox.session

@@ -77,7 +77,7 @@ def test_a_job_whose_end_cannot_be_told_ends_with_its_workload() -> None:
 
 def test_copies_are_removed_whatever_the_rules_say() -> None:
     gone = attrs.evolve(running(BROKEN), workload=None)
-    removed = ["stop on w1", "delete job on w1", "delete workload on w1", "delete workload on w2"]
+    removed = ["stop on w1", "delete job on w1 unless it is stopped", "delete workload on w2"]
     assert in_words(gone, decide(gone)) == removed
 
 

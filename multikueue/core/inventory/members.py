@@ -118,7 +118,13 @@ class Members:
 
 
 def members(
-    ranked: Sequence[str], listed: Iterable[str], running: Set[str], *, beside: bool, policy: Policy
+    ranked: Sequence[str],
+    listed: Iterable[str],
+    running: Set[str],
+    *,
+    beside: bool,
+    policy: Policy,
+    standing: Mapping[str, int],
 ) -> Members:
     """What a config should list.
 
@@ -131,12 +137,13 @@ def members(
         running: clusters with work of this config.
         beside: whether another controller dispatches.
         policy: what becomes of that work.
+        standing: how far each is from being a worker; those that are nearer come first where not all find a place.
     """
     selected, present = set(ranked), set(listed)
     leaving = frozenset(running - selected)
     held = beside and policy is not Policy.IMMEDIATE
     kept = sorted(present & leaving)[:MAX_CLUSTERS] if held else []
-    order = {name: (name not in present & running, name not in running) for name in ranked}
+    order = {name: (name not in present & running, name not in running, standing.get(name, 0)) for name in ranked}
     room = MAX_CLUSTERS - len(kept)
     chosen = set(sorted(ranked, key=order.__getitem__)[:room])  # sorting keeps the rank of equal ones
     target = tuple(name for name in ranked if name in chosen)

@@ -63,6 +63,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "assigned",
         "delegation unknown",
         "earlier run",
+        "earlier pods",
         "split group",
         "waiting group",
         "pending",
