@@ -165,8 +165,11 @@ class Writer(Protocol):
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-    ) -> None:
+    ) -> Json | None:
         """DELETE with preconditions.
+
+        Returns:
+            The object as it stands now, with its deletionTimestamp, where it has still to end; None: it is gone.
 
         Raises:
             NotFound: it is already gone.
@@ -189,8 +192,9 @@ class Reconciler(Protocol[K_contra]):
     It is never called for one key twice at once.
     """
 
-    async def reconcile(self, key: K_contra) -> Action:
-        """Do what is needed now and say when to look again. A raised error is retried with back-off."""
+    async def reconcile(self, key: K_contra) -> Action | None:
+        """Do what is needed now and say when to look again; None: only on a change. A raised error is retried with
+        back-off."""
 
 
 class Caches(Protocol):

@@ -58,6 +58,15 @@ class Declaration:
     """In CEL over `object`: it has ended badly. Such a job need not be `finished` as well."""
     message: str | None = None
     """In CEL over `object`: what is told about the end."""
+    active: str | None = None
+    """In CEL over `object`: something of the job runs, or its pods still end. Without it, what its status shows is not
+    known to mean that."""
+    pods_gone: str | None = None
+    """In CEL over `object`: a copy that is still there has no pod left, and none is to come. Then its next attempt need
+    not wait until the copy itself has gone."""
+    pods_label: str | None = None
+    """The label of a job's pods whose value is the job's name, for a kind whose controller does not set
+    `blockOwnerDeletion`: there a copy may be gone while its pods still end."""
     creation_patches: tuple[Json, ...] | None = None
     """JSON patch of a copy before it is created. In place of `value` a step may have `valueExpression`, in CEL over
     `object` (the manager's job), `workload` and `origin`; and `when`, for a step that is not always done."""

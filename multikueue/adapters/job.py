@@ -1,20 +1,19 @@
-"""`batch/v1` Job.
-
-A suspended Job may not show a start: Kueue could no longer edit its template, and the API server refuses a
-`startTime` without a Suspended condition (Kubernetes 1.36). So while the manager's Job is still suspended, the status
-of a running copy waits; a change of the manager's Job triggers the next reconcile.
-"""
+"""`batch/v1` Job. What the manager's shows of its copy is in `job_status`."""
 
 from __future__ import annotations
 
-from datetime import datetime
-
+from multikueue.adapters.job_status import (
+    job_outcome,
+    job_status,
+    settled_end,
+    status_at_settled_end,
+    status_while_held,
+)
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERNETES
-from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero, finished_by
+from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, SyncRules, counters_at_zero
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.adapter import Stamp
-from multikueue.core.model.conditions import conditions, is_true, new_condition, updated
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import STOPPING_ANNOTATION
@@ -30,44 +29,6 @@ _NAME_LABEL = "batch.kubernetes.io/job-name"
 _MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 """On a Job that Kueue may start with fewer pods."""
 _SAME_COMPLETIONS = "kueue.x-k8s.io/job-completions-equal-parallelism"
-
-_outcome = finished_by("Complete", "Failed")
-
-
-def job_status(local: Json, remote: Json, now: datetime) -> Json | None:
-    """The status the manager's Job should have, or None to leave it."""
-    if not _is_suspended(local) or _is_suspended(remote) or _outcome(remote) is not None:
-        return _acceptable(local, dig(remote, "status") or {})
-    if is_true(local, "Suspended"):
-        return None
-    suspended = new_condition(
-        "Suspended", status=True, reason="MultiKueueAdapter", message="Set by MultiKueue adapter", now=now
-    )
-    suspended["lastProbeTime"] = suspended["lastTransitionTime"]
-    return {**(dig(local, "status") or {}), "conditions": updated(conditions(local), suspended)}
-
-
-def _acceptable(local: Json, wanted: Json) -> Json:
-    """The status, as far as an API server lets the manager's Job have it.
-
-    A copy that was stopped and started again, or a new one after another attempt, begins anew; a Job may not. Until it
-    is suspended its start stays the first one, and what has been counted stays counted. It does not end before that
-    start: the copy's end may say so where a clock was set back, or another worker's is behind.
-    """
-    known = dig(local, "status") or {}
-    kept: Json = {}
-    if known.get("startTime") and not dig(local, "spec", "suspend"):
-        kept["startTime"] = known["startTime"]
-        if (ended := wanted.get("completionTime")) and ended < known["startTime"]:
-            kept["completionTime"] = known["startTime"]
-    for counter in ("succeeded", "failed"):
-        if (known.get(counter) or 0) > (wanted.get(counter) or 0):
-            kept[counter] = known[counter]
-    return {**wanted, **kept}
-
-
-def _is_suspended(job: Json) -> bool:
-    return bool(dig(job, "spec", "suspend")) and annotations_of(job).get(STOPPING_ANNOTATION) != "true"
 
 
 def job_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
@@ -114,7 +75,12 @@ KINDS = (
             unread=(("spec", "template"),),
         ),
         status=StatusRules(
-            rule=job_status, finished=_outcome, stopped=counters_at_zero(("active",), ("ready",), ("terminating",))
+            rule=job_status,
+            held=status_while_held,
+            finished=job_outcome,
+            settled=settled_end,
+            at_settled_end=status_at_settled_end,
+            stopped=counters_at_zero(("active",), ("ready",), ("terminating",)),
         ),
         sync=SyncRules(resized=job_size),
     ),

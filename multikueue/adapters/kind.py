@@ -57,6 +57,8 @@ class JobKind:
     """Whether the settings do not name the kind any more: only Workloads that a worker has already are followed."""
     unserved: bool = False
     """Whether the manager's API server does not serve the kind: its jobs are watched nowhere, Workloads of it wait."""
+    pods_label: str = ""
+    """See `KindTraits`."""
     source: str = attrs.field(default="", eq=False)
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
@@ -74,6 +76,7 @@ class JobKind:
             workload_only=self.workload_only,
             status_subresource=self.status.subresource,
             draining=self.draining,
+            pods_label=self.pods_label,
         )
 
     def not_delegated(self, job: Json, controller_name: str) -> str | None:
@@ -126,7 +129,7 @@ class JobKind:
         made: Json = clone(job)
         restore_templates(made, self.copies.templates, stamp.pod_sets)
         made = without_start(made)
-        return made if self.copies.suspend is None else with_value(made, self.copies.suspend, True)
+        return made if self.copies.suspend is None else with_value(made, self.copies.suspend, self.copies.suspend_value)
 
     def config_maps(self, job: Json) -> tuple[str, ...]:
         """See `JobAdapter`."""
@@ -146,8 +149,11 @@ class JobKind:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        wanted = self.status.rule(local, remote, now) if self.status.rule is not None else None
-        return None if wanted is None else rules.status_change(local, wanted)
+        rule = self.status.rule
+        if rule is None or (self._ended(local) and not self._ended(remote)):
+            return None
+        waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
+        return _change(local, self.status.held(local, now) if waits else rule(local, remote, now))
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
@@ -175,6 +181,45 @@ class JobKind:
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
-        if self.status.finished(local) is not None:
+        active = self.status.active
+        if self.status.finished(local) is not None or (active is not None and not active(local)):
             return None
-        return rules.status_change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))
+        return _change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))
+
+    def settled_end(self, job: Json) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self.status.settled(job)
+
+    def settled_patch(self, local: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`."""
+        return _change(local, self.status.at_settled_end(local, now))
+
+    def is_stopped_here(self, local: Json) -> bool:
+        """See `JobAdapter`. What of a declared kind's status means that it runs only its declaration tells."""
+        told = self.declaration is None or self.status.active is not None
+        return told and self._is_suspended(local) and self.release_patch(local) is not None
+
+    def pods_are_gone(self, job: Json) -> bool:
+        """See `JobAdapter`."""
+        return self.status.pods_are_gone(job)
+
+    def _may_run(self, job: Json) -> bool:
+        """Whether it has not ended; of kinds that do not tell that, whether it shows a run."""
+        if self.status.finished is rules.never_finished:
+            return self.release_patch(job) is not None
+        return self._ended(job) is False
+
+    def _ended(self, job: Json) -> bool | None:
+        """Whether it has ended; None if its rule fails, which is told where the end is asked for: the rest is shown."""
+        try:
+            return self.status.finished(job) is not None
+        except Exception:  # another package's code may raise anything
+            return None
+
+    def _is_suspended(self, job: Json) -> bool:
+        path = self.copies.suspend
+        return path is not None and bool(dig(job, *path) == self.copies.suspend_value)
+
+
+def _change(local: Json, wanted: Json | None) -> Json | None:
+    return None if wanted is None else rules.status_change(local, wanted)

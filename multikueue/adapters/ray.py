@@ -7,12 +7,14 @@ KubeRay makes the cluster of a RayJob or RayService once, and passes no changed 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
 from multikueue.adapters.templates import EACH, PodTemplates
 from multikueue.core.model.adapter import Outcome, Stamp
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import renaming_patch
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.core.model.objects import dig, overlaid
@@ -21,6 +23,8 @@ from multikueue.core.model.workload_names import is_latest_slice
 _ENDED = ("Complete", "Failed")
 _CLUSTER = GVK("ray.io", "v1", "RayCluster")
 _GROUPS = "workerGroupSpecs"
+_SUSPENDING = "RayClusterSuspending"
+"""True from the stop until the pods of a RayCluster are gone."""
 
 
 def _ray_job_outcome(job: Json) -> Outcome | None:
@@ -47,10 +51,22 @@ def _never_deletes_itself(spec: Json) -> Json:
     return spec
 
 
+def _ray_cluster_status(local: Json, remote: Json, now: datetime) -> Json:
+    """The copy's. While its pods end it is shown as `ready`: Kueue takes any other state for one that runs nothing."""
+    status = dig(remote, "status") or {}
+    return {**status, "state": "ready"} if is_true(remote, _SUSPENDING) else status
+
+
 def _ray_cluster_stopped(status: Json) -> Json:
     if status.get("state") == "ready":
         status["state"] = "suspended"
-    return status
+    return condition_at_false(_SUSPENDING)(status)
+
+
+def _ray_cluster_is_empty(cluster: Json) -> bool:
+    """KubeRay says so once the pods are gone from the API. Its `state` alone outlives the next start for a while."""
+    suspended = bool(dig(cluster, "spec", "suspend")) and dig(cluster, "status", "state") == "suspended"
+    return suspended and is_true(cluster, "RayClusterSuspended") and not is_true(cluster, _SUSPENDING)
 
 
 def cluster_size(local: Json, remote: Json, stamp: Stamp) -> Json | None:
@@ -129,7 +145,12 @@ KINDS = (
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
         sanitised=_never_deletes_itself,
     ),
-    _ray("RayCluster", ("spec",), StatusRules(stopped=_ray_cluster_stopped), SyncRules(resized=cluster_size)),
+    _ray(
+        "RayCluster",
+        ("spec",),
+        StatusRules(rule=_ray_cluster_status, stopped=_ray_cluster_stopped, pods_are_gone=_ray_cluster_is_empty),
+        SyncRules(resized=cluster_size),
+    ),
     _ray(
         "RayService",
         ("spec", "rayClusterConfig"),

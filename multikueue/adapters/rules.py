@@ -74,6 +74,8 @@ class CopyRules:
     """What a copy does not have, beside who runs the job: what the manager's API server or Kueue filled in."""
     suspend: Path | None = ("spec", "suspend")
     """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
+    suspend_value: Any = True
+    """What it says there then."""
     templates: tuple[PodTemplates, ...] = ()
     """Where its pod templates are. A copy of a job that has been started has them as its Workload does."""
     config_maps: tuple[Path, ...] = ()
@@ -92,11 +94,22 @@ class StatusRules:
 
     rule: StatusRule | None = lambda local, remote, now: dig(remote, "status") or {}
     """When the manager's job shows the status of its copy, and how much of it: by default always all of it. None for
-    kinds whose status is the manager's own."""
+    kinds whose status is the manager's own. It is not asked while the manager's job is suspended and its copy runs, nor
+    of a job that shows its end while its copy shows none."""
+    held: Callable[[Json, datetime], Json | None] = lambda local, now: None
+    """(manager's job, now) -> its status while it is suspended and its copy runs; by default it stays as it is."""
     finished: Callable[[Json], Outcome | None] = never_finished
     """How the job ended."""
     all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
     """How the jobs of one Workload ended, for kinds of which there may be several."""
+    settled: Callable[[Json], Outcome | None] = never_finished
+    """How a job can only end, by what is on its status already, whoever has put it there."""
+    at_settled_end: Callable[[Json, datetime], Json | None] = lambda local, now: None
+    """(manager's job, now) -> its status with that end, once nothing of it runs; None if it has ended."""
+    active: Callable[[Json], bool] | None = None
+    """Whether the status says that something runs, or still ends; None: that is what `stopped` would change."""
+    pods_are_gone: Callable[[Json], bool] = lambda job: False
+    """Whether the status of a copy that is still there says that no pod of it is left. By default nobody knows."""
     stopped: Callable[[Json], Json] = lambda status: status
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`. By
     default that one, for kinds of whose status nobody knows what says that something runs."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final, TypeVar
 
 import attrs
@@ -19,9 +20,19 @@ import attrs
 from multikueue.adapters.kind import JobKind
 from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, identity, namespace_of, resource_version, stripped, uid, with_value
+from multikueue.core.model.objects import (
+    dig,
+    identity,
+    name_of,
+    namespace_of,
+    resource_version,
+    stripped,
+    uid,
+    with_value,
+)
 from multikueue.core.model.shape import any_job_flaw, job_flaw
 from multikueue.core.model.worker_names import origin_namespace
+from multikueue.core.model.workload_names import LONG, SHORT, workload_name
 from multikueue.errors import RuleError
 
 _T = TypeVar("_T")
@@ -133,7 +144,7 @@ class SafeAdapter:
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("status", remote, None, lambda: self.row.status_patch(local, remote, now))
+        return self._tried("held or status", remote, None, lambda: self.row.status_patch(local, remote, now))
 
     def expected_workloads(self, job: Json) -> int:
         """See `JobAdapter`."""
@@ -157,7 +168,23 @@ class SafeAdapter:
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`."""
-        return self._tried("finished or stopped", local, None, lambda: self.row.release_patch(local))
+        return self._tried("finished, active or stopped", local, None, lambda: self.row.release_patch(local))
+
+    def settled_end(self, job: Json) -> Outcome | None:
+        """See `JobAdapter`."""
+        return self._tried("settled", job, None, lambda: self.row.settled_end(job))
+
+    def settled_patch(self, local: Json, now: datetime) -> Json | None:
+        """See `JobAdapter`."""
+        return self._tried("at_settled_end", local, None, lambda: self.row.settled_patch(local, now))
+
+    def is_stopped_here(self, local: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("active or stopped", local, False, lambda: self.row.is_stopped_here(local))
+
+    def pods_are_gone(self, job: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("pods_are_gone", job, False, lambda: self.row.pods_are_gone(job))
 
     def copy_entries(self, copy: Json, *, noted: bool = False) -> list[str] | None:
         """The keys of the Workloads that carry a copy, as an index has them; None: that cannot be told.
@@ -179,6 +206,19 @@ class SafeAdapter:
         return self._tried(
             "group", job, None, lambda: _entries(namespace_of(job), self.row.groups_of(job)), noted=noted
         )
+
+    def stopped_entries(self, job: Json) -> list[str]:
+        """The keys that the Workload may have had of a manager's job that is suspended and still shows that it runs, as
+        an index has them; none of other jobs."""
+        gvk, named = self.resource.gvk, (name_of(job), uid(job))
+        if self.traits.keeps_check_pending or not self.is_stopped_here(job):
+            return []
+        return _entries(namespace_of(job), [workload_name(gvk, *named, limit=limit) for limit in (LONG, SHORT)])
+
+    @property
+    def job_indexes(self) -> dict[str, Callable[[Json], Iterable[str] | None]]:
+        """The indexes of the manager's jobs."""
+        return {"workload": partial(self.job_entries, noted=True), "stopped": self.stopped_entries}
 
     def slim_copy(self, copy: Json) -> Json:
         """A copy without what nobody reads; if that cannot be told, all of it. May change its argument."""

@@ -15,6 +15,7 @@ import attrs
 
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.credentials.authenticator import Authenticators
@@ -268,11 +269,13 @@ class KubeClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-    ) -> None:
+    ) -> Json | None:
         """See `Writer.delete`."""
-        await self._exchange.call(
+        answer = await self._exchange.call(
             requests.delete(resource, key, uid=uid, resource_version=resource_version, propagation=propagation)
         )
+        # A Status, or the last state of an object that is gone: only one that has still to end has the timestamp.
+        return answer if dig(answer, "metadata", "deletionTimestamp") else None
 
     async def _list(
         self, resource: Resource, namespace: str, label_selector: str, limit: int, *, one_page: bool = False

@@ -10,10 +10,10 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.kinds import CONFIG_MAP, REFUSED, WORKLOAD, worker_reference
+from multikueue.core.model.kinds import CONFIG_MAP, POD, REFUSED, WORKLOAD, worker_reference
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, namespace_of, resource_version
+from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
@@ -31,7 +31,7 @@ from multikueue.errors import (
     NotSent,
 )
 from multikueue.logs import get_logger
-from multikueue.protocols import ManagerHook, Subresource
+from multikueue.protocols import ManagerHook, Propagation, Subresource
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.create_conflicts import CERTAIN_AFTER, facts_of
 from multikueue.runtime.dependency_copies import DependencyCopies
@@ -42,6 +42,8 @@ from multikueue.runtime.target import Target, has_origin_of, is_the_copy, object
 log = get_logger(__name__)
 
 _CREATIONS: Final = (effects.CreateWorkload, effects.CreateJob)
+PODS_ASKED: Final = 500
+"""Pods that are listed to find one that has not ended: of more, the first page tells."""
 TELL_AFTER: Final = 1.0
 """Seconds for which a name must be taken by an object that informers do not show, until there is an event."""
 
@@ -64,6 +66,8 @@ class EffectExecutor:
     async def execute(self, workload: Json | None, part: tuple[effects.Effect, ...]) -> None:
         """Execute effects one after the other, up to the first that fails and is not optional.
 
+        A deletion that is to be sent only where a job cannot be stopped is left out unless the effect before it failed.
+
         Args:
             workload: the manager's Workload they are for; None if it is gone.
             part: the effects of one cluster.
@@ -73,6 +77,8 @@ class EffectExecutor:
         """
         failed: ApiError | None = None
         for effect in part:
+            if isinstance(effect, effects.DeleteJob) and effect.unless_stopped and failed is None:
+                continue
             try:
                 await self._execute(workload, effect)
             except ApiError as error:
@@ -102,9 +108,7 @@ class EffectExecutor:
                 await self._write(target, effect, workload)
 
     async def _write(self, target: Target, effect: effects.Effect, workload: Json | None) -> None:
-        if self.origin is not None and workload is not None and isinstance(effect, _CREATIONS):
-            said = await self.origin.of(namespace_of(workload))
-            effect = attrs.evolve(effect, object=coming_from(effect.object, said))
+        effect = await self._from_here(effect, workload)
         match effect:
             case effects.ApplyStatus(object=body, field_manager=manager):
                 written = await target.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
@@ -126,12 +130,21 @@ class EffectExecutor:
                 asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
                 if asked not in (None, got):  # else it would be sent again at once, and for ever
                     raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
-            case effects.DeleteJob(resource=resource, key=key, uid=uid):
-                await _delete(target, resource, key, uid)
-            case effects.DeleteWorkload():
-                await _delete_workload(target, effect)
+            case effects.DeleteJob(resource=resource, key=key, uid=uid, propagation=propagation):
+                await _delete(target, resource, key, uid, propagation)
+            case effects.DeleteWorkload(key=key, uid=uid, version=version):
+                await _delete(target, WORKLOAD, key, uid, version=version or None)
+            case effects.LookForPods() if workload is not None:
+                await self._look_for_pods(target, effect, workload)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
                 await self._supply(target, effect, workload)
+
+    async def _from_here(self, effect: effects.Effect, workload: Json | None) -> effects.Effect:
+        """The effect; of a creation, with what the object says of where it comes from."""
+        if self.origin is None or workload is None or not isinstance(effect, _CREATIONS):
+            return effect
+        said = await self.origin.of(namespace_of(workload))
+        return attrs.evolve(effect, object=coming_from(effect.object, said))
 
     async def _patch_job(
         self, target: Target, effect: effects.PatchJobStatus | effects.PatchJob, workload: Json | None
@@ -139,11 +152,14 @@ class EffectExecutor:
         behind_status = isinstance(effect, effects.PatchJobStatus) and effect.subresource
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
+        cache = target.cache_of(resource.gvk)
         try:
             written = await target.client.merge_patch(resource, key, effect.patch, subresource=part)
-            if (cache := target.cache_of(resource.gvk)) is not None:
+            if cache is not None:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
+            if isinstance(error, Invalid) and behind_status and cache is not None:
+                cache.refused(key, effect.patch)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
@@ -189,6 +205,8 @@ class EffectExecutor:
                 raise
             found = await object_there(target, resource, key) if isinstance(error, AlreadyExists) else None
             if found is None or not is_the_copy(found, effect.object):
+                if found is not None and has_origin_of(found, effect.object) and is_terminating(found):
+                    error = Conflict("an earlier job of that name is still ending there", status=error.status)
                 refused = self._refused(target, effect.cluster, resource, key, workload, error)
                 if isinstance(refused, AlreadyExists):
                     refused.foreign = found is not None and not has_origin_of(found, effect.object)
@@ -197,6 +215,21 @@ class EffectExecutor:
         if (waiting := target.create_conflicts.created(resource, ObjectKey.of(workload))) is not None:
             self.ask_again(waiting)
         return created
+
+    async def _look_for_pods(self, target: Target, effect: effects.LookForPods, workload: Json) -> None:
+        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known."""
+        running: tuple[Json, ...] = ()
+        try:
+            listed = await target.client.list(
+                POD, namespace=effect.namespace, label_selector=effect.selector, limit=PODS_ASKED
+            )
+            running = tuple(pod for pod in listed.items if dig(pod, "status", "phase") not in ("Succeeded", "Failed"))
+        except Forbidden as error:
+            note = (
+                f'worker cluster "{effect.cluster}" does not show whether pods of an earlier attempt still end: {error}'
+            )
+            self._emit(workload, "Warning", note)
+        self.memory.saw_pods(effect.cluster, ObjectKey.of(workload), effect.attempt, running[:1])
 
     async def _supply(self, target: Target, effect: effects.DependencyEffect, workload: Json) -> None:
         """Have on a worker what the job needs, and remember that, or that it cannot be had there."""
@@ -273,28 +306,26 @@ def _has_no_effect(error: ApiError) -> bool:
     return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-async def _delete(target: Target, resource: Resource, key: ObjectKey, uid: str, version: str | None = None) -> None:
-    is_served = True
+async def _delete(
+    target: Target,
+    resource: Resource,
+    key: ObjectKey,
+    uid: str,
+    propagation: Propagation = "Background",
+    version: str | None = None,
+) -> None:
+    """Delete exactly this object. One that has still to end stays in the cache as the server answered it."""
+    left, is_served = None, True
     try:
-        await target.client.delete(resource, key, uid=uid, resource_version=version, propagation="Background")
+        left = await target.client.delete(resource, key, uid=uid, resource_version=version, propagation=propagation)
     except NotFound as error:
         is_served = error.name == key.name
     except Conflict:
         return  # another object has the name by now, or it has changed: its event leads to the next decision
     cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
-    if cache is not None:
+    if cache is None:
+        return
+    if left is not None:
+        cache.wrote(left)
+    else:
         cache.removed(key, uid, is_certain=is_served)
-
-
-async def _delete_workload(target: Target, effect: effects.DeleteWorkload) -> None:
-    version = effect.version or None  # it may be held up on its way, and the copy has another leader's job by then
-    if effect.held:
-        remaining = list(effect.finalizers) or None
-        metadata: Json = {"uid": effect.uid, "resourceVersion": effect.version, "finalizers": remaining}
-        try:
-            version = resource_version(await target.client.merge_patch(WORKLOAD, effect.key, {"metadata": metadata}))
-        except NotFound:
-            return
-        except Conflict:
-            return  # another object has the name by now, or it has changed: its event leads to the next decision
-    await _delete(target, WORKLOAD, effect.key, effect.uid, version)

@@ -113,7 +113,9 @@ class ManagerHandlers:
     def _job_changed(self, kind: SafeAdapter, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         status_only = is_of_status_only(old, new)
         again = old is not None and new is not None and asks_again(old, new)
-        for workload in self.cluster.workloads_of(key, kind.resource.gvk, new or old or {}):
+        concerned = self.cluster.workloads_of(key, kind.resource.gvk, new or old or {})
+        stopped = () if concerned or new is None else map(ObjectKey.parsed, kind.stopped_entries(new))
+        for workload in (*concerned, *stopped):
             self.memory.touched(workload)
             if again:
                 self.ask_again(workload)

@@ -51,6 +51,7 @@ from multikueue.runtime.workers.cluster_profiles import ClusterProfiles
 from multikueue.runtime.workers.executor import WorkerBackoffs, WorkerExecutor, ask_again
 from multikueue.runtime.workers.informers import WorkerSettings
 from multikueue.runtime.workers.kubeconfig_files import INTERVAL, KUBECONFIG_PREFIX, KubeconfigFiles
+from multikueue.runtime.workers.moved_away import Suspects
 from multikueue.runtime.workers.pool import WorkerPool
 from multikueue.runtime.workers.queue_room import WorkerRooms
 
@@ -206,7 +207,9 @@ class Manager:
             fraction=self.fraction,
             limits=self.settings.worker_limits,
         )
-        return WorkerPool(self.connect, informers, self.clock, handlers.cluster_changed, handlers.status_changed)
+        suspects = partial(Suspects, self.cluster, self.adapters, self.settings.plan, self.clock)
+        told = handlers.cluster_changed, handlers.status_changed
+        return WorkerPool(self.connect, informers, self.clock, *told, suspects)
 
     def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""

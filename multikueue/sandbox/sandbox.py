@@ -21,7 +21,6 @@ from multikueue.core.model.quantities import thousandths, written
 from multikueue.errors import SandboxError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.client_configuration import configuration
-from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.serving.server import ApiServer
@@ -69,13 +68,15 @@ class SandboxCluster:
 
     name: str
     server: ApiServer
+    runner: JobRunner | None = None
+    """What runs its jobs, once the sandbox runs: `runner.node_is_dead = True` is a dead node."""
 
     @property
     def kubeconfig(self) -> Json:
         """A kubeconfig for a person, as a dictionary."""
         return self.server.kubeconfig("admin")
 
-    def client(self, user: str) -> ApiClient:
+    def client(self, user: str) -> DirectClient:
         """A client that does without the network, and is known to the server as `user`."""
         return DirectClient(self.server, user=user)
 
@@ -149,7 +150,7 @@ class Sandbox:
                 await self._set_up()
             for cluster in self.clusters:
                 kueue = SmallKueue(cluster.client("kueue"), clock=self._clock, kinds=self.kinds)
-                runner = JobRunner(
+                cluster.runner = JobRunner(
                     cluster.client("kube-controller-manager"),
                     seed=self._seed,
                     clock=self._clock,
@@ -158,7 +159,7 @@ class Sandbox:
                     kinds=self.kinds,
                 )
                 await tasks.start(kueue.run)
-                await tasks.start(runner.run)
+                await tasks.start(cluster.runner.run)
                 await tasks.start(TokenController(cluster.server, cluster.client("kube-controller-manager")).run)
             if self.options.ocm:
                 await self._start_hub(tasks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -33,7 +34,7 @@ class InMemoryCluster:
         async with running(my_controller(cluster.client()).run):
             await cluster.when(JOB, lambda found: "mine" in found["metadata"].get("labels", {}))
 
-    It starts no task and opens no socket. Garbage is collected while a test waits with `when` or `gone`.
+    It starts no task and opens no socket. Garbage is collected as it comes up, on the loop's next turn.
     """
 
     name: str = "cluster"
@@ -44,7 +45,7 @@ class InMemoryCluster:
     clock: Callable[[], datetime] = attrs.field(factory=LoopClock, kw_only=True)
     """The wall clock that timestamps are read from."""
     garbage_collection: bool = attrs.field(default=True, kw_only=True)
-    """Whether owner references and deleted namespaces have an effect."""
+    """Whether owner references and deleted namespaces have an effect; else a deletion in the foreground never ends."""
     faults: Faults = attrs.field(factory=Faults, init=False)
     """What goes wrong on the way of each client."""
     registry: Registry = attrs.field(init=False)
@@ -56,6 +57,7 @@ class InMemoryCluster:
         made = Registry(self.name, clock=self.clock, garbage_collection=self.garbage_collection)
         define(made, self.kinds, (*load_crds(), *self.crds))
         made.cluster.listeners.append(lambda _row, _old, _new: self._note())
+        made.collector.on_work = lambda: asyncio.get_running_loop().call_soon(made.collect)
         return made
 
     def _note(self) -> None:
@@ -134,7 +136,6 @@ class InMemoryCluster:
         """What `look` finds; it looks again after each change."""
         with anyio.move_on_after(within):
             while True:
-                self.registry.collect()
                 changed = self._changed
                 found = await look()
                 if found is not None:
@@ -146,7 +147,7 @@ class InMemoryCluster:
     async def kueue(
         self, *, runner: RunnerOptions | None = _RUNNER, seed: int = 0, pods_ready_timeout: timedelta | None = None
     ) -> AsyncIterator[None]:
-        """Run a small Kueue, a job runner and the garbage collector until the block ends.
+        """Run a small Kueue and a job runner until the block ends.
 
         Args:
             runner: how long jobs run and how they end; None: they do not run.
@@ -156,10 +157,9 @@ class InMemoryCluster:
         client, limit = self.client("kueue"), pods_ready_timeout
         kueue = SmallKueue(client, clock=self.clock, kinds=self.kinds, pods_ready_timeout=limit)
         async with background() as tasks:
-            tasks.start_soon(self.registry.run_collector)
             await tasks.start(kueue.run)
             if runner is not None:
-                client = self.client("kube-controller-manager")
-                jobs = JobRunner(client, seed=seed, clock=self.clock, options=runner, kinds=self.kinds)
+                controllers = DirectClient(self.registry, user="kube-controller-manager", faults=self.faults)
+                jobs = JobRunner(controllers, seed=seed, clock=self.clock, options=runner, kinds=self.kinds)
                 await tasks.start(jobs.run)
             yield

@@ -60,6 +60,12 @@ class Case:
     """What the copy's labels differ in; None: not there."""
     annotations: Json = attrs.field(factory=lambda: {"kueue.x-k8s.io/prebuilt-workload-name": "wl"})
     """What the copy's annotations have that the job's have not."""
+    ending: Json | None = None
+    """A status of a copy that has been stopped, and says that its pods still end; None: the kind does not tell."""
+    held: Json | None = None
+    """What the manager's shows of that, if it is another: its Kueue keeps the quota by it."""
+    gone: tuple[Json, ...] = ()
+    """Statuses of a copy that is still there and says that it has no pod left; empty: the kind does not tell."""
     shown: bool = True
     """Whether the manager's object shows the status of its copy."""
 
@@ -122,6 +128,8 @@ CASES: dict[str, Case] = {
         said("Failed"),
         {"active": 2, "ready": 1, "startTime": AT},
         {"active": 0, "ready": 0, "startTime": AT},
+        ending={"ready": 0, "terminating": 2},
+        held={"active": 2, "ready": 0, "terminating": 2},
         copied={
             "parallelism": 2,
             "completions": 2,
@@ -165,8 +173,18 @@ CASES: dict[str, Case] = {
         {"jobDeploymentStatus": "Failed", "jobStatus": "FAILED", "message": "no memory"},
         {"jobDeploymentStatus": "Running", "succeeded": 0, "failed": 0},
         {"jobDeploymentStatus": "Suspended", "succeeded": 0, "failed": 0},
+        ending={"jobDeploymentStatus": "Suspending"},
     ),
-    "RayCluster": Case(ray_cluster(), None, None, {"state": "ready"}, {"state": "suspended"}),
+    "RayCluster": Case(
+        ray_cluster(),
+        None,
+        None,
+        {"state": "ready"},
+        {"state": "suspended"},
+        ending=said("RayClusterSuspending"),
+        held={"state": "ready", **said("RayClusterSuspending")},
+        gone=({"state": "suspended", **said("RayClusterSuspended")},),
+    ),
     "RayService": Case(
         {"serveConfigV2": "applications: []", "rayClusterConfig": ray_cluster()},
         None,
@@ -197,6 +215,7 @@ CASES: dict[str, Case] = {
             "qosClass": "BestEffort",
             "conditions": [{**GATED, "message": "Scheduling is blocked due to non-empty scheduling gates"}],
         },
+        gone=({"phase": "Succeeded"}, {"phase": "Failed"}),
         copied=POD,
         metadata={
             "labels": {

@@ -166,10 +166,56 @@ class TestEnd:
         """It may be that of a job that has ended."""
         assert declare().release_patch(widget(status={"phase": "Running"})) is None
 
+    def test_a_rule_that_fails_does_not_hold_up_what_is_shown(self) -> None:
+        kind = declare(finished="object.status.n + 1 > 0", suspend_path=".spec.suspend")
+        for spec in ({}, {"suspend": True}):
+            assert kind.status_patch(widget(spec=spec), widget(status={"n": "many"}), NOW) is not None
+
     def test_a_rule_that_fails_names_the_setting(self) -> None:
         told = r"externalFrameworks\[0\]\.finished: object.status.n \+ 1 > 0: Unsupported operation: string \+ int$"
         with pytest.raises(RuleError, match=told):
             declare(finished="object.status.n + 1 > 0").outcome(widget(status={"n": "many"}))
+
+
+class TestPods:
+    """What its status says of pods that run, end, or are gone; nothing unless it is declared."""
+
+    RUNS = widget(spec={"suspend": True}, status={"phase": "Stopping", "pods": 2})
+    WAITS = widget(spec={"suspend": True}, status={"phase": "Queued"})
+    GONE = widget(spec={"suspend": True}, status={"phase": "Stopped", "pods": 0})
+
+    def test_what_runs_or_still_ends(self) -> None:
+        """A job that waits has a status as well: only a declared word for it tells the two apart."""
+        kind = declare(suspend_path=".spec.suspend", active="object.status.pods > 0", **RULES)
+        assert kind.is_stopped_here(self.RUNS)
+        assert not kind.is_stopped_here(with_value(self.RUNS, ("spec", "suspend"), False))
+        assert kind.release_patch(self.RUNS) == {"metadata": {"resourceVersion": "7"}, "status": None}
+        for job in (self.WAITS, self.GONE, widget()):
+            assert not kind.is_stopped_here(job)
+            assert kind.release_patch(job) is None
+        unknown = declare(suspend_path=".spec.suspend", **RULES)
+        assert not unknown.is_stopped_here(self.RUNS)
+
+    def test_without_a_rule_for_its_end_what_is_active_has_not_ended(self) -> None:
+        assert declare(active="object.status.pods > 0").release_patch(self.RUNS) is not None
+
+    def test_what_has_no_pods_left(self) -> None:
+        kind = declare(pods_gone="object.status.phase == 'Stopped'")
+        assert [kind.pods_are_gone(job) for job in (self.RUNS, self.WAITS, self.GONE)] == [False, False, True]
+        assert not declare().pods_are_gone(self.GONE)
+
+    def test_by_which_label_they_are_found(self) -> None:
+        assert declare(pods_label="example.com/widget").traits.pods_label == "example.com/widget"
+        assert declare().traits.pods_label == ""
+
+    def test_a_suspended_job_does_not_show_that_its_copy_runs(self) -> None:
+        """By the declared value, too."""
+        held: dict[str, Any] = {"suspend_path": ".spec.mode", "suspend_value": "Held"}
+        local, remote = (widget(spec={"mode": mode}, status={"phase": mode}) for mode in ("Held", "Go"))
+        kind = declare(**held, **RULES)
+        assert kind.status_patch(local, remote, NOW) is None
+        assert kind.status_patch({**local, "spec": {}}, remote, NOW) is not None
+        assert declare(**held).status_patch(local, remote, NOW) is not None, "it may be the end: nobody knows"
 
 
 class TestCopies:
@@ -292,6 +338,9 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"name": 7}, "name", "must be in"),
         ({"name": None}, "name", "must be in"),
         ({"creation_patches": (None,)}, "creationPatches[0]", "None is not a step of a patch"),
+        ({"active": "status.pods > 0"}, "active", "there is no variable 'status'"),
+        ({"pods_gone": "object.status ="}, "podsGone", "is not an expression in CEL"),
+        ({"pods_label": "example.com/widget=mine"}, "podsLabel", "is not the key of a label"),
         ({"status_paths": (None,)}, "statusPaths[0]", "an empty path names no field"),
         (
             {"creation_patches": ({"op": ["add"], "path": "/spec/a", "value": 1},)},

@@ -6,12 +6,15 @@ import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.core.model.adapter import Outcome
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.sandbox.apiserver.verbs.patching import merge_patch
-from tests.adapters.kinds import NOW, OURS, STAMP, a_job, case_of, golden, row
+from tests.adapters.kinds import NOW, OURS, STAMP, a_job, case_of, golden, row, said
 from tests.adapters.trials import BUILT_IN, definition
 
 HELD_BY_GATES = ("Pod", "StatefulSet", "LeaderWorkerSet")
+
+SUSPENDING = said("RayClusterSuspending")["conditions"][0]
 
 rows = pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
 
@@ -112,6 +115,98 @@ def test_what_has_ended_is_not_said_to_have_stopped(kind: JobKind) -> None:
     for status in (case.succeeded, case.failed):
         if status is not None:
             assert kind.release_patch(a_job(kind, status)) is None
+
+
+@rows
+def test_a_copy_that_runs_before_the_managers_job_does_is_not_shown(kind: JobKind) -> None:
+    """What is suspended and shows a run has been stopped. The manager's Kueue soon starts it, and then it is shown."""
+    case = case_of(kind)
+    if kind.copies.suspend is not None and case.shown:
+        runs = with_value(a_job(kind, case.running), kind.copies.suspend, False)
+        patch = kind.status_patch(a_job(kind), runs, NOW)
+        assert (patch is None) == (kind.resource.gvk.kind != "Job")
+        assert patch is None or list(patch["status"]) == ["conditions"], "a Job says that it is suspended"
+        if case.failed is not None:
+            assert kind.status_patch(a_job(kind), {**runs, "status": case.failed}, NOW) is not None, "but its end is"
+
+
+@rows
+def test_an_end_that_somebody_else_has_set_stays(kind: JobKind) -> None:
+    """Kueue finishes the Workload by it, and a later status would say that an ended job runs."""
+    case = case_of(kind)
+    for end in (case.succeeded, case.failed):
+        if end is not None:
+            assert kind.status_patch(a_job(kind, end), a_job(kind, case.running), NOW) is None
+
+
+@rows
+def test_pods_that_end_keep_the_quota_where_the_kind_tells_of_them(kind: JobKind) -> None:
+    """Kueue asks the manager's job whether something of it runs. Once the copy is gone, nothing does."""
+    case = case_of(kind)
+    if case.ending is None:
+        return
+    local, remote = a_job(kind, case.running), a_job(kind, case.ending)
+    patch = kind.status_patch(local, remote, NOW)
+    assert patch is not None
+    after = {**local, "status": merge_patch(case.running, patch["status"])}
+    assert after["status"] == (case.held or case.ending)
+    assert kind.is_stopped_here(after)
+    released = kind.release_patch(after)
+    assert released is not None
+    assert kind.release_patch({**after, "status": merge_patch(after["status"], released["status"])}) is None
+
+
+@rows
+def test_a_job_that_is_suspended_again_while_it_shows_a_run_was_stopped_here(kind: JobKind) -> None:
+    """By the manager's Kueue, which need not say so on the Workload."""
+    case, suspend = case_of(kind), kind.copies.suspend
+    assert kind.is_stopped_here(a_job(kind, case.running)) == (suspend is not None)
+    for status in (None, case.stopped, case.succeeded, case.failed):
+        assert not kind.is_stopped_here(a_job(kind, status))
+    if suspend is not None:
+        assert not kind.is_stopped_here(with_value(a_job(kind, case.running), suspend, False))
+
+
+@rows
+def test_a_copy_without_pods_says_so_where_its_kind_can(kind: JobKind) -> None:
+    """All others are there until the last of their pods is gone."""
+    case = case_of(kind)
+    for status in (None, case.running, case.stopped, case.ending):
+        assert not kind.pods_are_gone(a_job(kind, status))
+    for status in case.gone:
+        assert kind.pods_are_gone(a_job(kind, status))
+    assert bool(case.gone) == (kind.resource.gvk.kind in ("Pod", "RayCluster"))
+
+
+@pytest.mark.parametrize(
+    ("status", "suspended"),
+    [
+        ({"state": "suspended", **said("RayClusterSuspended")}, False),
+        ({"state": "ready", **said("RayClusterSuspended")}, True),
+        ({"state": "suspended", "conditions": [*said("RayClusterSuspended")["conditions"], SUSPENDING]}, True),
+        ({"state": "suspended", **said("RayClusterSuspended", "False")}, True),
+    ],
+    ids=["starts again", "not yet", "is stopped again", "was started"],
+)
+def test_the_state_of_a_ray_cluster_that_starts_is_still_the_old_one(status: Json, suspended: bool) -> None:
+    kind = row("RayCluster")
+    assert not kind.pods_are_gone(with_value(a_job(kind, status), ("spec", "suspend"), suspended))
+
+
+@rows
+def test_only_a_jobs_conditions_say_how_it_will_end(kind: JobKind) -> None:
+    """Of the others the end comes without a sign."""
+    case, is_job = case_of(kind), kind.resource.gvk.kind == "Job"
+    assert kind.settled_end(a_job(kind, case.running)) is None
+    marked = a_job(kind, {**case.running, **said("FailureTarget", message="by hand")})
+    assert kind.settled_end(marked) == (Outcome("Failed", "by hand") if is_job else None)
+    assert (kind.settled_patch(marked, NOW) is not None) == is_job
+
+
+@rows
+def test_the_pods_of_each_block_the_deletion_of_their_job(kind: JobKind) -> None:
+    """Its controller sets `blockOwnerDeletion`: nobody needs to look for pods by a label."""
+    assert kind.traits.pods_label == ""
 
 
 @rows

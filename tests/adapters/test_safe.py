@@ -77,7 +77,7 @@ def test_a_job_whose_end_cannot_be_told_ends_with_its_workload() -> None:
 
 def test_copies_are_removed_whatever_the_rules_say() -> None:
     gone = attrs.evolve(running(BROKEN), workload=None)
-    removed = ["stop on w1", "delete job on w1", "delete workload on w1", "delete workload on w2"]
+    removed = ["stop on w1", "delete job on w1 unless it is stopped", "delete workload on w2"]
     assert in_words(gone, decide(gone)) == removed
 
 
@@ -112,9 +112,9 @@ def _surprise(*given: object) -> Any:
     ("changed", "told"),
     [
         ({"status": StatusRules(finished=_surprise)}, "finished"),
-        ({"status": StatusRules(rule=_surprise)}, "status"),
+        ({"status": StatusRules(rule=_surprise)}, "held or status"),
         ({"sync": SyncRules(followed=_surprise)}, "followed or resized"),
-        ({"status": StatusRules(stopped=_surprise)}, "finished or"),
+        ({"status": StatusRules(stopped=_surprise)}, "finished, active or stopped"),
     ],
     ids=["finished", "status", "followed", "stopped"],
 )

@@ -163,3 +163,78 @@ async def test_g11_delete_dry_run(namespaced: OpenNamespace) -> None:
         assert code == 200
         code, _ = await cluster.get(cluster.widgets(ns, "w"))
         assert code == 200
+
+
+async def test_g12_foreground_deletion_waits_at_each_step(namespaced: OpenNamespace) -> None:
+    """The dependent of a dependent holds both its owners, though the collector deletes the one between them itself."""
+    async with namespaced() as (cluster, ns):
+        top = await cluster.make_widget(ns, "top")
+        middle = await cluster.make_widget(ns, "middle", meta=owned_by(top, blockOwnerDeletion=True))
+        meta = {"finalizers": ["ex.com/f"], **owned_by(middle, blockOwnerDeletion=True)}
+        await cluster.make_widget(ns, "leaf", meta=meta)
+
+        async def deleting() -> bool:
+            _, found = await cluster.get(cluster.widgets(ns, "leaf"))
+            return "deletionTimestamp" in found["metadata"]
+
+        async def gone() -> bool:
+            return all([(await cluster.get(cluster.widgets(ns, name)))[0] == 404 for name in ("top", "middle")])
+
+        await cluster.delete(cluster.widgets(ns, "top"), {"propagationPolicy": "Foreground"})
+        await until(deleting)
+        for name in ("top", "middle"):
+            code, body = await cluster.get(cluster.widgets(ns, name))
+            assert (code, body["metadata"]["finalizers"]) == (200, ["foregroundDeletion"])
+        await cluster.merge_patch(cluster.widgets(ns, "leaf"), {"metadata": {"finalizers": None}})
+        await until(gone)
+
+
+async def test_g13_foreground_deletion_waits_for_nobody_who_does_not_block(namespaced: OpenNamespace) -> None:
+    """Without blockOwnerDeletion the owner goes at once, and its dependent after it."""
+    async with namespaced() as (cluster, ns):
+        owner = await cluster.make_widget(ns, "a")
+        await cluster.make_widget(ns, "dep", meta={"finalizers": ["ex.com/f"], **owned_by(owner)})
+
+        async def gone() -> bool:
+            return (await cluster.get(cluster.widgets(ns, "a")))[0] == 404
+
+        async def deleting() -> bool:
+            _, found = await cluster.get(cluster.widgets(ns, "dep"))
+            return "deletionTimestamp" in found["metadata"]
+
+        await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Foreground"})
+        await until(gone)
+        await until(deleting)
+        await cluster.merge_patch(cluster.widgets(ns, "dep"), {"metadata": {"finalizers": None}})
+
+
+async def test_g14_a_second_deletion_can_be_in_the_foreground(namespaced: OpenNamespace) -> None:
+    """What a finalizer held since a deletion in the background gets foregroundDeletion, and its dependents go."""
+    async with namespaced() as (cluster, ns):
+        owner = await cluster.make_widget(ns, "a", meta={"finalizers": ["ex.com/f"]})
+        await cluster.make_widget(ns, "dep", meta=owned_by(owner, blockOwnerDeletion=True))
+
+        async def gone() -> bool:
+            return (await cluster.get(cluster.widgets(ns, "dep")))[0] == 404
+
+        code, body = await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Background"})
+        assert (code, body["metadata"]["finalizers"]) == (200, ["ex.com/f"])
+        code, body = await cluster.delete(cluster.widgets(ns, "a"), {"propagationPolicy": "Foreground"})
+        assert code == 200
+        assert sorted(body["metadata"]["finalizers"]) == ["ex.com/f", "foregroundDeletion"]
+        await until(gone)
+        await cluster.merge_patch(cluster.widgets(ns, "a"), {"metadata": {"finalizers": None}})
+
+
+async def test_g15_the_answer_tells_whether_it_is_gone(namespaced: OpenNamespace) -> None:
+    """What is held is answered with the object and its deletionTimestamp; what is gone with a Status."""
+    async with namespaced() as (cluster, ns):
+        held = await cluster.make_widget(ns, "held", meta={"finalizers": ["ex.com/f"]})
+        await cluster.make_widget(ns, "free")
+        _, body = await cluster.delete(cluster.widgets(ns, "held"))
+        assert (body["kind"], body["metadata"]["uid"]) == (held["kind"], held["metadata"]["uid"])
+        assert body["metadata"]["deletionTimestamp"]
+        assert int(body["metadata"]["resourceVersion"]) > int(held["metadata"]["resourceVersion"])
+        _, body = await cluster.delete(cluster.widgets(ns, "free"))
+        assert (body["kind"], body["status"]) == ("Status", "Success")
+        await cluster.merge_patch(cluster.widgets(ns, "held"), {"metadata": {"finalizers": None}})

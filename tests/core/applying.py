@@ -8,9 +8,10 @@ from typing import Any
 
 import attrs
 
-from multikueue.core.model.labels import ADMISSION_MANAGER
+from multikueue.core.model.conditions import conditions, replaced
+from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import uid
+from multikueue.core.model.objects import finalizers_of, is_terminating, uid
 from multikueue.core.workload.effects import (
     MANAGER,
     ApplyStatus,
@@ -43,8 +44,12 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def carry_out(seen: Snapshot, decided: Plan) -> Snapshot:
-    """The snapshot once all effects have been carried out and nobody else has done anything."""
+    """The snapshot once all effects have been carried out, and what was deleted in the foreground before has ended."""
+    seen = attrs.evolve(seen, workers=tuple(map(_collected, seen.workers)))
+    stopped = {effect.cluster for effect in decided.effects if isinstance(effect, ApplyStatus)}
     for effect in decided.effects:
+        if isinstance(effect, DeleteJob) and effect.unless_stopped and effect.cluster in stopped:
+            continue
         seen = _on_manager(seen, effect) if effect.cluster == MANAGER else _on_worker(seen, effect)
     return seen
 
@@ -62,7 +67,8 @@ def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
 
 
 def _applied(old: Json, effect: ApplyStatus) -> Json:
-    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes."""
+    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes, and
+    conditions of ours."""
     result = copy.deepcopy(old)
     if effect.field_manager == ADMISSION_MANAGER:
         result["status"] = copy.deepcopy(effect.object["status"])
@@ -70,6 +76,8 @@ def _applied(old: Json, effect: ApplyStatus) -> Json:
     (entry,) = effect.object["status"]["admissionChecks"]
     listed = result["status"]["admissionChecks"]
     result["status"]["admissionChecks"] = [entry if one["name"] == entry["name"] else one for one in listed]
+    for told in effect.object["status"].get("conditions", ()):
+        result["status"]["conditions"] = replaced(conditions(result), told)
     return result
 
 
@@ -103,13 +111,44 @@ def _changed(worker: Worker, effect: Effect) -> Worker:
             )
             return attrs.evolve(worker, jobs=own, shared=shared)
         case DeleteWorkload():
-            return attrs.evolve(worker, workload=_deleted(worker.workload or {}, effect))
-        case DeleteJob(uid=wanted):
+            return attrs.evolve(worker, workload=_deleted(worker.workload or {}))
+        case DeleteJob(uid=wanted, propagation=propagation):
             own, shared = (
-                tuple(one for one in copies if uid(one.object) != wanted) for copies in (worker.jobs, worker.shared)
+                tuple(
+                    left
+                    for one in copies
+                    if (left := _ending(one, propagation) if uid(one.object) == wanted else one) is not None
+                )
+                for copies in (worker.jobs, worker.shared)
             )
             return attrs.evolve(worker, jobs=own, shared=shared)
     return worker
+
+
+def _ending(job: JobCopy, propagation: str) -> JobCopy | None:
+    """The job as a DELETE leaves it: what is deleted in the foreground waits for what it owns."""
+    held = set(finalizers_of(job.object)) | ({FOREGROUND_FINALIZER} if propagation == "Foreground" else set())
+    left = _deleted(merged(job.object, {"metadata": {"finalizers": sorted(held)}}))
+    return None if left is None else attrs.evolve(job, object=left)
+
+
+def _collected(worker: Worker) -> Worker:
+    """The worker once its garbage collector has seen the last pod of what is deleted in the foreground go."""
+    own, shared = (
+        tuple(left for one in copies if (left := _without_pods(one)) is not None)
+        for copies in (worker.jobs, worker.shared)
+    )
+    return attrs.evolve(worker, jobs=own, shared=shared)
+
+
+def _without_pods(job: JobCopy) -> JobCopy | None:
+    held = finalizers_of(job.object)
+    if not is_terminating(job.object) or FOREGROUND_FINALIZER not in held:
+        return job
+    rest = [one for one in held if one != FOREGROUND_FINALIZER]
+    if not rest:
+        return None
+    return attrs.evolve(job, object=merged(job.object, {"metadata": {"finalizers": rest}}))
 
 
 def _stored(body: Json) -> Json:
@@ -119,10 +158,10 @@ def _stored(body: Json) -> Json:
     return result
 
 
-def _deleted(found: Json, effect: DeleteWorkload) -> Json | None:
-    """Gone, unless a finalizer of somebody else remains."""
-    if not effect.finalizers:
+def _deleted(found: Json) -> Json | None:
+    """Gone, unless a finalizer holds it."""
+    if not found["metadata"].get("finalizers"):
         return None
     result = copy.deepcopy(found)
-    result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z", "finalizers": list(effect.finalizers)}
+    result["metadata"] |= {"deletionTimestamp": "2026-11-21T12:00:00Z"}
     return result

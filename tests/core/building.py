@@ -22,6 +22,7 @@ from multikueue.core.model.labels import (
     COMPONENT_INDEX_ANNOTATION,
     CONTROLLER_NAME,
     ELASTIC_ANNOTATION,
+    FOREGROUND_FINALIZER,
     JOB_MARK_ANNOTATION,
     JOB_UID_LABEL,
     PREEMPTION_GATE,
@@ -38,6 +39,8 @@ from multikueue.core.workload.preemption_gates import gated
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 RESERVED_AT = timestamp(NOW - timedelta(minutes=30))
+LATELY = timestamp(NOW - timedelta(seconds=2))
+"""When evictions and requests to stop were written: neither bound of a removal has passed."""
 PLACED: list[Json] = [{"name": "main", "count": 1}]
 NAMESPACE, NAME, JOB_NAME, CHECK = "team", "job-train-1a2b3", "train", "mk"
 KEY = ObjectKey(NAMESPACE, NAME)
@@ -157,7 +160,7 @@ def _status(facts: WorkloadFacts) -> Json:
     if reason := facts.get("finished"):
         status["conditions"].append(condition("Finished", reason))
     if message := facts.get("evicted"):
-        status["conditions"].append(condition("Evicted", "Preempted", message=message))
+        status["conditions"].append(condition("Evicted", "Preempted", message=message, at=LATELY))
     if count := facts.get("evictions"):
         status["schedulingStats"] = {"evictions": [{"reason": "Preempted", "count": count}]}
     if cluster := facts.get("cluster"):
@@ -239,7 +242,7 @@ def _copy_conditions(facts: CopyFacts) -> Iterator[Json]:
     if facts.get("blocked"):
         yield condition("BlockedOnPreemptionGates", "PreemptionGated")
     if facts.get("stopping"):
-        yield condition("DeactivationTarget", "EvictedOnManagerCluster")
+        yield condition("DeactivationTarget", "EvictedOnManagerCluster", at=LATELY)
 
 
 def job(
@@ -286,6 +289,8 @@ def job_copy_of(
         for mark in (ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION):
             made["metadata"]["annotations"].pop(mark)
     made["metadata"] |= _metadata(name, uid=uid, deleting=deleting)
+    if deleting:
+        made["metadata"]["finalizers"].append(FOREGROUND_FINALIZER)
     made["spec"]["suspend"] = suspended
     made["status"] = {"active": 1} if status is None else status
     return made

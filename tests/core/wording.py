@@ -21,6 +21,7 @@ from multikueue.core.workload.effects import (
     DeleteJob,
     DeleteWorkload,
     Effect,
+    LookForPods,
     OwnDependencies,
     PatchJob,
     PatchJobStatus,
@@ -62,14 +63,20 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"create workload on {cluster}"
         case PatchWorkload(cluster):
             return f"patch workload on {cluster}"
-        case DeleteWorkload(cluster, held=held):
-            return f"delete {'held ' if held else ''}workload on {cluster}"
+        case DeleteWorkload(cluster):
+            return f"delete workload on {cluster}"
         case CreateJob(cluster):
             return f"create job on {cluster}"
-        case PatchJob(cluster) | DeleteJob(cluster):
-            return f"{'patch' if isinstance(effect, PatchJob) else 'delete'} job on {cluster}"
-        case CheckDependencies() | CreateDependencies() | OwnDependencies():
+        case PatchJob() | DeleteJob():
+            return _job_word(effect)
+        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
             return describe(effect)
+
+
+def _job_word(effect: PatchJob | DeleteJob) -> str:
+    if isinstance(effect, PatchJob):
+        return f"patch job on {effect.cluster}"
+    return f"delete job on {effect.cluster}{' unless it is stopped' if effect.unless_stopped else ''}"
 
 
 def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:

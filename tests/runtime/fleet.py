@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import attrs
@@ -20,8 +22,9 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
-from multikueue.core.model.labels import ELASTIC_ANNOTATION, QUEUE_LABEL
+from multikueue.core.model.labels import ELASTIC_ANNOTATION, FOREGROUND_FINALIZER, QUEUE_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.objects import finalizers_of, name_of
 from multikueue.core.model.workloads import check_state, is_finished
 from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueue.kube import ClusterConfig
@@ -29,6 +32,11 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.manager import Manager, ManagerSettings
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
+from multikueue.sandbox.apiserver.verbs.patching import MERGE_PATCH
+from multikueue.sandbox.apiserver.verbs.registry import Registry
+from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kueue import SmallKueue
@@ -64,10 +72,20 @@ def kubeconfig(name: str, token: str = "", *, server: str = "", **cluster: Any) 
     }
 
 
+def _collect(registry: Registry, row: ResourceType, _old: Json | None, new: Json | None) -> None:
+    """What is deleted in the foreground owns nothing here, and goes. Tests make owners up: they are left alone."""
+    if new is None or FOREGROUND_FINALIZER not in (rest := finalizers_of(new)):
+        return
+    target = Target(row, new["metadata"].get("namespace"), name_of(new))
+    patch = {"metadata": {"finalizers": [one for one in rest if one != FOREGROUND_FINALIZER]}}
+    asyncio.get_running_loop().call_soon(registry.patch, target, MERGE_PATCH, patch, WriteOptions(manager=None))
+
+
 def server(name: str) -> ApiServer:
     """A cluster with Kueue's kinds and nothing else."""
     tokens = {f"{user}-of-{name}": user for user in ("admin", "kueue", "runner")} | {f"{name}-token": "multikueue"}
     made = ApiServer(name, tokens=tokens, clock=now)
+    made.registry.cluster.listeners.append(partial(_collect, made.registry))
     for definition in CRDS:
         made.registry.create_object(definition)
     return made
@@ -81,6 +99,8 @@ class Fleet:
     workers: dict[str, ApiServer] = attrs.field(factory=dict)
     closed: list[str] = attrs.field(factory=list)
     """The tokens of the clients that were closed in order."""
+    runners: dict[str, JobRunner] = attrs.field(factory=dict)
+    """By cluster, while Kueues run."""
 
     @classmethod
     def of(cls, *names: str) -> Fleet:
@@ -158,6 +178,7 @@ class Fleet:
                 await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
                 runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)
                 await tasks.start(runner.run)
+                self.runners[server.name] = runner
             yield
 
     def client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:

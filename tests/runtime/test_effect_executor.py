@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from datetime import timedelta
+from typing import Final
 from unittest import mock
 
 import anyio
@@ -11,12 +13,14 @@ import pytest
 from multikueue.core.model.copies import bare_metadata
 from multikueue.core.model.kinds import JOB, NAMESPACE, WORKLOAD
 from multikueue.core.model.labels import (
+    FOREGROUND_FINALIZER,
     FROM_ANNOTATION,
     JOB_UID_LABEL,
     WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating
+from multikueue.core.model.objects import uid as uid_of
 from multikueue.core.model.workloads import attempt
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -30,6 +34,7 @@ from multikueue.core.workload.effects import (
     Effect,
     PatchJob,
     PatchJobStatus,
+    PatchWorkload,
 )
 from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.errors import (
@@ -46,6 +51,8 @@ from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.origin import Origin
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse, Reset
 from tests.runtime.executing import KEY, W1, W2, FakeTarget, Fleet, a_job, a_workload
+
+OF_JOB: Final = ObjectKey("default", "job")
 
 
 async def test_a_copy_that_was_created_is_counted() -> None:
@@ -132,11 +139,38 @@ async def test_a_question_that_fails_holds_up_no_deletion() -> None:
     stale = {**a_workload(resourceVersion="1"), "status": {}}
     asked = ApplyStatus(W1, stale, "kueue-admission", optional=True)
     with pytest.raises(Conflict):
-        await fleet.executor.execute(
-            a_workload(), (asked, DeleteWorkload(W1, ObjectKey.of(made), made["metadata"]["uid"]))
-        )
+        await fleet.executor.execute(a_workload(), (asked, DeleteWorkload(W1, KEY, uid_of(made))))
 
     assert (await client.list(WORKLOAD)).items == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "deleted"),
+    [(None, False), (Refuse(403), True), (Refuse(409), True), (Reset(), True), (Refuse(500), True)],
+    ids=["stopped", "forbidden", "conflict", "no answer", "fault"],
+)
+async def test_what_is_asked_to_stop_is_deleted_at_once_only_if_the_request_fails(
+    fault: Refuse | Reset | None, deleted: bool
+) -> None:
+    """Its kind's controller ends its pods in its own way. What has nothing to do with that request goes at once."""
+    fleet, uid = await _with_job()
+    client = fleet.clusters[W1].client
+    other = a_job()
+    other["metadata"]["name"] = "other"
+    slice_before = await client.create(JOB, other)
+    await client.create(WORKLOAD, a_workload())
+    asked = ApplyStatus(W1, {**a_workload(), "status": {}}, "kueue-admission", optional=True)
+    effects = (
+        asked,
+        DeleteJob(W1, JOB, OF_JOB, uid, unless_stopped=True),
+        DeleteJob(W1, JOB, ObjectKey.of(slice_before), uid_of(slice_before)),
+    )
+    if fault is not None:
+        client.faults.add(fault, on=Match(verbs=("patch",)))
+    with pytest.raises(ApiError) if deleted else nullcontext():
+        await fleet.executor.execute(a_workload(), effects)
+    seen = [is_terminating(await client.get(JOB, key)) for key in (OF_JOB, ObjectKey.of(slice_before))]
+    assert seen == [deleted, True]
 
 
 async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
@@ -150,69 +184,89 @@ async def test_a_written_object_is_known_before_the_watch_shows_it() -> None:
 @pytest.mark.parametrize("followed", [True, False])
 async def test_a_deleted_object_is_gone_before_the_watch_shows_it(followed: bool) -> None:
     """Otherwise the next decision would ask for it again. A kind that nobody follows can be deleted as well."""
-    fleet, key = Fleet(), ObjectKey("default", "job")
-    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
-    uid = (await fleet.clusters[W1].client.get(JOB, key))["metadata"]["uid"]
+    fleet, uid = await _with_job()
     cache = fleet.clusters[W1].jobs[JOB.gvk]
     if not followed:
         fleet.clusters[W1].jobs = {}
-    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
-    assert (cache.get(key) is None) is followed
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background"),))
+    assert (cache.get(OF_JOB) is None) is followed
+
+
+async def test_an_accepted_deletion_is_no_removal() -> None:
+    """What is deleted in the foreground has still to end, be it seconds before a watch says so: its pods run."""
+    fleet, uid = await _with_job()
+    cache = fleet.clusters[W1].jobs[JOB.gvk]
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid),))
+    left = cache.get(OF_JOB)
+    assert left is not None
+    assert is_terminating(left)
+    assert finalizers_of(left) == [FOREGROUND_FINALIZER]
+    assert uid_of(left) == uid
+
+
+async def test_a_second_deletion_in_the_foreground_mends_one_in_the_background() -> None:
+    """An older daemon began it, and a finalizer holds the job: its pods ran on."""
+    fleet, uid = await _with_job(finalizers=["example.com/slow"])
+    for propagation, added in (("Background", []), ("Foreground", [FOREGROUND_FINALIZER])):
+        await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, propagation),))
+        left = fleet.clusters[W1].jobs[JOB.gvk].get(OF_JOB)
+        assert finalizers_of(left or {}) == ["example.com/slow", *added]
+
+
+async def _with_job(**metadata: object) -> tuple[Fleet, str]:
+    """A worker that has a job, and its UID."""
+    fleet, made = Fleet(), a_job()
+    made["metadata"] |= metadata
+    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, made),))
+    return fleet, uid_of(await fleet.clusters[W1].client.get(JOB, OF_JOB))
 
 
 @pytest.mark.parametrize(("name", "gone"), [("job", True), ("", False)])
 async def test_a_kind_that_is_not_served_does_not_count_as_a_deleted_object(name: str, gone: bool) -> None:
-    fleet, key = Fleet(), ObjectKey("default", "job")
-    await fleet.executor.execute(a_workload(), (CreateJob(W1, JOB, a_job()),))
-    uid = (await fleet.clusters[W1].client.get(JOB, key))["metadata"]["uid"]
+    fleet, uid = await _with_job()
     error = NotFound("no", status=404)
     error.name = name
     with (
         mock.patch.object(DirectClient, "delete", side_effect=error),
         mock.patch.object(MutationCache, "removed") as removed,
     ):
-        await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid),))
-    removed.assert_called_once_with(key, uid, is_certain=gone)
+        await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid),))
+    removed.assert_called_once_with(OF_JOB, uid, is_certain=gone)
 
 
 async def test_only_the_object_that_was_seen_is_deleted() -> None:
     """An object that took the name since is somebody else's, or a newer copy."""
+    fleet, uid = await _with_job()
+    client = fleet.clusters[W1].client
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, "another", "Background"),))
+    assert await client.get(JOB, OF_JOB)
+
+    await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, "Background"),) * 2)
+    with pytest.raises(NotFound):
+        await client.get(JOB, OF_JOB)
+
+
+async def test_kueues_finalizer_is_left_to_kueue() -> None:
+    """Of a pod group it frees the pods while it sees the Workload being deleted, and not after that."""
     fleet = Fleet()
     client = fleet.clusters[W1].client
-    await client.create(JOB, a_job())
-    key = ObjectKey("default", "job")
-    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid="another"),))
-    assert await client.get(JOB, key)
-
-    uid = (await client.get(JOB, key))["metadata"]["uid"]
-    await fleet.executor.execute(None, (DeleteJob(W1, JOB, key, uid=uid), DeleteJob(W1, JOB, key, uid=uid)))
-    with pytest.raises(NotFound):
-        await client.get(JOB, key)
-
-
-async def test_kueues_finalizer_does_not_keep_a_copy() -> None:
-    """A worker's Kueue puts it there; it is taken off, and others stay."""
-    fleet = Fleet()
-    client = fleet.clusters[W1].client
-    made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
-    uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
-    await fleet.executor.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
-    with pytest.raises(NotFound):
-        await client.get(WORKLOAD, KEY)
+    made = (await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER])))["metadata"]
+    await fleet.executor.execute(None, (DeleteWorkload(W1, KEY, made["uid"], made["resourceVersion"]),))
+    left = fleet.clusters[W1].workloads.get(KEY) or {}
+    assert (is_terminating(left), finalizers_of(left)) == (True, [WORKLOAD_FINALIZER])
 
 
 async def test_a_finalizer_that_was_put_there_meanwhile_stays() -> None:
     """The list was written without the version it had been read from: another's finalizer was lost."""
     fleet = Fleet()
     client = fleet.clusters[W1].client
-    made = await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER]))
-    uid, version = made["metadata"]["uid"], made["metadata"]["resourceVersion"]
+    made = (await client.create(WORKLOAD, a_workload(finalizers=[WORKLOAD_FINALIZER])))["metadata"]
     both = [WORKLOAD_FINALIZER, "example.com/keep"]
     await client.merge_patch(WORKLOAD, KEY, {"metadata": {"finalizers": both}})
-    await fleet.executor.execute(None, (DeleteWorkload(W1, KEY, uid, (), held=True, version=version),))
-    left = (await client.get(WORKLOAD, KEY))["metadata"]
-    assert left["finalizers"] == both
-    assert "deletionTimestamp" not in left
+    freed = {"uid": made["uid"], "resourceVersion": made["resourceVersion"], "finalizers": None}
+    with pytest.raises(Conflict):
+        await fleet.executor.execute(None, (PatchWorkload(W1, KEY, {"metadata": freed}),))
+    assert finalizers_of(await client.get(WORKLOAD, KEY)) == both
 
 
 async def test_a_copy_that_has_got_a_job_since_stays() -> None:

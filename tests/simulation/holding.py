@@ -8,6 +8,8 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.model.conditions import changed_at
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import (
@@ -20,6 +22,7 @@ from multikueue.core.model.workloads import (
     is_evicted,
     is_finished,
 )
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import MARKS, find, is_ours, objects
 from tests.simulation.promises import Promises
@@ -35,6 +38,8 @@ daemon."""
 SETTLED: Final = 90.0
 """Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
 minute."""
+ENDING: Final = 90.0
+"""Virtual seconds beyond their grace period for which pods that end may hold the manager's quota."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
 
@@ -74,6 +79,7 @@ class Holding:
                 if held and not checked and not self.promises.runs(name, ObjectKey.of(copy)):
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
+        yield from self._ending()
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
             key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
             if _is_untold(workload):
@@ -81,6 +87,16 @@ class Holding:
             yield from self._losers(workload)
             if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
                 yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD
+
+    def _ending(self) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Evicted Workloads that keep others waiting for their quota while their runs end."""
+        calm = self.reach.calm_since(self.world.manager.name) + SETTLED
+        for workload in objects(self.world.manager, WORKLOAD):
+            since = changed_at(workload, "Evicted")
+            if is_evicted(workload) and has_quota(workload) and not is_finished(workload):
+                text = f"{ObjectKey.of(workload)} is evicted and holds quota"
+                bound = min(pod_grace(workload), LONGEST_GRACE).total_seconds() + ENDING + self.promises.most_stepped
+                yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not."""

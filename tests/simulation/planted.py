@@ -1,4 +1,4 @@
-"""Thirteen bugs that a review planted, which nothing caught: each must be seen by the simulation and a unit test.
+"""Thirteen bugs that a review planted, which nothing caught, and what came later: each must be seen by a unit test.
 
 `test_planted_bugs` runs the unit test of each with the bug in place, and looks at the seed that catches it.
 """
@@ -15,8 +15,10 @@ import anyio
 import attrs
 
 from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.workload import assigned, ending, evicting, pending
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.workload import assigned, evicting, leftovers, pending, removal
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.facts import possible_runs as earlier
@@ -58,12 +60,12 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
 
 def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
     """What lies on a worker that the config lists no more is not removed."""
-    original = ending.clean
+    original = removal.remove
 
-    def clean(worker: Worker, *unless: Any, **options: Any) -> Iterator[Effect]:
-        return original(worker, *unless, **options) if worker.configured else iter(())
+    def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
+        return original(situation, worker) if worker.configured else iter(())
 
-    return all_of(mock.patch.object(ending, "clean", clean), mock.patch.object(pending, "clean", clean))
+    return all_of(*(mock.patch.object(module, "remove", remove) for module in (removal, leftovers, pending, assigned)))
 
 
 def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
@@ -103,11 +105,14 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
 def deletes_have_no_uid() -> AbstractContextManager[Any]:
     """Whatever has the name by now is deleted, be it somebody else's."""
 
-    async def delete(target: Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
+    async def delete(
+        target: Target, resource: Resource, key: ObjectKey, uid: str, propagation: Any = "Background", **_: Any
+    ) -> None:
+        left = None
         with suppress(NotFound):
-            await target.client.delete(resource, key, propagation="Background")
-        if cache is not None:
-            cache.removed(key, uid)
+            left = await target.client.delete(resource, key, propagation=propagation)
+        if (cache := target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)) is not None:
+            cache.removed(key, uid) if left is None else cache.wrote(left)
 
     return mock.patch.object(performing, "_delete", delete)
 
@@ -175,7 +180,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 
     def stop(situation: Situation) -> Plan:
         plan = original(situation)
-        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting._release(situation, job)]
+        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 
@@ -213,6 +218,19 @@ def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     return mock.patch.object(assigned, "_clean_others", return_value=())
 
 
+def an_accepted_deletion_is_a_removal() -> AbstractContextManager[Any]:
+    """What a worker has accepted to delete counts as gone, though it has still to end."""
+    original = performing._delete
+
+    async def delete(target: Target, resource: Resource, key: ObjectKey, uid: str, *options: Any, **named: Any) -> None:
+        await original(target, resource, key, uid, *options, **named)
+        cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
+        if cache is not None and (left := cache.get(key)) is not None and is_terminating(left):
+            cache.removed(key, uid)
+
+    return mock.patch.object(performing, "_delete", delete)
+
+
 PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
@@ -230,7 +248,8 @@ PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
             a_relist_forgets_one_deletion,
             a_lease_is_taken_a_period_early,
             losers_are_not_cleaned_once_assigned,
+            an_accepted_deletion_is_a_removal,
         )
     }
 )
-"""In the order of the review's list."""
+"""In the order of the review's list; what came later is last."""

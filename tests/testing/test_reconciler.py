@@ -127,3 +127,16 @@ async def test_a_service_that_fails_ends_the_test() -> None:
     with pytest.raises(KeyError):
         async with running(anyio.sleep_forever):
             raise KeyError("mine")
+
+
+async def test_what_is_deleted_in_the_foreground_goes_though_nothing_runs() -> None:
+    """The cluster's own collector takes the finalizer off that the server puts on."""
+    cluster = InMemoryCluster()
+    (train,) = await cluster.put(job())
+    client = cluster.client("mine")
+    await client.delete(JOB, ObjectKey.of(train), propagation="Foreground")
+
+    async def gone() -> bool:
+        return not (await client.list(JOB)).items
+
+    await until(gone, within=1.0)

@@ -263,6 +263,7 @@ def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
         origin=settings.origin,
         mark_key=mark_key,
         worker_lost_timeout=settings.worker_lost_timeout,
+        pod_grace_limit=settings.pod_grace_limit,
         finished_retention=settings.retention.finished,
         orchestrated_preemption=settings.preemption.orchestrated,
         pods_ready=settings.pods.check == "Ready",

@@ -11,6 +11,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.kube import AnswerLimits
 from multikueue.runtime.workers.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.settings.inventory import InventorySettings, OcmSettings
@@ -23,6 +24,7 @@ from multikueued.settings.value_types import (
     DispatcherName,
     DispatchProfiles,
     FrameworkName,
+    GraceLimit,
     KueuesDispatcherName,
     LabelValue,
     ObjectName,
@@ -265,6 +267,9 @@ class Settings:
     """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached."""
+    pod_grace_limit: GraceLimit = LONGEST_GRACE
+    """The longest grace period of pods for which an evicted job keeps its quota on the manager while they end; a minute
+    is added to it. At most five minutes. The next attempt waits for the pods' end in any case."""
     kubeconfig_path_prefix: str = KUBECONFIG_PREFIX
     """The only folder from which kubeconfig files of workers are read (`locationType: Path`). Kueue's."""
     quota_automation: bool = False

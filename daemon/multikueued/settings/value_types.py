@@ -13,6 +13,8 @@ from typing import Annotated, Any, Final
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
+from multikueue.core.model.written_values import is_label_selector
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import SettingRule, advice, at_least, checked, duration, shown
@@ -20,11 +22,6 @@ from multikueued.settings.values import SettingRule, advice, at_least, checked, 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LABEL_KEY: Final = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_REQUIREMENT: Final = (
-    rf" *(!? *{_LABEL_KEY}|{_LABEL_KEY} *(==?|!=) *[-_.A-Za-z0-9]*|{_LABEL_KEY} +(not)?in *\([^()]*\)) *"
-)
-_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(,{_REQUIREMENT})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -57,6 +54,13 @@ def _byte_size(value: Any) -> int:
     if size < MIN_SIZE:
         raise ValueError(f"{shown(value)} is too small: use {MIN_SIZE >> 20}Mi or more")
     return int(size)
+
+
+def _grace_limit(value: Any) -> timedelta:
+    length = duration(value)
+    if length > LONGEST_GRACE:
+        raise ValueError(f"{shown(value)} is too long to keep quota for pods that end: use 5m or less")
+    return length
 
 
 def _token_validity(value: Any) -> timedelta:
@@ -142,8 +146,8 @@ ConfigName = Annotated[
 """The same for a MultiKueueConfig that an AdmissionCheck can name."""
 Selector = Annotated[
     str,
-    _text(
-        _SELECTOR,
+    checked(
+        lambda value: isinstance(value, str) and is_label_selector(value),
         "is not a label selector: write it as for kubectl get -l, like accelerator=nvidia-tesla-t4,region in (eu,us)",
     ),
 ]
@@ -174,6 +178,8 @@ ProbeInterval = Annotated[
     timedelta, at_least(timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more")
 ]
 """How long between two looks at a worker; at least a minute."""
+GraceLimit = Annotated[timedelta, SettingRule(_grace_limit)]
+"""At most five minutes."""
 TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
 """From a day to a week."""
 DispatchProfiles = Annotated[Mapping[str, Profile], SettingRule(partial(parse_profiles, path="profiles"))]

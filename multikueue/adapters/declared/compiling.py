@@ -12,13 +12,12 @@ import attrs
 from multikueue.adapters.declaration import Declaration, kind_of, usual_plural
 from multikueue.adapters.declared.expressions import Expression
 from multikueue.adapters.declared.patches import DeclaredPatch, Operation
-from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, UNSTARTED_WHILE_HELD, profile_for
+from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
     Preparing,
     ShownStatus,
-    StartShownOnceReleased,
     Stopped,
 )
 from multikueue.adapters.kind import JobKind
@@ -33,6 +32,7 @@ from multikueue.core.model.labels import (
     QUEUE_LABEL,
 )
 from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.objects import json_fault
 from multikueue.errors import AdapterError
 
 _G = TypeVar("_G")
@@ -90,9 +90,10 @@ class DeclarationReader:
             self.faults.append((field, str(error)))
             return None
 
-    def expression(self, field: str, text: str | None) -> Expression | None:
-        """An expression over the job."""
-        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
+    def expression(self, field: str, text: str | None, wanted: type) -> Expression | None:
+        """An expression over the job, and what its value must be."""
+        where = f"{self.source}.{field}"
+        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), where, wanted=wanted))
 
     def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> DeclaredPatch:
         """A JSON patch; an empty one changes nothing."""
@@ -127,12 +128,10 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:
     delegation, value = _delegation(declared, reading)
     suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
-    suspend_value = True if declared.suspend_value is None else declared.suspend_value
-    ending = Ending(
-        reading.expression("finished", declared.finished),
-        reading.expression("failed", declared.failed),
-        reading.expression("message", declared.message),
+    suspend_value = (
+        True if declared.suspend_value is None else reading.of("suspendValue", declared.suspend_value, _json)
     )
+    status = _status(declared, reading)
     creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
     fixed = {delegation: "says who runs it", suspend: "is the switch of each cluster's Kueue"}
@@ -142,14 +141,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
     )
     templates = reading.all_of("templatePaths", declared.template_paths, _template_path)
     config_maps = reading.all_of("configMapPaths", declared.config_map_paths, _template_path)
-    statuses = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     plural = reading.of("plural", declared.plural or usual_plural(gvk.kind), lambda plural: _plural(plural, gvk)) or ""
-    shown = ShownStatus(statuses)
-    status = StatusRules(rule=shown, subresource=declared.status_subresource is not False)
-    if suspend is not None and (gvk.group, gvk.kind) in UNSTARTED_WHILE_HELD:
-        status = attrs.evolve(status, rule=StartShownOnceReleased(shown, suspend, suspend_value, ending))
-    if ending.finished is not None or ending.failed is not None:
-        status = attrs.evolve(status, finished=ending, stopped=Stopped(statuses))
     return JobKind(
         resource=Resource(gvk, plural),
         delegation=Delegation(
@@ -160,15 +152,37 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         copies=CopyRules(
             left_out=LEFT_OUT.get((gvk.group, gvk.kind), ()),
             suspend=suspend.steps if suspend is not None else None,
+            suspend_value=suspend_value,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),
             config_maps=tuple(path.steps for path in config_maps),
             prepared=Preparing(suspend, suspend_value, creation) if suspend or creation.operations else None,
         ),
         status=status,
+        pods_label=reading.of("podsLabel", declared.pods_label, _label_key) or "",
         sync=SyncRules(followed=FollowedFields(forwarded, sync, own) if forwarded or sync.operations else None),
         workload_only=declared.workload_only is True,
         source=reading.source,
     )
+
+
+def _status(declared: Declaration, reading: DeclarationReader) -> StatusRules:
+    """What is shown of a copy, and what its status says."""
+    ending = Ending(
+        reading.expression("finished", declared.finished, bool),
+        reading.expression("failed", declared.failed, bool),
+        reading.expression("message", declared.message, str),
+    )
+    active, gone = (
+        reading.expression("active", declared.active, bool),
+        reading.expression("podsGone", declared.pods_gone, bool),
+    )
+    shown = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
+    status = StatusRules(rule=ShownStatus(shown), subresource=declared.status_subresource is not False)
+    if any(told is not None for told in (ending.finished, ending.failed, active)):
+        status = attrs.evolve(status, finished=ending, stopped=Stopped(shown))
+    if active is not None:
+        status = attrs.evolve(status, active=lambda job: active.holds(object=job))
+    return status if gone is None else attrs.evolve(status, pods_are_gone=lambda job: gone.holds(object=job))
 
 
 def _delegation(declared: Declaration, reading: DeclarationReader) -> tuple[FieldPath | None, str]:
@@ -184,6 +198,12 @@ def _label(text: str) -> tuple[str, str]:
         raise ValueError(f"{text!r} is not a label: write KEY=VALUE, as example.com/run-by=multikueue")
     key, _, value = text.partition("=")
     return key, value or _DELEGATED
+
+
+def _label_key(text: str) -> str:
+    if "=" in text or not _LABEL.fullmatch(text):
+        raise ValueError(f"{text!r} is not the key of a label: write it like example.com/job-name")
+    return text
 
 
 def _plural(plural: str, gvk: GVK) -> str:
@@ -223,6 +243,12 @@ def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
     if why:
         raise ValueError(f"{text} {why}")
     return path
+
+
+def _json(value: Any) -> Any:
+    if fault := json_fault(value, "it"):
+        raise ValueError(f"{fault}: put it in quotes if it is a text")
+    return value
 
 
 def _template_path(text: str) -> FieldPath:

@@ -65,9 +65,6 @@ PROFILES: Final = {
 }
 """By group and kind: what they say holds for every version."""
 
-UNSTARTED_WHILE_HELD: Final = frozenset({("tekton.dev", "PipelineRun")})
-"""By group and kind, those whose API refuses a `startTime` in the status of a job that is held."""
-
 LEFT_OUT: Final = {("argoproj.io", "Workflow"): (("spec", "ttlStrategy"),)}
 """By group and kind, what copies do not have, see `rules.TTL`."""
 

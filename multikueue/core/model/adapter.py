@@ -58,6 +58,9 @@ class KindTraits:
     """Whether somebody else's controller moves them: we choose the worker, and never touch them."""
     status_subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
+    pods_label: str = ""
+    """The label by which the pods of a job are found, whose value is the job's name, for kinds whose controllers do not
+    set `blockOwnerDeletion`: a copy may be gone while its pods still end. Empty for all others."""
     draining: bool = False
     """Whether the settings do not name the kind any more: what a worker has is followed to its end, nothing is new."""
 
@@ -108,7 +111,12 @@ class JobAdapter(Protocol):
         """The names of the ConfigMaps that a job names beside its pod templates."""
 
     def status_patch(self, local: Json, remote: Json, now: datetime) -> Json | None:
-        """Merge patch of the local job's status; None if nothing should be written."""
+        """Merge patch of the local job's status; None if nothing should be written.
+
+        Its API server takes it, whatever stands there already. Pods of the copy that still end are shown as active
+        where the manager's Kueue would let go of the quota otherwise. An end that the local job shows, and the copy
+        does not, stays; and while it is suspended, a copy that runs is not shown.
+        """
 
     def expected_workloads(self, job: Json) -> int:
         """How many Workloads the manager's Kueue makes of the job: more than one only for groups."""
@@ -133,3 +141,27 @@ class JobAdapter(Protocol):
 
     def release_patch(self, local: Json) -> Json | None:
         """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
+
+    def settled_end(self, job: Json) -> Outcome | None:
+        """How the job can only end, by what its status has already, whoever has put it there; None while that is open.
+
+        Where the local job has it and its copy has not, somebody asks that the run be stopped, and ended in this way.
+        """
+
+    def settled_patch(self, local: Json, now: datetime) -> Json | None:
+        """Status patch that ends the local job as `settled_end` says, of which nothing runs any more; None if it has
+        ended, or nothing is settled."""
+
+    def is_stopped_here(self, local: Json) -> bool:
+        """Whether the local job is suspended while its status says that it runs, or that its pods end.
+
+        So while it is being evicted; otherwise its Kueue has stopped it without a word to its Workload. Before its
+        first start it shows no run, unless the copy's worker has stopped that again. Always false for kinds that
+        cannot be suspended, and for declared ones that do not say what is active.
+        """
+
+    def pods_are_gone(self, job: Json) -> bool:
+        """Whether the status of a copy that is still there says that no pod of it is left; False if that is not known.
+
+        Of a group all must say so.
+        """

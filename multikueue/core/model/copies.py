@@ -50,6 +50,9 @@ def workload_copy(workload: Json, stamp: Stamp) -> Json:
     marks = {labels.ATTEMPT_ANNOTATION: stamp.attempt, labels.SPEC_ANNOTATION: spec_digest(workload)}
     metadata = bare_metadata(workload, {labels.ORIGIN_LABEL: stamp.origin}, marks)
     metadata["labels"].pop(labels.JOB_UID_LABEL, None)
+    if workloads.has_members(workload):
+        # Kueue lets go of a group's pods only while it sees their Workload being deleted: of a prebuilt one only so.
+        metadata["finalizers"] = [labels.WORKLOAD_FINALIZER]
     return {
         "apiVersion": workload["apiVersion"],
         "kind": workload["kind"],

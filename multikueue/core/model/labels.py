@@ -63,6 +63,9 @@ STARTED_ANNOTATIONS: Final = (
 )
 """Likewise."""
 
+FOREGROUND_FINALIZER: Final = "foregroundDeletion"
+"""Of an object that waits for what it owns."""
+KUBERNETES_FINALIZERS: Final = frozenset((FOREGROUND_FINALIZER, "orphan"))
 WORKLOAD_FINALIZER: Final = "kueue.x-k8s.io/resource-in-use"
 
 ADMISSION_MANAGER: Final = "kueue-admission"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import conditions, parse_timestamp
+from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import ByIdentity, annotations_of, dig, is_terminating
 from multikueue.core.model.workloads import (
-    OUT_OF_SYNC,
-    OWNER_NOT_FOUND,
+    ENDS,
     Owner,
     attempt,
     cluster_name,
@@ -48,6 +48,8 @@ class CopyFacts(CommonFacts):
     """A worker's copy of a Workload, as the plan asks about it; of none where there is none."""
 
     finish_reason: str
+    is_on_hold: bool
+    """Whether its Kueue has taken its quota, or given it none, and has not evicted it."""
     is_told_to_stop: bool
     """Whether somebody has asked its Kueue to deactivate it."""
     is_blocked: bool
@@ -63,17 +65,28 @@ class CopyFacts(CommonFacts):
     @property
     def is_spent(self) -> bool:
         """Whether the worker will never run it: it gave it up, or somebody deactivated it there."""
-        return self.finish_reason in (OUT_OF_SYNC, OWNER_NOT_FOUND) if self.is_finished else not self.is_active
+        return not self.has_ended if self.is_finished else not self.is_active
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
+        return self.is_finished and self.finish_reason in ENDS
 
     @property
     def has_ended(self) -> bool:
-        """Whether its job has run there to its end."""
-        return self.is_finished and not self.is_spent
+        """Whether its job has run there to its end. Pods that are evicted may end well on their way out, and then its
+        Kueue says so: of one that is evicted the job itself tells."""
+        return self.is_over and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:
         """Whether its Kueue has taken it out of its quota, or never let it in; also if there is none."""
         return not self.is_finished and (self.is_evicted or not self.is_admitted)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its Kueue goes on with it: it runs, or has been put on hold, without an eviction."""
+        return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.goes)
 
     @property
     def runs(self) -> bool:
@@ -112,6 +125,8 @@ class WorkloadFacts(CommonFacts):
     attempt: str
     """The one that new copies are made for."""
     reserved_at: datetime | None
+    pod_grace: timedelta
+    """The longest time that pods of it may take to end once they are told to."""
     leaves: ClusterName | None
     """The worker that somebody asked to move it away from; None: nobody asked."""
 
@@ -142,6 +157,7 @@ def _copy_facts(copy: Json) -> CopyFacts:
         is_active=is_active(copy),
         is_terminating=is_terminating(copy),
         finish_reason=str(dig(true, "Finished", "reason") or ""),
+        is_on_hold="Evicted" not in true and dig(condition(copy, "QuotaReserved"), "status") == "False",
         is_told_to_stop="DeactivationTarget" in true,
         is_blocked="BlockedOnPreemptionGates" in true,
         has_had_owner=has_had_owner(copy),
@@ -171,6 +187,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
         owner=owner(workload),
         attempt=attempt(workload),
         reserved_at=reserved_at(workload),
+        pod_grace=pod_grace(workload),
         leaves=ClusterName(annotations_of(workload).get(MOVE_FROM_ANNOTATION) or "") or None,
     )
 

@@ -47,6 +47,8 @@ OUT_OF_TIME: Final = "MaximumExecutionTimeExceeded"
 """Kueue deactivated the Workload because it ran for longer than its `maximumExecutionTimeSeconds`."""
 SLICE_REPLACED: Final = "WorkloadSliceReplaced"
 """Kueue finished the Workload because a bigger slice of the same elastic job has quota."""
+ENDS: Final = ("Succeeded", "Failed", "FailedToStart", SLICE_REPLACED)
+"""Why Kueue finishes a Workload that is over: its job has ended, cannot be started, or is another Workload's now."""
 
 
 @attrs.frozen

@@ -14,16 +14,25 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates
-from multikueue.core.workload.effects import Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, finish_as, sync_end, sync_status
+from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.ending import (
+    KUEUE_GRACE,
+    finish_as,
+    last_status,
+    own_end,
+    sync_end,
+    sync_outcome,
+    sync_status,
+)
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
-from multikueue.core.workload.leftovers import send_back, withdraw
+from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
+from multikueue.core.workload.removal import remove, without
 
 
 def follow_assigned(situation: Situation) -> Plan:
@@ -44,7 +53,24 @@ def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker
 def _clean_others(situation: Situation) -> Iterator[Effect]:
     for worker in situation.workers:
         if worker.name != situation.assigned_to:
-            yield from withdraw(situation, worker, unless=partial(may_be_of, situation, worker, situation.assigned_to))
+            others = partial(may_be_of, situation, worker, situation.assigned_to)
+            yield from remove(situation, without(worker, others))
+
+
+def with_last_status(situation: Situation, decided: Plan) -> Plan:
+    """A plan that takes a Workload off its worker, with the job's last status in front: nothing is shown after it.
+
+    It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
+    """
+    worker = situation.assigned_worker if situation.snapshot.workload is not None else None
+    if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
+        return decided
+    shown = (effect for effect in last_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
+    return attrs.evolve(decided, effects=(*shown, *decided.effects))
+
+
+def _takes_away(effect: Effect) -> bool:
+    return isinstance(effect, ApplyStatus) and effect.takes_away
 
 
 def follow_unchecked(situation: Situation) -> Plan:
@@ -93,17 +119,14 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy, jobs = worker.workload, situation.jobs_on(worker)
-    if copy is None:
-        return Plan(tuple(_follow_vanished(situation, jobs)))
-    if worker.copy.is_finished:
-        return follow_finished(situation, worker, copy)
-    if (given_up := give_up(situation, worker, copy)) is not None:
-        return given_up
+    if copy is None or not _goes_on(situation, worker, copy):
+        return follow_over(situation, worker)
+    if worker.copy.is_on_hold and not jobs and not situation.traits.workload_only:
+        return begin_anew(situation)
     if (moved := move(situation, worker)) is not None:
         return moved
-    stale = [] if situation.state is CheckState.READY else situation.stale_jobs_on(worker)
-    if stale:
-        return _wait_for_leftovers(situation, worker, stale)
+    if situation.state is not CheckState.READY and (earlier := _not_gone(situation, worker)):
+        return _wait_for_earlier(situation, worker, earlier)
     why = refused(worker)
     if why and not worker.copy.has_had_owner and missing_on(situation, worker):
         return Plan((check_updates.retry(situation, why),))
@@ -121,13 +144,28 @@ def begin_anew(situation: Situation) -> Plan:
     return Plan((check_updates.retry_vanished(situation),))
 
 
-def give_up(situation: Situation, worker: Worker, copy: Json) -> Plan | None:
-    """Send it back because its copy on the recorded worker does not go on; None: it does."""
-    if worker.copy.is_evicted:
+def _goes_on(situation: Situation, worker: Worker, copy: Json) -> bool:
+    return worker.copy.goes_on and not situation.must_be_replaced(copy)
+
+
+def follow_over(situation: Situation, worker: Worker) -> Plan:
+    """The recorded worker does not go on with it: its job has ended there, or it is sent back.
+
+    How the job copy shows that it ended by itself counts before what becomes of its Workload copy, which may be evicted
+    at the same moment, or removed (the worker's retention).
+    """
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    if copy is not None and worker.copy.has_ended:
+        if awaits_ready(situation):  # a short job: it counts, too
+            return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
+        return sync_end(situation, copy, jobs)
+    if (outcome := own_end(situation, jobs)) is not None:
+        return sync_outcome(situation, jobs, outcome)
+    if copy is not None and worker.copy.is_evicted:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
-    if not worker.copy.is_admitted or worker.copy.is_terminating or situation.must_be_replaced(copy):
-        return Plan((check_updates.retry_vanished(situation),))
-    return None
+    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
+        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
+    return Plan((check_updates.retry_vanished(situation),))
 
 
 def refused(worker: Worker) -> str:
@@ -137,13 +175,21 @@ def refused(worker: Worker) -> str:
     return f'Worker cluster "{worker.name}" refuses the job: {worker.refusal.why}' if worker.refusal is not None else ""
 
 
-def _wait_for_leftovers(situation: Situation, worker: Worker, stale: Sequence[JobCopy]) -> Plan:
-    """Jobs of an earlier attempt have the name: they are deleted first, or the Workload is retried after a while."""
-    if situation.snapshot.quiet_for >= LEFTOVER_GRACE:
-        base = f'Worker cluster "{worker.name}" has a job of an earlier attempt that is not deleted'
-        return Plan((send_back(situation, base),))
-    deleted = tuple(effect for job in stale for effect in delete_job(worker.name, job))
-    return Plan(deleted, look_again=LEFTOVER_GRACE.total_seconds())
+def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
+    """What must be gone before the job is created: jobs of earlier attempts anywhere, and what has its name here."""
+    stale = (left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    if situation.has_job(worker):
+        return tuple(stale)
+    return earlier_runs(situation) or tuple(stale)
+
+
+def _wait_for_earlier(situation: Situation, worker: Worker, earlier: tuple[Leftover, ...]) -> Plan:
+    """Remove what has the job's name here; the Workload is sent back after a while, as waiting holds quota."""
+    if is_stubborn(situation, earlier):
+        return Plan((send_back(situation, earlier),))
+    stale = [job.object for job in situation.stale_jobs_on(worker)]
+    removed = remove(situation, without(worker, lambda copy: copy not in stale))
+    return Plan(tuple(removed), look_again=LEFTOVER_GRACE.total_seconds())
 
 
 def may_create(situation: Situation, worker: Worker) -> bool:
@@ -161,41 +207,15 @@ def may_create(situation: Situation, worker: Worker) -> bool:
     return not isinstance(worker.creation, Created) and creates_for_group(situation) and situation.not_delegated is None
 
 
-def _follow_vanished(situation: Situation, jobs: Sequence[Json]) -> Iterator[Effect]:
-    """The Workload copy is gone. If its job ended before that (the worker's retention), that is the end of the job."""
-    outcome = situation.adapter.outcome_of(jobs) if jobs else None
-    if outcome is None:
-        yield check_updates.retry_vanished(situation)
-        return
-    yield from sync_status(situation, jobs)
-    yield check_updates.finish(situation, outcome.reason, outcome.message)
-
-
 def awaits_ready(situation: Situation) -> bool:
     """Whether the check is still to become Ready; for jobs that keep it pending it never is."""
     return situation.state is CheckState.PENDING and not situation.keeps_check_pending
 
 
-def follow_finished(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """The copy on the recorded worker is Finished: the job has ended, or the worker has given it up."""
-    if worker.copy.has_ended and awaits_ready(situation):
-        # a short job: it counts, too
-        return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
-    return finish_by_copy(situation, worker, copy)
-
-
-def finish_by_copy(situation: Situation, worker: Worker, copy: Json) -> Plan:
-    """Finish the manager's Workload as its Finished copy, or retry it where the worker has given it up."""
-    if worker.copy.has_ended:
-        return sync_end(situation, copy, situation.jobs_on(worker))
-    if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
-        return Plan(tuple(check_updates.retry_out_of_sync(situation, worker.name)))
-    return Plan((check_updates.retry_vanished(situation),))
-
-
 def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequence[Json]) -> Iterator[Effect]:
     if awaits_ready(situation):
-        yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
+        if not earlier_runs(situation):
+            yield from check_updates.admit(situation, worker.name, CheckState.READY, copy)
     else:
         # one write of the Workload at a time
         yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
@@ -230,12 +250,8 @@ def follow_copy(situation: Situation) -> Plan:
 
 def _follow_copy(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
-    if copy is None:
-        return Plan((check_updates.retry_vanished(situation),))
-    if worker.copy.is_finished:
-        return finish_by_copy(situation, worker, copy)
-    if (given_up := give_up(situation, worker, copy)) is not None:
-        return given_up
+    if copy is None or not _goes_on(situation, worker, copy):
+        return follow_over(situation, worker)
     if situation.state is CheckState.PENDING and not worker.copy.has_had_owner:
         return _wait_for_job(situation)
     patch = drift_patch(situation.workload, copy)

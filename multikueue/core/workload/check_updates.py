@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
@@ -13,7 +13,14 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAG
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Rejection, is_out_of_time
+from multikueue.core.model.workloads import (
+    OUT_OF_TIME,
+    VERDICT,
+    CheckState,
+    Rejection,
+    is_out_of_time,
+    retry_count,
+)
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -23,6 +30,7 @@ from multikueue.core.workload.effects import (
     CountRejections,
     Effect,
 )
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
@@ -36,9 +44,11 @@ def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
     return _alone(situation, CheckState.REJECTED, base, None, told)
 
 
-def retry(situation: Situation, base: str, after: timedelta | None = None) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or after a time."""
-    return _alone(situation, CheckState.RETRY, base, after)
+def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason."""
+    return _alone(
+        situation, CheckState.RETRY, base, after, *_waits_for(situation, runs, _with_previous(situation, base))
+    )
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -58,14 +68,14 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
         return
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
-    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)))
+    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
     yield AnnounceWorkload("Normal", message)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
-    changes = _with_condition(situation, situation.workload, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
-    yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None})
+    changes = _with_condition(situation.workload, situation.now, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
+    yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
     yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
@@ -83,17 +93,24 @@ def nominate(situation: Situation, names: tuple[str, ...], message: Message | No
     return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
 
 
-def say(situation: Situation, message: Message) -> Effect:
-    """Change what our check says, and nothing else."""
-    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
+def say(situation: Situation, message: Message, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Change what our check says, and nothing else; with the earlier runs that are waited for."""
+    told = _checked(situation, situation.state, message) | _refusals(situation, message.render(), runs)
     return _admission(situation, told)
 
 
-def _refusals(situation: Situation, message: str) -> Json:
-    """The change of the status that says for programs why workers refuse it, beside a message of our check."""
+def _refusals(situation: Situation, message: str, runs: Sequence[EarlierRun] = ()) -> Json:
+    """The change of the status that says for programs what our check says for people: why workers refuse it."""
     facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
-    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
+    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    told = [*([] if refusals is None else [refusals]), *_waits_for(situation, runs, message)]
+    return {"conditions": [*owned_conditions(situation.workload), *told]} if told else {}
+
+
+def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
+    if runs:
+        tried, written = retry_count(situation.workload, situation.check), shortened(message, MAX_CONDITION_MESSAGE)
+        yield earlier_run_condition(runs, written, tried, situation.now)
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
@@ -158,32 +175,39 @@ def _placed(situation: Situation, copy: Json | None) -> Json:
 
 def finish(situation: Situation, reason: str, message: str) -> Effect:
     """Record how the job ended."""
-    return _admission(situation, _with_condition(situation, situation.workload, "Finished", reason, message))
+    ended = _with_condition(situation.workload, situation.now, "Finished", reason, message)
+    return _admission(situation, ended, takes_away=True)
 
 
 def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
     """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more."""
-    evicted = condition(situation.snapshot.workload or {}, "Evicted")
+    return deactivation(situation.snapshot.workload, cluster, copy, situation.now)
+
+
+def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:
+    """See `deactivate_copy`. `workload`: the manager's; None: it is gone."""
+    evicted = condition(workload or {}, "Evicted")
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
-    changes = _with_condition(situation, copy, "DeactivationTarget", "EvictedOnManagerCluster", message)
+    changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)
     return ApplyStatus(cluster, admission_status(copy, changes), ADMISSION_MANAGER, optional=True)
 
 
-def _with_condition(situation: Situation, workload: Json, kind: str, reason: str, message: str) -> Json:
+def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:
     """The change of the status of a Workload, or of a copy, that makes a condition true."""
     generation = dig(workload, "metadata", "generation")
-    new = new_condition(kind, True, reason, message, now=situation.now, generation=generation)
+    new = new_condition(kind, True, reason, message, now=now, generation=generation)
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
 def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *told: Json) -> Effect:
     """A write of our check alone, under our own manager name, with conditions of ours."""
     entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
-    return ApplyStatus(MANAGER, check_status(situation.workload, entry, *told), situation.settings.controller_name)
+    status = check_status(situation.workload, entry, *told)
+    return ApplyStatus(MANAGER, status, situation.settings.controller_name, takes_away=True)
 
 
-def _admission(situation: Situation, changes: Json) -> Effect:
-    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER)
+def _admission(situation: Situation, changes: Json, *, takes_away: bool = False) -> Effect:
+    return ApplyStatus(MANAGER, admission_status(situation.workload, changes), ADMISSION_MANAGER, takes_away=takes_away)
 
 
 def _checked(situation: Situation, state: CheckState, message: Message) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import attrs
 
@@ -24,6 +24,8 @@ class ApplyStatus:
     field_manager: str
     optional: bool = False
     """Whether what comes after it is done though this fails."""
+    takes_away: bool = attrs.field(default=False, kw_only=True)
+    """Whether the manager's Workload leaves its worker with it: it is sent back, rejected or finished."""
 
 
 @attrs.frozen
@@ -87,17 +89,13 @@ class PatchWorkload:
 
 @attrs.frozen
 class DeleteWorkload:
-    """Delete exactly this version of the Workload copy, or what it is once its finalizer is taken off."""
+    """Delete exactly this version of the Workload copy."""
 
     cluster: ClusterName
     key: ObjectKey
     uid: str
-    finalizers: tuple[str, ...] = ()
-    """What remains of its finalizers once Kueue's is taken off, if it is there; see `held`."""
-    held: bool = False
-    """Whether Kueue's finalizer must be taken off first."""
     version: str = ""
-    """The resourceVersion that was looked at: a finalizer, or a job, that has come since must not go."""
+    """The resourceVersion that was looked at: a job that has come since must not lose it."""
 
 
 @attrs.frozen
@@ -121,12 +119,16 @@ class PatchJob:
 
 @attrs.frozen
 class DeleteJob:
-    """Delete the job copy of exactly this UID, and what it owns in the background."""
+    """Delete the job copy of exactly this UID."""
 
     cluster: ClusterName
     resource: Resource
     key: ObjectKey
     uid: str
+    propagation: Literal["Foreground", "Background"] = "Foreground"
+    """Foreground: the copy stays until what it owns is gone, so that it shows whether its pods run."""
+    unless_stopped: bool = False
+    """Whether it is sent only if the request before it failed, which was to stop the job first."""
 
 
 @attrs.frozen
@@ -166,6 +168,18 @@ class OwnDependencies:
     """The reference to the job copy."""
 
 
+@attrs.frozen
+class LookForPods:
+    """Find the pods that an earlier attempt's job has left on a worker: only a label shows them."""
+
+    cluster: ClusterName
+    namespace: str
+    """Of the job there."""
+    selector: str
+    attempt: str
+    """The one that waits for their end."""
+
+
 DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
 """What is done about the dependencies of a job."""
 Effect: TypeAlias = (
@@ -180,6 +194,7 @@ Effect: TypeAlias = (
     | CreateJob
     | PatchJob
     | DeleteJob
+    | LookForPods
     | DependencyEffect
 )
 
@@ -208,11 +223,13 @@ def describe(effect: Effect) -> str:
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
-        case CheckDependencies() | CreateDependencies() | OwnDependencies():
-            return f"{_VERBS[type(effect)]} {', '.join(map(str, effect.dependencies))} {where}"
+        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
+            about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
+            return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
 
 
 _VERBS: Final[Mapping[type, str]] = {
+    LookForPods: "look for pods with",
     CheckDependencies: "look for",
     CreateDependencies: "make or share",
     OwnDependencies: "have the job own",

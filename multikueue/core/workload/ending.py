@@ -7,42 +7,36 @@ that carry our label.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
-from functools import partial
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
-from multikueue.core.model.copies import prebuilt_workload
-from multikueue.core.model.labels import WORKLOAD_FINALIZER
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, resource_version, uid
-from multikueue.core.model.workloads import SLICE_REPLACED, CheckState, is_elastic
-from multikueue.core.workload.check_updates import deactivate_copy, finish
-from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchJobStatus, Plan
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, CheckState, finish_reason
+from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
-from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
 from multikueue.core.workload.history import placements
+from multikueue.core.workload.removal import keeps_job_alive, remove_all
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long copies whose Workload is Finished wait for the manager to take their job's last status. It may never: a Job
-that has ended there by an earlier attempt can take no other end."""
+"""How long what follows waits for the manager to take a job's last status. It may never: a Job that has ended there by
+an earlier attempt can take no other end."""
 
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
 is found out after 90 s of silence and a probe."""
-
-HELD_UP: Final = timedelta(seconds=5)
-"""After so long without a change a deletion counts as refused, or held up."""
 
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
@@ -58,7 +52,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
-    patches = tuple(sync_status(situation, jobs))
+    patches = last_status(situation, jobs)
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
@@ -68,9 +62,15 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     return Plan((*patches, finish_as(situation, copy)))
 
 
+def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
+    """How job copies ended by themselves, whatever their Workload copy says: a pod that is deleted did not."""
+    ended = have_ended(situation, jobs) and not any(map(is_terminating, jobs))
+    return situation.adapter.outcome_of(jobs) if ended else None
+
+
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """The jobs show how they ended, and no Workload copy is to be asked: finish the manager's Workload as they say."""
-    patches = tuple(sync_status(situation, jobs))
+    """The jobs show how they ended: finish the manager's Workload as they say."""
+    patches = last_status(situation, jobs)
     if situation.job is None:
         return Plan()  # its end cannot be shown
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
@@ -86,11 +86,6 @@ def has_ended_before(situation: Situation) -> bool:
     return end_of_earlier_attempt(situation) is not None
 
 
-def show_end_before(situation: Situation) -> Plan:
-    """Show it on the manager."""
-    return end_of_earlier_attempt(situation) or Plan()
-
-
 def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """Show on the manager that an earlier attempt has run to its end; None: that is not seen.
 
@@ -99,7 +94,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
         if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
-            others = clean_all(situation, worker.name) if end.effects else ()
+            others = remove_all(situation, worker.name) if end.effects else ()
             return attrs.evolve(end, effects=(*end.effects, *others))
     return None
 
@@ -118,7 +113,7 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
         return None
     outcome = situation.adapter.outcome_of(jobs) if have_ended(situation, jobs) else None
     copy, facts = worker.workload, worker.copy
-    gave_up = facts.is_finished and (not facts.has_ended or facts.finish_reason == SLICE_REPLACED)
+    gave_up = facts.is_finished and (not facts.is_over or facts.finish_reason == SLICE_REPLACED)
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
@@ -165,43 +160,44 @@ def clean_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
-    manager refuses is waited for no longer than `SYNC_GRACE`; the event of the refusal tells it.
+    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
-        return Plan(tuple(clean_all(situation)))
+        return Plan(tuple(remove_all(situation)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = tuple(sync_status(situation, ended)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
-    left = retention_left(situation, worker, ended)
+    patches = tuple(sync_status(situation, ended))
+    left = retention_left(situation, worker)
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
     waits = [*([KUEUE_GRACE.total_seconds()] if patches else []), *([left] if left else [])]
-    return Plan((*patches, *clean_all(situation, keep)), look_again=min(waits, default=None))
+    return Plan((*patches, *remove_all(situation, keep)), look_again=min(waits, default=None))
 
 
-def retention_left(situation: Situation, worker: Worker, ended: Sequence[Json]) -> float:
+def retention_left(situation: Situation, worker: Worker) -> float:
     """For how many seconds the winner's copies are still kept; 0: they go now.
 
-    Only times on objects count, so a restart keeps the promise. Copies are kept where both have ended, and hold no
-    quota: a job that somebody stopped on the manager may still run there. On a worker that was taken out of the config
-    nothing is kept: it would not be let go.
-
-    Args:
-        situation: the Workload, which is Finished.
-        worker: the recorded one.
-        ended: the job copies there that have ended.
+    Only times on objects count, so a restart keeps the promise. The job copy's end tells, not its Workload copy's: of
+    two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
+    somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
-    ended_there = situation.current(worker) is not None and worker.copy.is_finished
-    if not ended_there or not worker.configured or not situation.settings.finished_retention:
+    kept, jobs = situation.settings.finished_retention, situation.jobs_on(worker)
+    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
+    if over or not kept or not worker.configured:
         return 0.0
-    if not ended or len(ended) < len(situation.jobs_on(worker)):
-        return 0.0
+    copies = jobs if worker.workload is None else [*jobs, worker.workload]
     since = changed_at(situation.workload, "Finished")
-    if since is None:
+    if since is None or not jobs or not all(situation.is_current(worker, copy) for copy in copies):
         return 0.0
     # Whoever may write the status may have written any time, the last one that there is as well.
-    return max(0.0, (situation.settings.finished_retention - (situation.now - since)).total_seconds())
+    lasts = kept if have_ended(situation, jobs) else END_SHOWN
+    return max(0.0, (lasts - (situation.now - since)).total_seconds())
+
+
+def last_status(situation: Situation, copies: Iterable[Json]) -> tuple[Effect, ...]:
+    """Sync the status of jobs before something else follows from it; what is refused is waited for `SYNC_GRACE`."""
+    return tuple(sync_status(situation, copies)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:
@@ -218,72 +214,7 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
         yield PatchJobStatus(adapter.resource, key, patch, subresource=adapter.traits.status_subresource)
 
 
-def delete_job(cluster: ClusterName, copy: JobCopy) -> Iterator[Effect]:
-    """Delete one job copy, unless that is under way."""
-    if not is_terminating(copy.object):
-        yield DeleteJob(cluster, copy.resource, ObjectKey.of(copy.object), uid(copy.object))
-
-
-def delete_workload(cluster: ClusterName, workload: Json) -> Iterator[Effect]:
-    """Delete one Workload copy and take Kueue's finalizer off it, whichever of the two is not done yet."""
-    finalizers = dig(workload, "metadata", "finalizers") or []
-    held = WORKLOAD_FINALIZER in finalizers
-    if held or not is_terminating(workload):
-        remaining = tuple(entry for entry in finalizers if entry != WORKLOAD_FINALIZER)
-        version = resource_version(workload)
-        yield DeleteWorkload(cluster, ObjectKey.of(workload), uid(workload), remaining, held, version)
-
-
-def clean(worker: Worker, unless: Callable[[Json], bool] = lambda _: False) -> Iterator[Effect]:
-    """Remove what is on one worker: jobs first, so that none is left without the Workload by which it is found.
-
-    A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
-
-    Args:
-        worker: where. Nothing is done while it is out of reach: once it reconnects there is another reconcile.
-        unless: copies to keep.
-    """
-    if not worker.reachable:
-        return
-    for copy in worker.jobs:
-        if not unless(copy.object):
-            yield from delete_job(worker.name, copy)
-    if worker.workload is not None and not unless(worker.workload) and not keeps_job_alive(worker):
-        yield from delete_workload(worker.name, worker.workload)
-
-
-def keeps_job_alive(worker: Worker) -> bool:
-    """Whether an elastic job there, which a newer slice carries by now, still names the Workload copy.
-
-    The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
-    """
-    name = worker.workload["metadata"]["name"] if worker.workload is not None else None
-    return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)
-
-
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(clean_all(situation)), look_again=SUCCESSION if kept else None)
-
-
-def clean_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
-    """Remove everything everywhere, but on the worker named `keep`, also where another name may lead to it."""
-    for worker in situation.workers:
-        if worker.name != keep:
-            unless = partial(may_be_of, situation, worker, keep)
-            if worker.workload is not None and not unless(worker.workload):
-                yield from _ask_to_stop(situation, worker, worker.workload)
-            yield from clean(worker, unless)
-
-
-def _ask_to_stop(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Have the worker's Kueue stop a job whose deletion is refused, or held up: what nobody wants would run on.
-
-    Of a Workload that is gone nothing is remembered, so nobody knows how long the deletion has been held up.
-    """
-    facts, seen = worker.copy, situation.snapshot
-    runs = bool(worker.jobs) and facts.runs and facts.can_be_asked
-    held_up = worker.reachable and (seen.workload is None or seen.quiet_for >= HELD_UP)
-    if runs and held_up and not keeps_job_alive(worker):
-        yield deactivate_copy(situation, worker.name, copy)
+    return Plan(tuple(remove_all(situation)), look_again=SUCCESSION if kept else None)

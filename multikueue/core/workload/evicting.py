@@ -7,14 +7,12 @@ free; without quota, the next row removes the copies.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, parse_timestamp
-from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
@@ -22,16 +20,14 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import may_start_unseen, until_end_counts
+from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_last_worker
-from multikueue.core.workload.leftovers import unseen, withdraw
-
-POD_GRACE: Final = timedelta(seconds=30)
-"""How long pods take to end after their job was deleted, as a rule: Kubernetes' default."""
+from multikueue.core.workload.leftovers import hold_left, unseen
+from multikueue.core.workload.removal import remove, remove_all, stop
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
@@ -46,7 +42,7 @@ def stop_evicted(situation: Situation) -> Plan:
             if not worker.in_sight and (left := until_end_counts(situation, worker)):
                 return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
-            return attrs.evolve(end, effects=(*end.effects, *ending.clean_all(situation, worker.name)))
+            return attrs.evolve(end, effects=(*end.effects, *remove_all(situation, worker.name)))
     if (ended := _end_by_job(situation) or ending.end_of_earlier_attempt(situation)) is not None:
         return ended
     effects: list[Effect] = []
@@ -57,34 +53,33 @@ def stop_evicted(situation: Situation) -> Plan:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
-        if not _may_have_it(situation, worker):
-            continue  # somebody else's: it goes, and nothing waits for it
-        if not worker.in_sight:
-            continue  # what is known of its jobs is out of date
+        if not (worker.in_sight and _may_have_it(situation, worker)):
+            continue  # somebody else's: it goes, and nothing waits for it; or what is known of its jobs is out of date
         # Once the copy is gone, what others of a group run there is not this Workload's.
         others = situation.shared_job_on(worker) if worker.workload is None else None
         jobs = [job for job in situation.jobs_on(worker) if job is not others]
         seen += jobs
-        stopping += jobs if _stops(worker) else ()
-    if runs := situation.possible_runs:
+        stops = worker.workload is None or worker.copy.is_stopping
+        stopping += [job for job in jobs if stops or is_terminating(job)]
+    left = hold_left(situation)
+    runs = situation.possible_runs if left else ()
+    if runs:
         waits = (one for worker in situation.workers for one in unseen(situation, worker))
         effects += [AnnounceWorkload("Warning", f"Waiting for {one}") for one in waits]
-        return Plan((*noted, *effects), look_again=min(run.until for run in runs).total_seconds())
-    if len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
+        until = min(*(run.until for run in runs), left)
+        return Plan((*noted, *effects), look_again=until.total_seconds())
+    if not left:
+        effects += _sync_stopped(situation, [])
+    elif len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
-    return Plan((*effects, *noted))  # a note that is refused does not keep the quota
+    return Plan((*effects, *noted), look_again=left.total_seconds() or None)  # a note that is refused keeps no quota
 
 
 def _end_by_job(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end; None: it was not, or its Workload copy tells.
-
-    That does not show on a worker that is out of sight, nor once its Kueue has removed what has finished (retention).
-    """
+    """Show on the manager how its job was seen to end by itself, whether its Workload copy says so or not."""
     for worker in situation.workers:
-        jobs, told = situation.jobs_on(worker), worker.in_sight and worker.workload is not None
-        if told or any(map(is_terminating, jobs)) or not ending.have_ended(situation, jobs):
-            continue  # a pod that is deleted did not end by itself
-        outcome = situation.adapter.outcome_of(jobs)
+        jobs = situation.jobs_on(worker)
+        outcome = ending.own_end(situation, jobs)
         if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
             return ending.sync_outcome(situation, jobs, outcome)
     return None
@@ -128,9 +123,8 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
     cleaned = ending.clean_up(situation)
-    withdrawn = (effect for worker in situation.workers for effect in withdraw(situation, worker))
-    effects = [*withdrawn, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not _may_run(situation):
+    effects = [*cleaned.effects, *note_last_worker(situation)]
+    if situation.traits.keeps_check_pending and not may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 
@@ -141,26 +135,41 @@ def clean_up_deleted(situation: Situation) -> Plan:
     If a worker had it, Kueue releases it only once its job shows that nothing runs.
     """
     cleaned, snapshot = ending.clean_up(situation), situation.snapshot
-    if snapshot.workload is None or snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
+    if snapshot.check is None or snapshot.adapter is None or situation.assigned_to is None:
         return cleaned
-    if is_elastic(snapshot.workload) and any(is_live(one) for one in snapshot.siblings):
+    if is_elastic(situation.workload) and any(is_live(one) for one in snapshot.siblings):
         return cleaned  # another slice has the job
-    told = tuple(_release_all(situation))
-    unseen = any(not worker.in_sight for worker in situation.workers)
-    waits = not told and (unseen or snapshot.quiet_for < POD_GRACE)
-    look_again = cleaned.look_again or (POD_GRACE.total_seconds() if waits else None)
-    return Plan((*cleaned.effects, *told), look_again=look_again)
+    if may_run(situation):
+        return cleaned
+    told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
+    return attrs.evolve(cleaned, effects=(*cleaned.effects, *told))
 
 
-def _release_all(situation: Situation) -> Iterator[Effect]:
-    """Show on the manager's jobs that nothing runs, once their pods have had the time to end."""
-    if situation.snapshot.quiet_for >= POD_GRACE and not _may_run(situation):
-        for local in situation.snapshot.jobs.values():
-            if not is_terminating(local):
-                yield from _release(situation, local)
+def is_deleted_by_pods(situation: Situation) -> bool:
+    """Whether all pods of a group are on their way out on the manager, and none runs anywhere, nor may.
+
+    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again.
+    """
+    if not situation.facts.has_members or situation.facts.is_finished:
+        return False
+    pods = situation.snapshot.jobs.values()
+    leave = bool(pods) and all(is_terminating(pod) and not runs_here(pod) for pod in pods)
+    worker = situation.assigned_worker
+    hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
+    return leave and not hidden and not may_run(situation)
 
 
-def _may_run(situation: Situation) -> bool:
+def end_deleted_by_pods(situation: Situation) -> Plan:
+    """Finish it, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along."""
+    cleaned = ending.clean_up(situation)
+    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
+    end = finish(situation, "Failed", "All pods of the group were deleted")
+    return attrs.evolve(cleaned, effects=(end, *cleaned.effects))
+
+
+def may_run(situation: Situation) -> bool:
+    """Whether a job of it may run on a worker, seen or unseen."""
     last = situation.last_worker
     ours = [worker for worker in situation.workers if worker.configured or worker.name == last]
     shown = any(worker.in_sight and situation.jobs_on(worker) for worker in ours)
@@ -168,22 +177,11 @@ def _may_run(situation: Situation) -> bool:
 
 
 def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    copy, jobs = worker.workload, situation.jobs_on(worker)
-    unneeded = not situation.traits.workload_only and worker.in_sight
-    gone = not jobs and (unneeded or _stops(worker))
-    if copy is None or gone or worker.copy.is_finished:
-        yield from ending.clean(worker)
-    elif not worker.copy.is_told_to_stop and (not _stops(worker) or may_start_unseen(worker)):
-        yield deactivate_copy(situation, worker.name, copy)
-    else:
-        for one in worker.jobs:
-            # It still runs for the slice before this one: stopping this one's copy would not stop it.
-            if is_elastic(one.object) and prebuilt_workload(one.object) != situation.snapshot.key.name:
-                yield from ending.delete_job(worker.name, one)
-
-
-def _stops(worker: Worker) -> bool:
-    return worker.workload is not None and worker.copy.is_stopping
+    """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
+    if situation.facts.component_index is None:
+        yield from remove(situation, worker)
+    elif not worker.copy.is_stopping:
+        yield from stop(situation, worker)
 
 
 def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
@@ -241,7 +239,7 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
         if copies:
             yield from ending.sync_status(situation, [_deciding(situation, copies)])
         else:
-            yield from _release(situation, local)
+            yield from release(situation, local)
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:
@@ -249,7 +247,7 @@ def _deciding(situation: Situation, jobs: list[Json]) -> Json:
     return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
-def _release(situation: Situation, local: Json) -> Iterator[Effect]:
+def release(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
     A pod that was started on the manager itself, before its queue had our check, does run: its status stays.

@@ -29,10 +29,10 @@ from multikueue.core.model.started import runs_here
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
-from multikueue.core.workload.ending import delete_job
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Unusable
+from multikueue.core.workload.removal import delete_job
 
 
 def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
@@ -205,7 +205,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
         local = situation.snapshot.jobs.get(name_of(copy.object))
         obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
         if obsolete and _is_of_kind(situation, copy):
-            yield from delete_job(worker.name, copy)
+            yield from delete_job(situation, worker, copy)
 
 
 def _should_run(situation: Situation, job: Json) -> bool:

@@ -1,45 +1,54 @@
-"""What is seen of earlier attempts on workers in sight: while it may run there, no other worker gets the job.
+"""What is seen of earlier attempts on workers in sight: while a job copy of one is there, nobody gets the job.
 
-A worker may be unable to remove a job: a webhook refuses, a finalizer holds, its Kueue is down. Then the job is waited
-for, and its Workload is sent back after a while, as waiting holds quota on both sides. A person may give it up, by UID
-on the Workload, or on the MultiKueueCluster for all that was created there before a time.
+Its pods may still end, or a worker is unable to remove it: a webhook refuses, a finalizer holds, a node is dead. It is
+waited for, and its Workload is sent back after a while, as waiting holds quota. A person may give it up, by UID on the
+Workload, or on the MultiKueueCluster for all that was created there before a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.giving_up import given_up, holders_of
+from multikueue.core.model.grace import ends_by
+from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_message import plain
-from multikueue.core.workload.check_updates import deactivate_copy, retry
-from multikueue.core.workload.effects import Effect
-from multikueue.core.workload.ending import HELD_UP, clean, delete_job, keeps_job_alive
+from multikueue.core.workload.check_message import Message, plain
+from multikueue.core.workload.check_updates import retry, say
+from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
+from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.possible_runs import (
     LEFTOVER_GRACE,
-    given_up,
-    has_stopped,
     is_given_up,
-    may_go_on,
-    may_start_unseen,
+    may_have_pods,
     stuck,
 )
+from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
+from multikueue.core.workload.history import last_place, note_last_worker
+from multikueue.core.workload.removal import remove, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
+PODS_AGAIN: Final = 2.0
+"""Seconds between two looks for pods that only a label shows."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
+
+MOST_FINALIZERS: Final = 8
+"""That are named of one object: whoever may write to a worker can set any number."""
 
 
 @attrs.frozen
@@ -56,30 +65,102 @@ class Leftover:
         return f'worker cluster "{self.worker}": {named} {self.why}'
 
 
+def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
+    """The job copies of earlier attempts that are seen anywhere, terminating or not: while there is one, its run is not
+    over, and no new one begins. But for what a person has given up.
+    """
+    return _not_given_up(situation, ((worker, _earlier_on(situation, worker)) for worker in situation.workers))
+
+
+def may_have_left_pods(situation: Situation) -> list[Worker]:
+    """The worker that had it last, if pods of that attempt are there, or nobody has looked: no job copy shows them."""
+    if not situation.traits.pods_label or situation.facts.owner is None:
+        return []
+    last = last_place(situation.workload)
+    return [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
+
+
+def look_for_pods(situation: Situation) -> Plan:
+    """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
+    (worker,), owner = may_have_left_pods(situation), situation.facts.owner
+    selector = f"{situation.traits.pods_label}={owner.name if owner is not None else ''}"
+    look = LookForPods(worker.name, namespace_for(situation.snapshot, worker), selector, situation.facts.attempt)
+    pods = [
+        Leftover(worker.name, POD.gvk.kind, pod, "of an earlier attempt has not ended") for pod in worker.pods or ()
+    ]
+    waiting = _wait_for(situation, tuple(pods), (look, *clean_stale(situation)))
+    return attrs.evolve(waiting, look_again=PODS_AGAIN)
+
+
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
-    """What keeps the chosen worker from the job, but for what a person has given up.
+    """What else keeps the chosen worker from the job, but for what a person has given up.
 
     An object of the chosen worker does not: it has the same name, so the two exclude each other.
     """
-    others = [worker for worker in situation.workers if worker.name != chosen.name]
-    return tuple(
-        one for other in others for one in _left_on(situation, other) if not is_given_up(situation, other, one.object)
-    )
+    others = (worker for worker in situation.workers if worker.name != chosen.name)
+    return _not_given_up(situation, ((worker, _unproven_on(situation, worker)) for worker in others))
 
 
-def _left_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
+def _not_given_up(situation: Situation, listed: Iterable[tuple[Worker, Iterable[Leftover]]]) -> tuple[Leftover, ...]:
+    return tuple(left for worker, lefts in listed for left in lefts if not is_given_up(situation, worker, left.object))
+
+
+def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     if worker.reachable and situation.facts.leaves == worker.name:  # a move: all of it goes first
-        yield from (_leftover(worker, job, "is not gone yet") for job in worker.jobs)
-        if (copy := worker.workload) is not None:
+        earlier = (job for job in worker.jobs if not situation.is_current(worker, job.object))
+        yield from (_leftover(worker, job, "is not gone yet") for job in earlier)
+        if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
+    for job in _of_no_attempt(situation, worker):
+        if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
+            yield left_behind(worker, job)
+
+
+def overdue(situation: Situation) -> Iterator[Leftover]:
+    """The job copies that were deleted, and are there longer than their pods may need to end, and a minute."""
+    for worker in situation.workers:
+        for job in (*worker.jobs, *worker.shared) if worker.in_sight else ():
+            if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
+                ended = "look at the node of its pods" if not _holders(job.object) else _held(job.object)
+                way_out = f"if it does not run, {GIVE_UP_ANNOTATION}={worker.name}/{uid(job.object)} gives it up"
+                yield _leftover(worker, job, f"should have ended by now: {ended}; {way_out}")
+
+
+def ends_in(situation: Situation) -> Iterator[timedelta]:
+    """In what time job copies that were deleted should have ended."""
+    if situation.snapshot.workload is not None:
+        copies = (job.object for worker in situation.workers for job in (*worker.jobs, *worker.shared))
+        yield from filter(None, (overdue_in(situation, job) for job in copies))
+
+
+def overdue_in(situation: Situation, job: Json) -> timedelta | None:
+    """How long until a job copy that was deleted should have ended; None: it was not, or has ended."""
+    deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
+    if deleted is None or not may_have_pods(situation, job):
+        return None
+    return max(timedelta(0), situation.facts.pod_grace + LEFTOVER_GRACE - (situation.now - deleted))
+
+
+def _state(job: Json) -> str:
+    if not is_terminating(job):
+        return "may still run"
+    return "is still ending" + (f", {_held(job)}" if _holders(job) else "")
+
+
+def _holders(job: Json) -> list[str]:
+    return [plain(name) for name in holders_of(job)]
+
+
+def _held(job: Json) -> str:
+    return f"held by {'the finalizer' if len(_holders(job)) == 1 else 'finalizers'} {', '.join(_holders(job))}"
+
+
+def _unproven_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
     yield from unseen(situation, worker)
-    jobs, unproven = _of_no_attempt(situation, worker), False
-    for job in jobs:
-        if _is_of_earlier_attempt(situation, worker, job.object) and may_go_on(situation, worker, job.object):
-            ending = is_terminating(job.object)
-            yield _leftover(worker, job, f"of an earlier attempt {'is still ending' if ending else 'may still run'}")
-        elif worker.configured and situation.proof(worker, job.object) is Proof.NONE:
+    unproven = False
+    for job in _of_no_attempt(situation, worker) if worker.configured else ():
+        if situation.proof(worker, job.object) is Proof.NONE:
             unproven = True
             yield _leftover(worker, job, _FOREIGN)
     # Kueue's own controller creates the job before it records the worker, and may have been stopped in between.
@@ -107,6 +188,11 @@ _UNSEEN: Final = (
 _FOREIGN: Final = "is not of our making, and must be gone first"
 
 
+def left_behind(worker: Worker, job: JobCopy) -> Leftover:
+    """A job that has the name of the one to come."""
+    return _leftover(worker, job, "of an earlier attempt " + _state(job.object))
+
+
 def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
     return Leftover(worker.name, job.resource.gvk.kind, job.object, why)
 
@@ -117,11 +203,20 @@ def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
     return [job for job in listed if not situation.is_current(worker, job.object)]
 
 
-def whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[str]:
+def tell_held_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[Effect]:
+    """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
+    for one in left:
+        if not is_terminating(one.object):
+            yield AnnounceWorkload("Warning", f"Waiting for {one}")
+    for why in _whys_not_given_up(situation, left) if left else ():
+        yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
+
+
+def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iterator[str]:
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
-        named = given_up(situation)
+        named = given_up(situation.workload)
         if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
@@ -136,10 +231,23 @@ def _uids_on(worker: Worker) -> set[str]:
     return set(map(uid, found if worker.workload is None else [*found, worker.workload]))
 
 
+def hold_limit(situation: Situation) -> timedelta:
+    """How long quota is held for a run that ends, whatever its grace period, and though its node is dead."""
+    return min(situation.facts.pod_grace, situation.settings.pod_grace_limit, LONGEST_GRACE) + LEFTOVER_GRACE
+
+
+def hold_left(situation: Situation) -> timedelta:
+    """For how much longer an eviction holds quota while its run ends."""
+    since = changed_at(situation.workload, "Evicted")
+    passed = situation.now - since if since is not None else timedelta(0)
+    return max(timedelta(0), hold_limit(situation) - passed)
+
+
 def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
     """Whether it is waited for no longer with quota in hand: nothing changes, or it was asked to stop long ago."""
     asked = (_asked_to_stop(situation, one.worker) for one in left)
-    return situation.snapshot.quiet_for >= LEFTOVER_GRACE or any(ago >= STUBBORN for ago in asked)
+    limit = hold_limit(situation)
+    return situation.snapshot.quiet_for >= limit or any(ago >= max(STUBBORN, limit) for ago in asked)
 
 
 def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
@@ -154,36 +262,51 @@ def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
     return max((situation.now - time for time in times if time is not None), default=timedelta(0))
 
 
-def send_back(situation: Situation, why: str) -> Effect:
+def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
-    return retry(situation, why, after=min(LEFTOVER_GRACE * 2**tried, MAX_DELAY))
+    after = min(LEFTOVER_GRACE * 2**tried, MAX_DELAY)
+    return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
 
 
-def withdraw(
-    situation: Situation, worker: Worker, unless: Callable[[Json], bool] = lambda _: False
-) -> Iterator[Effect]:
-    """Remove what is on one worker, as `clean`; but what may run there keeps its quota there until it is gone.
+def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
+    """Leftovers for programs."""
+    found = []
+    for one in left:
+        deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
+        due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
+        held = tuple(_holders(one.object)[:MOST_FINALIZERS])
+        found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
+    return found
 
-    The worker's Kueue is asked to stop it first: the deletion of the job may be refused, or held up. What was evicted
-    there and may be started again is asked only once that is so: while it changes all the time the question is refused.
-    Where jobs of the kind cannot be seen, what runs is asked as well, and its copy goes once it has stopped: without it
-    nothing would say that it runs.
+
+def wait_for_earlier_run(situation: Situation) -> Plan:
+    """A job of an earlier attempt is seen: nobody is offered this one before it is gone, the same worker included.
+
+    It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    copy = worker.workload
-    jobs = [job for job in worker.jobs if not unless(job.object)]
-    known = worker.in_sight and situation.snapshot.adapter is not None
-    waited = situation.snapshot.quiet_for >= HELD_UP
-    going = known and any(
-        not has_stopped(situation, worker, job.object) or (waited and may_go_on(situation, worker, job.object))
-        for job in jobs
-    )
-    if worker.reachable and not worker.in_sight:
-        going = worker.copy.runs or may_start_unseen(worker)
-    if not going or copy is None or unless(copy) or keeps_job_alive(worker):
-        yield from clean(worker, unless)
-        return
-    if worker.copy.can_be_asked and (waited or not worker.copy.is_stopping):
-        yield deactivate_copy(situation, worker.name, copy)
-    for job in jobs:
-        yield from delete_job(worker.name, job)
+    return _wait_for(situation, earlier_runs(situation), tuple(clean_stale(situation)))
+
+
+def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Effect, ...]) -> Plan:
+    if noted := tuple(note_last_worker(situation)):
+        return Plan((*noted, *others))
+    again = hold_limit(situation).total_seconds()
+    if not left or (situation.head == (why := f"Waiting for {left[0]}") and not is_stubborn(situation, left)):
+        return Plan(others, look_again=again)
+    if not is_stubborn(situation, left):
+        return Plan((say(situation, Message(why), _facts(situation, left)), *others), look_again=again)
+    back = [send_back(situation, left)] if situation.facts.is_active else []
+    return Plan((*tell_held_up(situation, left), *back, *others))
+
+
+def clean_stale(situation: Situation) -> Iterator[Effect]:
+    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
+    for worker in situation.workers:
+        if not worker.is_empty:
+            yield from remove(situation, without(worker, partial(_is_of_attempt, situation, worker)))
+
+
+def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
+    others = (one for one in situation.workers if may_be_of(situation, worker, one.name, copy))
+    return situation.is_believed(worker, copy) or any(may_show(situation, one, copy) for one in others)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import timedelta
-from functools import partial
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
@@ -16,7 +15,6 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.ending import clean
 from multikueue.core.workload.facts.places import is_misplaced
 from multikueue.core.workload.facts.possible_runs import (
     FIRST_ANSWER,
@@ -25,22 +23,21 @@ from multikueue.core.workload.facts.possible_runs import (
     blocking,
     left_of_short_loss,
 )
-from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
-    Leftover,
+    clean_stale,
     is_stubborn,
     left_over,
     send_back,
-    whys_not_given_up,
-    withdraw,
+    tell_held_up,
 )
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
+from multikueue.core.workload.removal import remove, without
 
 
 def dispatch(situation: Situation) -> Plan:
@@ -64,14 +61,16 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(stale)  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((give_up(situation, nomination.give_up), *stale))
-    told = tuple(_tell_held_up(situation, runs, left))
+    told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
+        return Plan((send_back(situation, left), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
-    waits = (nomination.look_again, opened.look_again, _seconds(held_up), _seconds(unheard))
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
+    waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
@@ -79,15 +78,11 @@ def dispatch(situation: Situation) -> Plan:
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
 
-def _tell_held_up(situation: Situation, runs: tuple[PossibleRun, ...], left: tuple[Leftover, ...]) -> Iterator[Effect]:
-    """Tell which workers keep an admitted Workload from being recorded."""
+def _tell_runs(runs: tuple[PossibleRun, ...]) -> Iterator[Effect]:
+    """Tell which workers keep an admitted Workload from being recorded: it may run there unseen."""
     for run in runs:
         if run.why:
             yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
-    for one in left:
-        yield AnnounceWorkload("Warning", f"Waiting for {one}")
-    for why in whys_not_given_up(situation, left) if left else ():
-        yield AnnounceWorkload("Warning", f"Waiting for {left[0]}: {why}")
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -122,7 +117,7 @@ def _has_admitted(situation: Situation, worker: Worker) -> bool:
         return False
     if facts.is_finished:  # OutOfSync with the job there: the user is told once it is recorded
         out_of_sync = facts.finish_reason == workloads.OUT_OF_SYNC
-        return not facts.is_spent or (out_of_sync and situation.job_on(worker) is not None)
+        return facts.has_ended or (out_of_sync and situation.job_on(worker) is not None)
     goes = isinstance(worker.in_flight, Removing) or facts.goes or facts.is_spent
     return not goes and not situation.must_be_replaced(copy)
 
@@ -193,21 +188,9 @@ def wait_for_group(situation: Situation) -> Plan:
     return Plan(tuple(clean_stale(situation)))
 
 
-def clean_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
-    for worker in situation.workers:
-        if not worker.is_empty:
-            yield from withdraw(situation, worker, unless=partial(_is_of_attempt, situation, worker))
-
-
-def _is_of_attempt(situation: Situation, worker: Worker, copy: Json) -> bool:
-    others = (one for one in situation.workers if may_be_of(situation, worker, one.name, copy))
-    return situation.is_believed(worker, copy) or any(may_show(situation, one, copy) for one in others)
-
-
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
     """Remove what `clean_stale` leaves, so that no object is deleted by both."""
-    return () if worker.is_empty else clean(worker, unless=lambda copy: not situation.is_believed(worker, copy))
+    return remove(situation, without(worker, lambda copy: not situation.is_believed(worker, copy)))
 
 
 def _hand_over(situation: Situation, chosen: Worker) -> Iterator[Effect]:

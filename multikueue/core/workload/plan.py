@@ -16,18 +16,24 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked
+from multikueue.core.workload import rejecting
+from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked, with_last_status
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
-from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import clean_all, clean_finished, clean_up, has_ended_before, show_end_before
+from multikueue.core.workload.ending import (
+    clean_finished,
+    clean_up,
+    end_of_earlier_attempt,
+    has_ended_before,
+)
 from multikueue.core.workload.evicting import (
     activate,
-    clean_up_deleted,
     clean_up_unadmitted,
+    end_deleted_by_pods,
     is_asked_again,
     is_being_stopped,
+    is_deleted_by_pods,
     stop_evicted,
 )
 from multikueue.core.workload.facts.cordons import with_company
@@ -35,9 +41,19 @@ from multikueue.core.workload.facts.places import is_own_copy, with_places_writt
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
+from multikueue.core.workload.leftovers import (
+    earlier_runs,
+    ends_in,
+    look_for_pods,
+    may_have_left_pods,
+    overdue,
+    wait_for_earlier_run,
+)
 from multikueue.core.workload.pending import dispatch, wait_for_group
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
+from multikueue.core.workload.removal import steps_in
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
+from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled, is_stopped_here, stop_here
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -57,12 +73,14 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     try:
         decided = row.decide(situation)
     except RuleError as error:
-        decided = Plan(tuple(_reject_and_clean(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")))
+        decided = rejecting.rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")
+    decided = with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, warnings = decided.problems, tuple[Effect, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
-        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation)))
+        waits = (f"Waiting for {job}" for job in overdue(situation))
+        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation), *waits))
         warnings = (*_tell_unreadable(situation), *told)
     again = _earliest(decided.look_again, situation)
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
@@ -109,8 +127,10 @@ def _problems(situation: Situation) -> tuple[str, ...]:
 
 
 def _earliest(look_again: float | None, situation: Situation) -> float | None:
-    """When to look again, now that refusals are asked again, too: no event tells when."""
+    """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
+    waits += steps_in(situation)
+    waits += (left.total_seconds() for left in ends_in(situation))
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
@@ -185,42 +205,8 @@ def _is_not_delegated(situation: Situation) -> bool:
     return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
 
 
-def _acting(situation: Situation) -> str:
-    job, adapter = situation.job, situation.snapshot.adapter
-    return adapter.acted_on(job) if job is not None and adapter is not None else ""
-
-
 def _is_acted_on(situation: Situation) -> bool:
-    return bool(_acting(situation)) and _may_be_rejected(situation)
-
-
-def _reject_acted_on(situation: Situation) -> Plan:
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.ACTED_ON_HERE, why := _acting(situation))
-    return Plan((verdict, AnnounceWorkload("Warning", why, on_job=True), *cleaning))
-
-
-def _reject_unknown_kind(situation: Situation) -> Plan:
-    owner = situation.facts.owner
-    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.KIND_NOT_ENABLED, told)
-    setting = situation.snapshot.missing_setting
-    text = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    advice = [AnnounceWorkload("Warning", text, on_job=True)] if setting else []
-    return Plan((verdict, *advice, *cleaning))
-
-
-def _reject_undelegated(situation: Situation) -> Plan:
-    refusal = situation.not_delegated
-    told = f"The owner is not managed by Kueue: {refusal}"
-    verdict, *cleaning = _reject_and_clean(situation, Rejection.NOT_DELEGATED, told)
-    # The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
-    advice = f"{refusal}: create the job again with that value, or enable the webhook that fills it in"
-    return Plan((verdict, AnnounceWorkload("Warning", advice, on_job=True), *cleaning))
-
-
-def _reject_and_clean(situation: Situation, verdict: Rejection, base: str) -> Iterator[Effect]:
-    yield reject(situation, verdict, base)
-    yield from clean_all(situation)
+    return bool(rejecting.acting(situation)) and _may_be_rejected(situation)
 
 
 def _wait(situation: Situation) -> Plan:
@@ -266,20 +252,22 @@ TABLE: tuple[Row, ...] = (
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, clean_up_deleted),
+    Row("gone", _is_gone, clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
+    Row("pods deleted", is_deleted_by_pods, end_deleted_by_pods),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
-    Row("has ended", has_ended_before, show_end_before),
+    Row("has ended", has_ended_before, lambda seen: end_of_earlier_attempt(seen) or Plan()),
     # it can never run through us: say so, once
-    Row("unknown kind", _is_of_unknown_kind, _reject_unknown_kind),
-    Row("not delegated", _is_not_delegated, _reject_undelegated),
-    Row("acted on here", _is_acted_on, _reject_acted_on),
+    Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
+    Row("not delegated", _is_not_delegated, rejecting.undelegated),
+    Row("acted on here", _is_acted_on, rejecting.acted_on),
+    Row("settled", is_settled, end_settled),
     # it must not run now
     Row("asked again", is_asked_again, activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
@@ -290,10 +278,13 @@ TABLE: tuple[Row, ...] = (
     Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_recorded),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
+    Row("stopped here", is_stopped_here, stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded),
     Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
+    Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
+    Row("earlier pods", lambda seen: bool(may_have_left_pods(seen)), look_for_pods),
     Row("split group", is_split, tell_split, lambda _: GROUP),
     Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
     Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for

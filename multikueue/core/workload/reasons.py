@@ -18,6 +18,7 @@ from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import (
@@ -125,6 +126,13 @@ def tell_recorded(situation: Situation) -> Tail:
     return Tail((*beside_admitted(situation, situation.state), *lost), warning=warning, again=again)
 
 
+def _hold(situation: Situation, worker: Worker) -> str:
+    """Why its Kueue holds it without an eviction, and what the job's controller says: mostly that is the cause."""
+    said = (str(dig(job, "status", "message") or "") for job in situation.jobs_on(worker))
+    told = ("holds it", _message(worker.workload or {}, "QuotaReserved"), *said)
+    return ": ".join(filter(None, told)) if worker.copy.is_on_hold else ""
+
+
 def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
     """What each worker of the config says about a Workload that is offered to the workers of these names.
 
@@ -208,13 +216,13 @@ def _message(copy: Json, kind: str) -> str:
 
 
 def loss(situation: Situation, worker: Worker) -> tuple[str, timedelta | None]:
-    """What to tell about the recorded worker while it is out of sight: with the moment at which its job moves.
+    """What to tell about the recorded worker: that it holds the job, or is out of sight, and when the job moves.
 
     Returns:
         Why it is, empty while there is nothing to tell; and after what time there may be.
     """
     if worker.in_sight:
-        return (_REMOVED if worker.removed else ""), None
+        return (_REMOVED if worker.removed else _hold(situation, worker)), None
     left, timeout = assumed_for(situation, worker), situation.settings.worker_lost_timeout
     if not left:
         return "", None

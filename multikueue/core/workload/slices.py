@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from multikueue.core.model import workloads
 from multikueue.core.model.copies import drift_patch, prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_finished, on_recorded_worker, refused
-from multikueue.core.workload.check_updates import admit, finish, retry, retry_vanished
+from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, on_recorded_worker, refused
+from multikueue.core.workload.check_updates import admit, retry, retry_vanished
 from multikueue.core.workload.effects import (
     AnnounceWorkload,
     CreateJob,
@@ -27,11 +29,12 @@ from multikueue.core.workload.effects import (
     PatchWorkload,
     Plan,
 )
-from multikueue.core.workload.ending import KUEUE_GRACE, delete_job, delete_workload, sync_status
+from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Unusable
+from multikueue.core.workload.removal import delete_workload, remove
 
 
 def leave_to_successor(situation: Situation) -> Plan:
@@ -42,10 +45,10 @@ def leave_to_successor(situation: Situation) -> Plan:
     effects: list[Effect] = []
     for worker in situation.workers:
         copy, over = worker.workload, _is_over_on(situation, worker)
-        for job in (*worker.jobs, *worker.shared) if worker.in_sight and over else ():
-            effects += delete_job(worker.name, job)
-        if copy is not None and worker.in_sight and (over or not _leads_to(situation, worker)):
-            effects += delete_workload(worker.name, copy)
+        if worker.in_sight and over:
+            effects += remove(situation, attrs.evolve(worker, jobs=(*worker.jobs, *worker.shared), shared=()))
+        elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
+            effects += delete_workload(situation, worker, copy)
     return Plan(tuple(effects))
 
 
@@ -80,7 +83,7 @@ def follow_slice(situation: Situation) -> Plan:
 def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and worker.copy.is_finished:
-        return follow_finished(situation, worker, copy)
+        return follow_over(situation, worker)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
@@ -105,10 +108,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     job = situation.job_on(worker) or situation.shared_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
-    patches = tuple(sync_status(situation, [job]))
-    if patches or situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(patches, look_again=KUEUE_GRACE.total_seconds())
-    return Plan((finish(situation, outcome.reason, outcome.message),))
+    return sync_outcome(situation, [job], outcome)
 
 
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:
@@ -128,7 +128,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         if worker.can_run:
             yield CreateWorkload(worker.name, situation.copy_for(worker))
     elif not situation.is_believed(worker, copy) or worker.copy.is_spent or situation.must_be_replaced(copy):
-        yield from delete_workload(worker.name, copy)
+        yield from delete_workload(situation, worker, copy)
     elif worker.copy.goes:
         return  # it goes, or its worker queues it again
     elif worker.copy.is_admitted:
@@ -151,7 +151,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
     what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
     yield AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
     if worker.workload is not None:
-        yield from delete_workload(worker.name, worker.workload)
+        yield from delete_workload(situation, worker, worker.workload)
     yield from sync_status(situation, [job])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -103,6 +103,8 @@ class Informer(Indexer):
     """When the server answered anything last, on the loop's clock."""
     fraction: Callable[[], float] = attrs.field(default=lambda: 0.0, kw_only=True)
     """The source of jitter: numbers in [0, 1)."""
+    sleep: Callable[[float], Awaitable[None]] = attrs.field(default=anyio.sleep, kw_only=True)
+    """Waits out a back-off of so many seconds. It may return before that: somebody knows that the server answers."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
     current: bool = attrs.field(default=False, init=False)
     """Whether `run` is under way and has read a list. It may end and begin again: until then the store is of that
@@ -277,21 +279,16 @@ class Informer(Indexer):
             self._tell(self.status.established())
 
     async def _back_off(self, error: ApiError) -> None:
-        failures, now, fraction = self._reflector.state.failures, anyio.current_time(), self.fraction()
+        failures, now, jitter = self._reflector.state.failures, anyio.current_time(), self.fraction()
+        silent, again = max(0.0, now - self.heard_at()), self.refused_backoff
         status = self.status.failed(
-            error,
-            failures,
-            now,
-            backoff=self.backoff,
-            refused=self.refused_backoff,
-            fraction=fraction,
-            silent_for=max(0.0, now - self.heard_at()),
+            error, failures, now, backoff=self.backoff, refused=again, fraction=jitter, silent_for=silent
         )
         retry_in = status.retry_in or 0.0
         report = log.info if failures == 1 else log.debug
         report("list/watch failed", resource=str(self.resource), error=str(error), retry_in=round(retry_in, 1))
         self._tell(status)
-        await anyio.sleep(retry_in)
+        await self.sleep(retry_in)
 
     def _tell(self, status: InformerStatus) -> None:
         self.status = status

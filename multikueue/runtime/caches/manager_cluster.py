@@ -275,7 +275,7 @@ def _jobs(kind: SafeAdapter, informer: functools.partial[Informer], controller_n
         label_selector=kind.row.membership.selector,
         flaw=kind.flaw,
         keeps_unreadable=True,
-        indexes={"workload": functools.partial(kind.job_entries, noted=True)},
+        indexes=kind.job_indexes,
         transform=functools.partial(_slim, kind, controller_name),
     )
     return MutationCache(followed, kind.job_entries)

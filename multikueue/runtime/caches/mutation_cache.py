@@ -153,8 +153,13 @@ class MutationCache:
         if resource_version(patch) == resource_version(answer):
             self._in_vain[key] = patch
 
+    def refused(self, key: ObjectKey, patch: Json) -> None:
+        """The server refused a patch of this object for what stands there already: the same would be refused again."""
+        self._look_at_oldest_in_vain()
+        self._in_vain[key] = patch
+
     def in_vain(self, key: ObjectKey) -> Json | None:
-        """The last patch of this object, if it changed nothing."""
+        """The last patch of this object, if it changed nothing or was refused."""
         return self._in_vain.get(key)
 
     def inherit(self, earlier: MutationCache) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Final
 
 from multikueue.core.machinery.resync import runs_on
@@ -12,7 +12,16 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import checks, has_quota, is_finished, owner
+from multikueue.core.model.workloads import (
+    checks,
+    cluster_name,
+    has_quota,
+    is_elastic,
+    is_finished,
+    noted_worker,
+    owner,
+)
+from multikueue.core.workload.history import placements
 from multikueue.kube.informers.indexer import Indexer
 
 
@@ -98,6 +107,15 @@ def _named_entries(workload: Json) -> list[str]:
     return [sys.intern(named_entry(name, facts.owner.gvk)) for name in names]
 
 
+LEFT: Final = "left"
+"""The index of those that say that a worker had them before, by worker."""
+
+
+def _left_entries(workload: Json) -> list[str]:
+    before = {noted_worker(workload), *(one.get("worker") for one in placements(workload))}
+    return [sys.intern(name) for name in before if name]
+
+
 RUNNING: Final = "running"
 """The index of those that run where they should, by worker."""
 INDEXES: Final = {
@@ -108,6 +126,7 @@ INDEXES: Final = {
     "worker": _worker_entries,
     RUNNING: _running_entries,
     NAMED: _named_entries,
+    LEFT: _left_entries,
 }
 """All of them, by name."""
 
@@ -163,3 +182,16 @@ INDEXES_THERE: Final = {ORIGIN: _origin}
 """Of the copies on a worker."""
 QUOTA_INDEXES: Final = {PENDING: _pending, HOLDING: _holding}
 """Of the copies on a worker, where figures are looked at."""
+
+
+def named_by(workload: Json | None) -> Iterator[str]:
+    """The workers that a Workload names: an earlier process may have created copies there."""
+    if workload is not None:
+        facts = WORKLOADS.of(workload)
+        yield from (*facts.nominated, *filter(None, (facts.cluster_name, facts.noted_worker)))
+
+
+def named_by_slices(workload: Json | None, siblings: Sequence[Json]) -> Iterator[str]:
+    """The workers of the other slices of an elastic job: what runs for them is its job."""
+    for one in siblings if workload is not None and is_elastic(workload) else ():
+        yield from filter(None, (cluster_name(one), noted_worker(one)))

@@ -48,6 +48,8 @@ class _Remembered:
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
     supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
+    pods: dict[tuple[ClusterName, str], tuple[Json, ...]] = attrs.field(factory=dict)
+    """By worker, and the attempt that waits for their end: the last look alone."""
 
 
 @attrs.define(eq=False)
@@ -56,7 +58,8 @@ class WorkloadMemory:
 
     pace: PlanPace = attrs.field(factory=PlanPace, init=False)
     _known: dict[ObjectKey, _Remembered] = attrs.field(factory=dict, init=False)
-    _gone: dict[ObjectKey, None] = attrs.field(factory=dict, init=False)
+    _gone: dict[ObjectKey, ClusterName | None] = attrs.field(factory=dict, init=False)
+    """Those that are gone, and the worker that was recorded last."""
 
     def __len__(self) -> int:
         return len(self._known)
@@ -72,8 +75,8 @@ class WorkloadMemory:
 
     def forget(self, key: ObjectKey) -> None:
         """The Workload is gone."""
-        if self._known.pop(key, None) is not None:
-            self._gone[key] = None
+        if (known := self._known.pop(key, None)) is not None:
+            self._gone[key] = known.last_worker
             if len(self._gone) > _GONE:
                 del self._gone[next(iter(self._gone))]
         self.pace.forget(key)
@@ -125,7 +128,7 @@ class WorkloadMemory:
     def last_worker(self, key: ObjectKey) -> ClusterName | None:
         """The worker that was recorded last."""
         known = self._known.get(key)
-        return known.last_worker if known is not None else None
+        return known.last_worker if known is not None else self._gone.get(key)
 
     def placement(self, key: ObjectKey) -> Placement | None:
         """The last placement: that of the worker that was recorded last."""
@@ -190,6 +193,16 @@ class WorkloadMemory:
         """What the job needs is on a worker, and the copy of this UID owns it."""
         if (known := self._known.get(key)) is not None:
             known.supplied[cluster] = (*self.supplied(cluster, key), uid)[-_OWNERS:]
+
+    def pods(self, cluster: ClusterName, key: ObjectKey, attempt: str) -> tuple[Json, ...] | None:
+        """The pods on a worker that this attempt waits for; None: nobody has looked for them."""
+        known = self._known.get(key)
+        return known.pods.get((cluster, attempt)) if known is not None else None
+
+    def saw_pods(self, cluster: ClusterName, key: ObjectKey, attempt: str, found: tuple[Json, ...]) -> None:
+        """These pods are on a worker, and this attempt waits for their end."""
+        if (known := self._known.get(key)) is not None:
+            known.pods = {(cluster, attempt): found}
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

@@ -17,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, is_elastic, noted_worker
+from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
 from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
@@ -27,7 +27,8 @@ from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hid
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
-from multikueue.runtime.caches.workload_indexes import check_names
+from multikueue.runtime.caches.stopped_jobs import StoppedJob, stopped_job
+from multikueue.runtime.caches.workload_indexes import check_names, named_by, named_by_slices
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
@@ -55,13 +56,19 @@ class SnapshotReader:
     def read(self, key: ObjectKey) -> Snapshot:
         """Everything known about one Workload."""
         workload = self.manager.workloads.informer.unreadable.outlines.get(key) or self.manager.workloads.get(key)
-        owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key)
+        stopped = stopped_job(self.manager, self.adapters, key) if workload is None else None
+        owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key, stopped)
         if unreadable := unreadable_workload(self.manager, key, owned_by) or unreadable_places(workload or {}):
             return Snapshot(key, workload, unreadable=unreadable)
         siblings = tuple(self.manager.siblings(key, owned_by)) if owned_by is not None else ()
         if workload is None:
             found = tuple(self._workers(key, None, None, owned_by))
-            return Snapshot(key, None, siblings=siblings, workers=found, was_here=self.memory.was_here(key, found))
+            was_here, last = self.memory.was_here(key, found), self.memory.last_worker(key)
+            kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
+            gone = Snapshot(
+                key, None, adapter=kind, siblings=siblings, workers=found, was_here=was_here, last_worker=last
+            )
+            return gone if stopped is None else stopped.shown(gone)
         self.memory.observe(key, workload)
         check, check_unknown = self.manager.our_check(check_names(workload))
         unreadable = unreadable_job(self.manager, key, workload, owned_by) if owned_by is not None else ""
@@ -92,7 +99,7 @@ class SnapshotReader:
         """Have the job's kind watched on the workers where something of the Workload is, or may be."""
         workload, key = snapshot.workload, snapshot.key
         owned_by = WORKLOADS.of(workload).owner if workload is not None else self._former_owner(key)
-        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
+        named = {*named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         there = {one.name for one in snapshot.workers if one.name in named or one.unreadable or not one.is_empty}
         for informers in (worker.known for worker in self.workers if worker.name in there):
             if informers is not None and owned_by is not None:
@@ -103,10 +110,11 @@ class SnapshotReader:
         found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
         return {name: patch for name, patch in found.items() if patch is not None}
 
-    def _former_owner(self, key: ObjectKey) -> Owner | None:
+    def _former_owner(self, key: ObjectKey, stopped: StoppedJob | None = None) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
         known = (worker.known for worker in self.workers if worker.known is not None)
-        return next((found for informers in known if (found := informers.owner_of(key)) is not None), None)
+        found = (owned_by for informers in known if (owned_by := informers.owner_of(key)) is not None)
+        return next(found, None if stopped is None else stopped.owner)
 
     def _workers(
         self,
@@ -123,7 +131,7 @@ class SnapshotReader:
         known: dict[str, WorkerCluster] = {worker.name: worker for worker in self.workers}
         kind = self.adapters.get(owned_by.gvk) if owned_by is not None else None
         workload_only = kind is None or kind.traits.workload_only
-        named = {*_named_by(workload), *filter(None, [self.memory.last_worker(key)])}
+        named = {*named_by(workload), *filter(None, [self.memory.last_worker(key)])}
         for name in (*configured, *sorted(set(known).difference(configured))):
             source = self._source(name)
             if (cluster := known.get(name)) is not None:
@@ -138,6 +146,7 @@ class SnapshotReader:
                     in_flight=self.executor.in_flight(cluster.name, key),
                     creation=self.memory.creation(cluster.name, key, of_attempt),
                     supplied=self.memory.supplied(cluster.name, key),
+                    pods=self.memory.pods(cluster.name, key, of_attempt),
                     removed=source is None,
                     namespace_proven=place in shared,
                     cluster_uid=self.workers.shared_uids.get(cluster.name, ""),
@@ -152,7 +161,7 @@ class SnapshotReader:
                 yield self._all_shown(worker, key, of_attempt)
             elif source is not None:
                 yield Worker(ClusterName(name), configured=True, reach=Connecting(), identified=False)
-        for name in sorted({*named, *_named_by_slices(workload, siblings)}):
+        for name in sorted({*named, *named_by_slices(workload, siblings)}):
             exists = self._source(name) is not None
             if name not in known and not (name in configured and exists):
                 # Its MultiKueueCluster is gone, or not reconciled yet: its job may still run there.
@@ -285,16 +294,3 @@ class WorkloadReconciler:
 
 def _syncs(plan: Plan) -> bool:
     return any(isinstance(effect, PatchJobStatus) for effect in plan.effects)
-
-
-def _named_by(workload: Json | None) -> Iterator[str]:
-    """The workers that a Workload names: an earlier process may have created copies there."""
-    if workload is not None:
-        facts = WORKLOADS.of(workload)
-        yield from (*facts.nominated, *filter(None, (facts.cluster_name, facts.noted_worker)))
-
-
-def _named_by_slices(workload: Json | None, siblings: Sequence[Json]) -> Iterator[str]:
-    """The workers of the other slices of an elastic job: what runs for them is its job."""
-    for one in siblings if workload is not None and is_elastic(workload) else ():
-        yield from filter(None, (cluster_name(one), noted_worker(one)))

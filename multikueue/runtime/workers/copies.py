@@ -10,9 +10,10 @@ import attrs
 from multikueue.core.model.kinds import CONFIG_MAP, WORKLOAD
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
-from multikueue.core.model.objects import is_terminating, namespace_of
+from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_names import may_run, origin_namespace
-from multikueue.core.model.workloads import Owner, owner
+from multikueue.core.model.workloads import Owner, is_elastic, owner
+from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.facts.snapshot import JobCopy
 from multikueue.core.workload.facts.worker_states import Refusal
 from multikueue.runtime.caches.workload_indexes import ORIGIN
@@ -114,3 +115,13 @@ class WorkerCopies(Target):
     def _is_child(self, job: Json) -> bool:
         """See `is_child`."""
         return is_child(job, self.jobs)
+
+
+def without_templates(copy: Json) -> Json:
+    """A Workload copy without its pod templates: they are compared by their digest, which is noted on the copy.
+
+    Those of an elastic job are kept, since they are sent again with its new size.
+    """
+    for pod_set in () if is_elastic(copy) else dig(copy, "spec", "podSets") or ():
+        pod_set.pop("template", None)
+    return drop_managed_fields(copy)

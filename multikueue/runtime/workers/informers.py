@@ -19,12 +19,12 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
-from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.facts.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.errors import Cause
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.reflector import ListerWatcher
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.queue_informers import QueueInformers
@@ -33,11 +33,13 @@ from multikueue.runtime.cluster_pool import health_of
 from multikueue.runtime.job_event_handlers import copy_handler
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.cluster_identity import IdentityCheck, ManagerIdentity
-from multikueue.runtime.workers.copies import WorkerCopies
+from multikueue.runtime.workers.copies import WorkerCopies, without_templates
 from multikueue.runtime.workers.crd_checks import CRDCheck, crd_checks
 from multikueue.runtime.workers.kind_watch import CONTROLLER, UNUSED_AFTER, KindWatch, KindWatches, controller_kinds
 from multikueue.runtime.workers.kueue_check import KueueCheck
+from multikueue.runtime.workers.moved_away import Suspects
 from multikueue.runtime.workers.probe import ProbeRounds, WorkerProbe
+from multikueue.runtime.workers.returning import ReturningWorker
 
 RENEWAL: Final = 300.0
 """Seconds after which the watch of a worker's Workloads is renewed. API servers check a credential only when a request
@@ -69,6 +71,8 @@ class WorkerSettings:
     limits: AnswerLimits = LISTS_UNLIMITED
     """How much of one kind is kept of one worker."""
     rounds: ProbeRounds = attrs.field(factory=ProbeRounds)
+    suspects: Callable[[ClusterName], Suspects | None] = lambda _: None
+    """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -104,11 +108,12 @@ class WorkerInformers(WorkerCopies):
             earlier: those so far, of a server of the same address.
         """
         probe, informer = WorkerProbe(client, settings.rounds), _limited(client, settings, report)
-        kueue = KueueCheck(client, report)
-        workloads = informer(
+        kueue, returning = KueueCheck(client, report), ReturningWorker(client, partial(settings.suspects, name))
+        workloads = _limited(returning, settings, report)(
             WORKLOAD,
+            sleep=returning.sleep,
             flaw=workload_flaw,
-            transform=_without_templates,
+            transform=without_templates,
             on_change=partial(_tell_origins, partial(settings.on_workload, name)),
             backoff=CONNECTION_BACKOFF,
             lifetime=RENEWAL,
@@ -116,9 +121,7 @@ class WorkerInformers(WorkerCopies):
             indexes=INDEXES_THERE if settings.on_figures is None else {**INDEXES_THERE, **QUOTA_INDEXES},
             predecessor=earlier.workloads.informer if earlier is not None else None,
         )
-        jobs = {
-            kind.resource.gvk: _jobs(kind, informer, settings, name, earlier) for kind in settings.adapters.followed
-        }
+        jobs = {one.resource.gvk: _jobs(one, informer, settings, name, earlier) for one in settings.adapters.followed}
 
         def is_used(gvk: GVK) -> bool:
             return settings.is_used(name, gvk, workloads.values())
@@ -235,7 +238,7 @@ class WorkerInformers(WorkerCopies):
         return f"<WorkerInformers {followed} of {len(self._informers)} kinds followed>"
 
 
-def _limited(client: ApiClient, settings: WorkerSettings, report: Callable[[], None]) -> partial[Informer]:
+def _limited(client: ListerWatcher, settings: WorkerSettings, report: Callable[[], None]) -> partial[Informer]:
     """What all informers of our copies have in common."""
     return partial(
         Informer,
@@ -284,16 +287,6 @@ def _tell_origins(
 
 def _is_ours(origin: str, copy: Json) -> bool:
     return bool(dig(copy, "metadata", "labels", ORIGIN_LABEL) == origin)
-
-
-def _without_templates(copy: Json) -> Json:
-    """A Workload copy without its pod templates: they are compared by their digest, which is noted on the copy.
-
-    Those of an elastic job are kept, since they are sent again with its new size.
-    """
-    for pod_set in () if is_elastic(copy) else dig(copy, "spec", "podSets") or ():
-        pod_set.pop("template", None)
-    return drop_managed_fields(copy)
 
 
 def _is_followed(informer: Informer) -> bool:

@@ -23,6 +23,7 @@ from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.informers import WorkerInformers, WorkerSettings
+from multikueue.runtime.workers.moved_away import Loss, Suspects
 
 log = get_logger(__name__)
 
@@ -103,6 +104,8 @@ class WorkerPool:
     """Called with a worker whose connection or kinds changed, and whether the manager still knows it."""
     on_status: Callable[[WorkerCluster], None]
     """Called when only the status of its MultiKueueCluster changes: one more connection failed."""
+    suspects: Callable[[Loss], Suspects] | None = None
+    """Finds what may be on a lost worker that must not run there any more; None: nobody looks for it first."""
     clusters: ClusterPool[WorkerInformers] = attrs.field(init=False)
     shared_uids: Mapping[str, str] = attrs.field(factory=dict, init=False)
     """Of the workers that lead to one cluster with others, as far as is known: its UID."""
@@ -117,6 +120,8 @@ class WorkerPool:
     `ClusterPool.times`."""
     _removed_before: datetime | None = attrs.field(default=None, init=False)
     """The latest of those times that are not in `_removed` any more."""
+    _losses: dict[ClusterName, tuple[datetime, Suspects]] = attrs.field(factory=dict, init=False)
+    """Of the lost workers: since when they are, by `ClusterPool.times`, and what may be there."""
     _with_queues: set[str] = attrs.field(factory=set, init=False)
     _started: float = attrs.field(default=math.inf, init=False)
 
@@ -169,10 +174,23 @@ class WorkerPool:
     def _informers(
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
-        informers = WorkerInformers.build(name, client, self.settings, report, earlier)
+        settings = attrs.evolve(self.settings, suspects=self._suspects)
+        informers = WorkerInformers.build(name, client, settings, report, earlier)
         if name in self._with_queues or self.settings.on_figures is not None:
             informers.follow_queues()
         return informers
+
+    def _suspects(self, name: ClusterName) -> Suspects | None:
+        """What may be on a lost worker that must not run there any more: one value for each loss; None: it is not."""
+        worker, before = self.clusters.get(name), self._losses.pop(name, None)
+        since = worker.state.connection.lost_since if worker is not None else None
+        if worker is None or since is None or self.suspects is None:
+            return None
+        known = worker.known if worker.known is not None and worker.known.have_read(None) else None
+        loss = Loss(name, since + self.clusters.times.step(), known)
+        same = before is not None and (before[0], before[1].loss.known) == (since, loss.known)
+        found = self._losses[name] = before if before is not None and same else (since, self.suspects(loss))
+        return found[1]
 
     def _changed(self, worker: WorkerCluster) -> None:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker

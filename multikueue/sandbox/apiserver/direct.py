@@ -175,14 +175,16 @@ class DirectClient:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-    ) -> None:
-        """DELETE with preconditions; see `Writer`."""
-        options = DeleteOptions(propagation or "", uid or "", resource_version or "")
+        grace: int | None = None,
+    ) -> Json | None:
+        """DELETE with preconditions; see `Writer`. A kubelet does so with a grace period of 0 seconds."""
+        options = DeleteOptions(propagation or "", uid or "", resource_version or "", grace)
 
-        def act(row: ResourceType) -> None:
-            self.registry.delete(_target(row, key), options)
+        def act(row: ResourceType) -> Json | None:
+            left, is_gone = self.registry.delete(_target(row, key), options)
+            return None if is_gone else clone(left)
 
-        await self._call("delete", resource, key, act)
+        return await self._call("delete", resource, key, act)
 
     async def watch(
         self,

@@ -14,7 +14,8 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.sandbox.apiserver.verbs.deleting import FOREGROUND
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.course import Fate, Moment, Run, Turn
 from multikueue.sandbox.kueue.units import queue_name
@@ -23,6 +24,11 @@ DURATION_ANNOTATION: Final = "sandbox.multikueue.dev/duration"
 """On a job: how long its pods run, as `2s`, `500ms`, `1m30s`; overrides what is drawn."""
 OUTCOME_ANNOTATION: Final = "sandbox.multikueue.dev/outcome"
 """On a job: `fail` or `complete`; overrides what is drawn."""
+TRAP_ANNOTATION: Final = "sandbox.multikueue.dev/trap"
+"""On a job, the pod template of a batch Job, or a pod: how long that goes on after SIGTERM; overrides the options.
+
+A process that ends before its grace period does so with exit code 0 if the outcome is `complete`.
+"""
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 
@@ -36,6 +42,7 @@ def decide_run(
     now: datetime,
     startup: float,
     draw: Callable[[], Fate],
+    ending: int = 0,
 ) -> Turn:
     """What becomes of the job.
 
@@ -47,14 +54,30 @@ def decide_run(
         now: the wall clock, for the status.
         startup: seconds until a pod is ready.
         draw: draws the fate of a new start.
+        ending: how many of its pods have yet to end.
     """
     suspended = kind.is_held(job)
-    if is_terminating(job) or kind.is_delegated(job) or (not suspended and is_waiting(kind, job)):
+    begins = run is None and not suspended
+    if kind.is_delegated(job) or (begins and is_terminating(job) and not is_deleted(job)):
         return Turn()
-    pods = kind.pods.counts(job)
-    return kind.course.turn(
-        job, run, Moment(time=time, now=now, startup=startup, draw=draw, suspended=suspended, pods=pods)
+    if not suspended and is_waiting(kind, job):
+        return Turn()
+    moment = Moment(
+        time=time,
+        now=now,
+        startup=startup,
+        draw=draw,
+        suspended=suspended,
+        deleted=is_deleted(job),
+        ending=ending,
+        pods=kind.pods.counts(job),
     )
+    return kind.course.turn(job, run, moment)
+
+
+def is_deleted(job: Json) -> bool:
+    """Whether its pods are being deleted: with it, and not only after it."""
+    return FOREGROUND in (dig(job, "metadata", "finalizers") or ())
 
 
 def is_waiting(kind: SandboxKind, job: Json) -> bool:
@@ -78,6 +101,10 @@ class RunnerOptions:
     """Time from start to readiness of a pod."""
     failure_rate: float = 0.0
     """Share of jobs that fail."""
+    trap: float = 0.0
+    """How long pods go on after SIGTERM, at most for their grace period; jobs have pods if it is more than 0."""
+    blocking: bool = True
+    """Whether pods keep a job that is deleted in the foreground (`blockOwnerDeletion`)."""
 
 
 def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:
@@ -93,6 +120,13 @@ def fate(job: Json, options: RunnerOptions, seed: int, start: int) -> Fate:
     duration = parse_duration(noted.get(DURATION_ANNOTATION, ""))
     outcome = noted.get(OUTCOME_ANNOTATION)
     return Fate(drawn if duration is None else duration, fails if outcome is None else outcome == "fail")
+
+
+def trap_of(obj: Json, options: RunnerOptions) -> float:
+    """Seconds for which the pods of a job, or a pod, go on after SIGTERM if nobody kills them."""
+    templates = (obj, dig(obj, "spec", "template"))
+    noted = (annotations_of(one).get(TRAP_ANNOTATION, "") for one in templates if one)
+    return next((told for told in map(parse_duration, noted) if told is not None), options.trap)
 
 
 def parse_duration(text: str) -> float | None:

@@ -1,16 +1,17 @@
-"""Pods that a controller makes: those of Jobs, for those who want to read their logs, and those of sets.
+"""Pods that controllers make: those of jobs, for who wants to read logs or to see pods end, and those of sets.
 
-A Job's own status does not depend on its pods (see `kinds.job_course`). They follow it: they are made when it runs, as
-many as it says that run, end when it ends, and go when it is suspended. Of a set the controller makes the pods that it
-should have, removes those too many, and counts the ready ones.
+A job's own status does not depend on its pods (see `kinds.course`). They follow it: they are made when it runs, as many
+as it says that run, end when it ends, and are deleted when it is suspended. Of a set the controller makes the pods that
+it should have, removes those too many, and counts the ready ones.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from itertools import count, islice
 from typing import Final
 
 import anyio
@@ -20,13 +21,13 @@ import attrs
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, digest, is_terminating, uid
+from multikueue.core.model.objects import annotations_of, clone, dig, digest, is_terminating, uid
 from multikueue.errors import AlreadyExists
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient
 from multikueue.runtime.controller import Controller
-from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION
+from multikueue.sandbox.jobs.deciding import DURATION_ANNOTATION, TRAP_ANNOTATION
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kinds.pods import POD, POD_RESOURCE, container_statuses
 from multikueue.sandbox.kinds.sets import SetKind
@@ -36,31 +37,91 @@ from multikueue.sandbox.kueue.scheduling.newest import Newest
 from multikueue.sandbox.objects import owned_by
 
 _LONG: Final = "8760h"
-"""How long a pod would run by itself: until its Job ends."""
-_ENDED: Final = ("Succeeded", "Failed")
+"""How long a pod would run by itself: until its job ends."""
 
 
-def _owners(pod: Json) -> list[str]:
+def owners(pod: Json) -> list[str]:
+    """The UIDs of what a pod belongs to."""
     return [owner["uid"] for owner in dig(pod, "metadata", "ownerReferences") or []]
 
 
+def has_ended(pod: Json) -> bool:
+    """Whether nothing of it runs any more, though it may be there."""
+    return dig(pod, "status", "phase") in ("Succeeded", "Failed")
+
+
+def job_pods(kind: SandboxKind, job: Json, pods: list[Json], now: datetime, *, blocking: bool) -> Iterator[Step]:
+    """What is to be done about the pods of a job.
+
+    Args:
+        kind: of the job.
+        job: one that the kind's own controller is to run, or to stop.
+        pods: all of it that are there.
+        now: the wall clock.
+        blocking: whether new pods keep a job that is deleted in the foreground.
+    """
+    live = sorted((pod for pod in pods if not has_ended(pod) and not is_terminating(pod)), key=_name)
+    ending = kind.ending(job)
+    if ending is not None:
+        yield from (ended(pod, failed=ending.reason == "Failed", now=now) for pod in live)
+        return
+    if is_terminating(job):
+        return  # none is made any more, and only the garbage collector deletes them
+    templates = _templates(kind, job)
+    yield from map(_deleted, live[len(templates) :])
+    names = (f"{job['metadata']['name'][:57]}-{digest([uid(job), number])[:5]}" for number in count())
+    free = (name for name in names if name not in set(map(_name, pods)))
+    for template, name in zip(templates[len(live) :], islice(free, len(templates)), strict=False):
+        yield Step(Create(POD_RESOURCE, _job_pod(kind, job, template, name, blocking=blocking)))
+    yield from (_running(pod, now) for pod in live if dig(pod, "status", "phase") == "Pending")
+
+
+def _templates(kind: SandboxKind, job: Json) -> list[Json]:
+    """One for each pod that it should have."""
+    if kind.is_held(job) or not kind.course.is_active(job):
+        return []
+    if kind is BATCH_JOB:
+        return [dig(job, "spec", "template") or {}] * int(dig(job, "status", "active") or 0)
+    return [pod_set["template"] for pod_set in kind.pods.read(job) for _ in range(pod_set["count"])]
+
+
+def _job_pod(kind: SandboxKind, job: Json, template: Json, name: str, *, blocking: bool) -> Json:
+    labels = {"batch.kubernetes.io/job-name": job["metadata"]["name"]} if kind is BATCH_JOB else {}
+    pod = _made_pod(kind, job, template, name, labels)
+    noted = annotations_of(pod) | {DURATION_ANNOTATION: _LONG}
+    traps = annotations_of(job).get(TRAP_ANNOTATION)
+    pod["metadata"]["annotations"] = {TRAP_ANNOTATION: traps, **noted} if traps else noted
+    pod["metadata"]["ownerReferences"][0]["blockOwnerDeletion"] = blocking
+    return pod
+
+
+def _running(pod: Json, now: datetime) -> Step:
+    since = timestamp(now)
+    return _with_status(pod, "Running", {"running": {"startedAt": since}}, startTime=since)
+
+
+def ended(pod: Json, *, failed: bool, now: datetime) -> Step:
+    """The write that says so."""
+    reason = "Error" if failed else "Completed"
+    state = {"terminated": {"exitCode": int(failed), "reason": reason, "finishedAt": timestamp(now)}}
+    return _with_status(pod, "Failed" if failed else "Succeeded", state)
+
+
 @attrs.define(eq=False)
-class PodKeeper(ABC):
-    """Keeps the pods of the objects of some kinds, on one API server."""
+class SetPods:
+    """The pods of sets, and the statuses of these, on one API server."""
 
     client: ApiClient
     recorder: Recorder
-    name: str
-    """Of the controller."""
-    kinds: Mapping[Resource, SandboxKind]
+    kinds: Mapping[Resource, SetKind]
     _objects: dict[Resource, Newest] = attrs.field(init=False)
     _performer: Performer = attrs.field(init=False)
     _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._objects = {POD_RESOURCE: Newest(_owners), **{resource: Newest() for resource in self.kinds}}
+        self._objects = {POD_RESOURCE: Newest(owners), **{resource: Newest() for resource in self.kinds}}
         self._performer = Performer(self.client, self.recorder, self._observe)
-        self._controller = Controller(self.name, self)
+        self._controller = Controller("set-runner", self)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started once all pods and their owners there are have been seen."""
@@ -76,14 +137,23 @@ class PodKeeper(ABC):
         owner = self._objects[resource].get(name)
         if owner is None or is_terminating(owner):
             return Action.done()
-        for step in self.steps(resource, owner, self._objects[POD_RESOURCE].by(uid(owner))):
+        for step in self._steps(resource, owner, self._objects[POD_RESOURCE].by(uid(owner))):
             with suppress(AlreadyExists):  # somebody else's pod: its owner stays one short
                 await self._performer.perform(step)
         return Action.done()
 
-    @abstractmethod
-    def steps(self, resource: Resource, owner: Json, pods: list[Json]) -> Iterator[Step]:
-        """What is to be done about the pods of an object."""
+    def _steps(self, resource: Resource, owner: Json, pods: list[Json]) -> Iterator[Step]:
+        kind, there = self.kinds[resource], {pod["metadata"]["name"]: pod for pod in pods}
+        wanted = {member.name: member for member in kind.members(owner)}
+        for name in sorted(wanted.keys() - there.keys()):
+            pod = _made_pod(kind, owner, wanted[name].template, name, wanted[name].labels)
+            yield Step(Create(POD_RESOURCE, pod))
+        surplus = [there[name] for name in sorted(there.keys() - wanted.keys())]
+        yield from (_deleted(pod) for pod in surplus if not is_terminating(pod))
+        ready = frozenset(name for name, pod in there.items() if POD.course.pods_ready(pod))
+        status = kind.status(owner, ready, self.recorder.clock())
+        if status != owner.get("status"):
+            yield Step(Replace(resource, {**owner, "status": status}, "status"))
 
     def _changed(self, resource: Resource, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         if new is not None:
@@ -107,74 +177,20 @@ class PodKeeper(ABC):
                 self._controller.enqueue((kinds[owner["kind"]], key))
 
 
-class JobPods(PodKeeper):
-    """The pods of Jobs."""
-
-    def steps(self, resource: Resource, owner: Json, pods: list[Json]) -> Iterator[Step]:
-        """See `PodKeeper`."""
-        ending = BATCH_JOB.course.ending(owner)
-        active = dig(owner, "status", "active") or 0
-        if ending is not None:
-            failed = ending.reason == "Failed"
-            going = (pod for pod in pods if dig(pod, "status", "phase") not in _ENDED)
-            yield from (Step(Replace(POD_RESOURCE, self._ended(pod, failed=failed), "status")) for pod in going)
-        elif not active:
-            yield from map(_deleted, pods)
-        else:
-            there = {pod["metadata"]["name"] for pod in pods}
-            made = (_job_pod(owner, number) for number in range(active))
-            yield from (Step(Create(POD_RESOURCE, pod)) for pod in made if pod["metadata"]["name"] not in there)
-            waiting = (pod for pod in pods if dig(pod, "status", "phase") == "Pending")
-            yield from (Step(Replace(POD_RESOURCE, self._running(pod), "status")) for pod in waiting)
-
-    def _running(self, pod: Json) -> Json:
-        now = timestamp(self.recorder.clock())
-        return _with_status(pod, "Running", {"running": {"startedAt": now}}, startTime=now)
-
-    def _ended(self, pod: Json, *, failed: bool) -> Json:
-        reason, now = "Error" if failed else "Completed", timestamp(self.recorder.clock())
-        ended = {"terminated": {"exitCode": int(failed), "reason": reason, "finishedAt": now}}
-        return _with_status(pod, _ENDED[failed], ended)
-
-
-@attrs.define(eq=False)
-class SetPods(PodKeeper):
-    """The pods of sets, and the statuses of these."""
-
-    kinds: Mapping[Resource, SetKind]
-
-    def steps(self, resource: Resource, owner: Json, pods: list[Json]) -> Iterator[Step]:
-        """See `PodKeeper`."""
-        kind, there = self.kinds[resource], {pod["metadata"]["name"]: pod for pod in pods}
-        wanted = {member.name: member for member in kind.members(owner)}
-        for name in sorted(wanted.keys() - there.keys()):
-            pod = _made_pod(kind, owner, wanted[name].template, name, wanted[name].labels)
-            yield Step(Create(POD_RESOURCE, pod))
-        yield from (_deleted(there[name]) for name in sorted(there.keys() - wanted.keys()))
-        ready = frozenset(name for name, pod in there.items() if POD.course.pods_ready(pod))
-        status = kind.status(owner, ready, self.recorder.clock())
-        if status != owner.get("status"):
-            yield Step(Replace(resource, {**owner, "status": status}, "status"))
+def _name(pod: Json) -> str:
+    return str(pod["metadata"]["name"])
 
 
 def _deleted(pod: Json) -> Step:
     return Step(Delete(POD_RESOURCE, ObjectKey.of(pod), uid(pod)))
 
 
-def _with_status(pod: Json, phase: str, state: Json, **more: str) -> Json:
+def _with_status(pod: Json, phase: str, state: Json, **more: str) -> Step:
     """The pod in a phase, and all its containers in a state."""
     ready = {"type": "Ready", "status": str(phase == "Running")}
     status = {**(pod.get("status") or {}), **more, "phase": phase, "conditions": [ready]}
-    return {**pod, "status": {**status, "containerStatuses": container_statuses(pod, state)}}
-
-
-def _job_pod(job: Json, number: int) -> Json:
-    """One of a Job's pods; its name is the same each time."""
-    name = job["metadata"]["name"]
-    made = f"{name[:57]}-{digest([uid(job), number])[:5]}"
-    pod = _made_pod(BATCH_JOB, job, dig(job, "spec", "template") or {}, made, {"batch.kubernetes.io/job-name": name})
-    pod["metadata"].setdefault("annotations", {})[DURATION_ANNOTATION] = _LONG
-    return pod
+    status["containerStatuses"] = container_statuses(pod, state)
+    return Step(Replace(POD_RESOURCE, {**pod, "status": status}, "status"))
 
 
 def _made_pod(kind: SandboxKind, owner: Json, template: Json, name: str, labels: Mapping[str, str]) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -12,17 +13,27 @@ import attrs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import uid
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
+from multikueue.errors import AlreadyExists, NotFound
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
-from multikueue.sandbox.jobs.deciding import RunnerOptions, decide_run, fate
-from multikueue.sandbox.jobs.pods import JobPods, SetPods
-from multikueue.sandbox.kinds import BATCH_JOB, KINDS, SandboxKind, completed
+from multikueue.sandbox.apiserver.direct import DirectClient
+from multikueue.sandbox.jobs.deciding import (
+    OUTCOME_ANNOTATION,
+    RunnerOptions,
+    decide_run,
+    fate,
+    is_deleted,
+    trap_of,
+)
+from multikueue.sandbox.jobs.pods import SetPods, ended, has_ended, job_pods, owners
+from multikueue.sandbox.kinds import KINDS, SandboxKind, completed
 from multikueue.sandbox.kinds.course import Fate, Run, Turn
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.effects import Note, Replace, Step
 from multikueue.sandbox.kueue.performing import Performer, Recorder, typed
@@ -47,7 +58,7 @@ class JobRunner:
     kinds: Sequence[SandboxKind] = attrs.field(default=KINDS, kw_only=True)
     concurrency: int = attrs.field(default=8, kw_only=True)
     pods: bool = attrs.field(default=False, kw_only=True)
-    """Whether batch Jobs get pods, whose logs can be read."""
+    """Whether batch Jobs get pods, whose logs can be read. Jobs whose pods take time to end have them anyway."""
     events: bool = attrs.field(default=True, kw_only=True)
     """Whether to write Event objects."""
     _jobs: dict[Resource, Newest] = attrs.field(init=False)
@@ -56,6 +67,9 @@ class JobRunner:
     _runs: dict[str, Run] = attrs.field(factory=dict, init=False)
     """By the job's UID."""
     _starts: dict[str, int] = attrs.field(factory=dict, init=False)
+    _signalled: dict[str, float] = attrs.field(factory=dict, init=False)
+    """When each pod on its way out got its SIGTERM, on the loop's clock, by UID."""
+    _node_dead: bool = attrs.field(default=False, init=False)
     _recorder: Recorder = attrs.field(init=False)
     _performer: Performer = attrs.field(init=False)
     _controller: Controller[tuple[Resource, ObjectKey]] = attrs.field(init=False)
@@ -64,7 +78,7 @@ class JobRunner:
         kinds = completed(self.kinds)
         self._rows = {kind.resource: kind for kind in kinds if not isinstance(kind, SetKind)}
         self._sets = {kind.resource: kind for kind in kinds if isinstance(kind, SetKind)}
-        self._jobs = {resource: Newest() for resource in self._rows}
+        self._jobs = {**{resource: Newest() for resource in self._rows}, POD_RESOURCE: Newest(owners)}
         self._recorder = Recorder(self.client, self.clock, self.events)
         self._performer = Performer(self.client, self._recorder, self._observe)
         self._controller = Controller("job-runner", self, concurrency=self.concurrency)
@@ -72,25 +86,26 @@ class JobRunner:
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Work until cancelled; started once all jobs there are have been seen."""
         caches = [
-            Informer(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._rows
+            Informer(self.client, resource, on_change=partial(self._changed, resource)) for resource in self._jobs
         ]
         async with anyio.create_task_group() as tasks:
             await start_informers(caches, tasks)
             tasks.start_soon(self._controller.run)
             if self._sets:
-                await tasks.start(SetPods(self.client, self._recorder, "set-runner", self._sets).run)
-            if self.pods:
-                await tasks.start(JobPods(self.client, self._recorder, "job-pods", {JOB: BATCH_JOB}).run)
+                await tasks.start(SetPods(self.client, self._recorder, self._sets).run)
             tasks.start_soon(self._recorder.run)
             task_status.started()
 
     async def reconcile(self, key: tuple[Resource, ObjectKey]) -> Action:
         """Bring one job forward."""
         resource, name = key
-        kind, job = self._rows[resource], self._jobs[resource].get(name)
-        if job is None:
+        kind, job = self._rows.get(resource), self._jobs[resource].get(name)
+        if job is not None and resource == POD_RESOURCE and is_terminating(job):
+            return await self._end(job)
+        if job is None or kind is None or (self._node_dead and not kind.is_held(job) and not is_deleted(job)):
             return Action.done()
-        time = anyio.current_time()
+        time, pods = anyio.current_time(), self._jobs[POD_RESOURCE].by(uid(job))
+        stopped = kind.is_held(job) or is_deleted(job)
         turn = decide_run(
             kind,
             job,
@@ -99,11 +114,53 @@ class JobRunner:
             now=self.clock(),
             startup=self.options.startup,
             draw=lambda: self._draw(job),
+            ending=sum(not has_ended(pod) and (stopped or is_terminating(pod)) for pod in pods),
         )
         if turn.status is not None:
             await self._performer.perform(_write(kind, job, turn))
+        elif pods or (self.pods and resource == JOB) or trap_of(job, self.options):
+            await self._keep_pods(kind, job, pods)
         self._remember(uid(job), turn.run)
         return Action.done() if turn.at is None else Action.after(turn.at - time)
+
+    async def _keep_pods(self, kind: SandboxKind, job: Json, pods: list[Json]) -> None:
+        if kind.gated or kind.is_delegated(job):
+            return
+        for step in job_pods(kind, job, pods, self.clock(), blocking=self.options.blocking):
+            with suppress(AlreadyExists):  # somebody else's pod: the job stays one short
+                await self._performer.perform(step)
+
+    async def _end(self, pod: Json) -> Action:
+        """What a kubelet does about a pod on its way out: SIGTERM, SIGKILL after its grace period, and it is gone."""
+        if self._node_dead or is_gated(pod):
+            return Action.done()
+        time, trap = anyio.current_time(), trap_of(pod, self.options)
+        grace = pod["metadata"].get("deletionGracePeriodSeconds") or 0
+        left = self._signalled.setdefault(uid(pod), time) + min(trap, grace) - time
+        if left > 0 and not has_ended(pod):
+            return Action.after(left)
+        if not has_ended(pod):
+            well = 0 < trap < grace and annotations_of(pod).get(OUTCOME_ANNOTATION) == "complete"
+            await self._performer.perform(ended(pod, failed=not well, now=self.clock()))
+        elif grace and isinstance(self.client, DirectClient):  # a real cluster's kubelets do it there
+            with suppress(NotFound):
+                await self.client.delete(POD_RESOURCE, ObjectKey.of(pod), uid=uid(pod), grace=0)
+        return Action.done()
+
+    @property
+    def node_is_dead(self) -> bool:
+        """Whether the kubelet of all pods here is away: none ends, none starts, and jobs do not go on.
+
+        Once it is back, pods on their way out get their SIGTERM. Only jobs that have pods show it.
+        """
+        return self._node_dead
+
+    @node_is_dead.setter
+    def node_is_dead(self, dead: bool) -> None:
+        self._node_dead = dead
+        for resource, objects in self._jobs.items():
+            for obj in objects:
+                self._controller.enqueue((resource, ObjectKey.of(obj)))
 
     @property
     def idle(self) -> bool:
@@ -126,12 +183,21 @@ class JobRunner:
             self._observe(resource, typed(resource, new))
         elif old is not None:
             self._jobs[resource].remove(old)
-            self._runs.pop(uid(old), None)
-            self._starts.pop(uid(old), None)
+            for known in (self._runs, self._starts, self._signalled):
+                known.pop(uid(old), None)
+            self._concern(resource, old)
 
     def _observe(self, resource: Resource, job: Json) -> None:
         if self._jobs[resource].observe(job):
             self._controller.enqueue((resource, ObjectKey.of(job)))
+            self._concern(resource, job)
+
+    def _concern(self, resource: Resource, obj: Json) -> None:
+        """Look at the jobs that a pod belongs to, too."""
+        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource == POD_RESOURCE else ():
+            row = next((row for row in self._rows if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
+            if row is not None:
+                self._controller.enqueue((row, ObjectKey(obj["metadata"]["namespace"], owner["name"])))
 
 
 def _write(kind: SandboxKind, job: Json, turn: Turn) -> Step:

@@ -67,6 +67,10 @@ class Moment:
     """Draws how long a new start runs, and how it ends."""
     suspended: bool = False
     """Whether the job is not to run."""
+    deleted: bool = False
+    """Whether its pods are being deleted with it."""
+    ending: int = 0
+    """How many of its pods have yet to end."""
     pods: Mapping[str, int] = attrs.field(factory=dict)
     """How many pods the job has, by role."""
 

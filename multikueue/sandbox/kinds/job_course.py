@@ -7,6 +7,7 @@ writes.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import attrs
 
@@ -16,6 +17,8 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds.course import Ending, Moment, Run, Turn
 
 _NO_PODS: Json = {"terminating": 0, "uncountedTerminatedPods": {}, "ready": 0}
+_REPLACED_LATE: Final = "Failed"
+"""A `podReplacementPolicy`: no pod is made while another ends."""
 
 
 class JobCourse:
@@ -30,14 +33,22 @@ class JobCourse:
         """See `Course`."""
         if self.ending(job) is not None:
             return Turn()
-        if moment.suspended:
-            return _suspended(job, moment.now)
         succeeded = _number(job, "status", "succeeded")
-        if succeeded >= wanted(job):
-            return Turn(status=completed(job, succeeded, moment.now), event=("Completed", "Job completed"))
+        if succeeded >= wanted(job) and (succeeded or dig(job, "spec", "completions") == 0) and not moment.deleted:
+            status = completed(job, succeeded, moment.now)
+            started_at = {} if moment.suspended else {"startTime": timestamp(moment.now)}
+            return Turn(status={**started_at, **status}, event=("Completed", "Job completed"))
+        if moment.suspended:
+            return _suspended(job, moment)
+        if moment.deleted:
+            return _shown(job, {**stopped(job), "terminating": moment.ending})
+        if moment.ending and not run and dig(job, "spec", "podReplacementPolicy") == _REPLACED_LATE:
+            return Turn()
+        if not pods(job):
+            return _shown(job, {**started(job, 0, 0, moment.now), "terminating": moment.ending})
         run = run or moment.started()
         if moment.time < run.ends_at:
-            return _running(job, run, moment.time, moment.now)
+            return _running(job, run, moment)
         return _ended(job, run, moment.time, moment.now)
 
     def ending(self, job: Json) -> Ending | None:
@@ -72,18 +83,23 @@ def pods(job: Json) -> int:
     return min(_parallelism(job), max(0, wanted(job) - _number(job, "status", "succeeded")))
 
 
-def _suspended(job: Json, now: datetime) -> Turn:
-    stopped = not _number(job, "status", "active") and not dig(job, "status", "startTime")
-    if is_true(job, "Suspended") and stopped:
-        return Turn()
-    return Turn(status=suspended(job, now), event=("Suspended", "Job suspended"))
+def _suspended(job: Json, moment: Moment) -> Turn:
+    counted = {"terminating": moment.ending}
+    if is_true(job, "Suspended") and not _number(job, "status", "active") and not dig(job, "status", "startTime"):
+        return _shown(job, {**_status(job), **(counted if "terminating" in _status(job) else {})})
+    event = None if is_true(job, "Suspended") else ("Suspended", "Job suspended")
+    return Turn(status={**suspended(job, moment.now), **counted}, event=event)
 
 
-def _running(job: Json, run: Run, time: float, now: datetime) -> Turn:
-    count = pods(job)
+def _shown(job: Json, status: Json) -> Turn:
+    return Turn() if status == job.get("status") else Turn(status=status)
+
+
+def _running(job: Json, run: Run, moment: Moment) -> Turn:
+    count, time = pods(job), moment.time
     ready = count if time >= run.ready_at else 0
     at = run.ready_at if time < run.ready_at else run.ends_at
-    status = started(job, count, ready, now)
+    status = {**started(job, count, ready, moment.now), "terminating": moment.ending}
     if status == job.get("status"):
         return Turn(run=run, at=at)
     event = ("Resumed", "Job resumed") if is_true(job, "Suspended") else None
@@ -115,9 +131,14 @@ def _number(job: Json, *path: str) -> int:
 
 def suspended(job: Json, now: datetime) -> Json:
     """No pods, no start time, and Suspended is True."""
-    kept = {field: value for field, value in _status(job).items() if field not in ("active", "startTime")}
     listed = _with(job, "Suspended", True, "JobSuspended", "Job suspended", now)
-    return {**kept, **_NO_PODS, "conditions": listed}
+    kept = {field: value for field, value in stopped(job).items() if field != "startTime"}
+    return {**kept, "conditions": listed}
+
+
+def stopped(job: Json) -> Json:
+    """No pods."""
+    return {**{field: value for field, value in _status(job).items() if field != "active"}, **_NO_PODS}
 
 
 def started(job: Json, pods: int, ready: int, now: datetime) -> Json:
@@ -134,8 +155,7 @@ def started(job: Json, pods: int, ready: int, now: datetime) -> Json:
 def completed(job: Json, succeeded: int, now: datetime) -> Json:
     """All completions are reached."""
     reason, message = "CompletionsReached", "Reached expected number of succeeded pods"
-    result = {**_status(job), **_NO_PODS, "succeeded": succeeded, "completionTime": timestamp(now)}
-    result.pop("active", None)
+    result = {**stopped(job), "succeeded": succeeded, "completionTime": timestamp(now)}
     return _final(job, result, ("SuccessCriteriaMet", "Complete"), reason, message, now)
 
 
@@ -143,8 +163,7 @@ def failed(job: Json, now: datetime) -> Json:
     """Its pods failed more often than it allows."""
     reason, message = "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     limit = dig(job, "spec", "backoffLimit")
-    result = {**_status(job), **_NO_PODS, "failed": 1 + (limit if isinstance(limit, int) else 6)}
-    result.pop("active", None)
+    result = {**stopped(job), "failed": 1 + (limit if isinstance(limit, int) else 6)}
     return _final(job, result, ("FailureTarget", "Failed"), reason, message, now)
 
 

@@ -165,6 +165,7 @@ class PodGroupKind(PodKind):
         for number in range(_GROUP_SIZE):
             pod = self.example(f"{name}-{number}", template, queue=queue)
             pod["metadata"]["labels"][POD_GROUP_NAME] = name
+            pod["metadata"]["finalizers"] = [MANAGED_LABEL]
             noted = {POD_GROUP_TOTAL_ANNOTATION: str(_GROUP_SIZE), RETRIABLE_ANNOTATION: "false"}
             pod["metadata"]["annotations"] = {**annotations_of(pod), **noted}
             pods.append(pod)

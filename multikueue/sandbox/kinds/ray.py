@@ -91,6 +91,7 @@ class RayServiceStages(RayStages):
 _JOB_COURSE: Final = RayJobStages(
     cluster=("rayClusterStatus",),
     suspended=Stage(fields={"jobDeploymentStatus": "Suspended"}, dropped=("startTime", "jobStatus")),
+    stopping=Stage(fields={"jobDeploymentStatus": "Suspending"}),
     starting=Stage(fields={"jobDeploymentStatus": "Initializing", "succeeded": 0, "failed": 0}, times=("startTime",)),
     running=Stage(fields={"jobDeploymentStatus": "Running", "jobStatus": "RUNNING"}),
     succeeded=Stage(
@@ -131,6 +132,7 @@ _CLUSTER_COURSE: Final = RayClusterStages(
         message="RayCluster has been suspended",
         words={**_SAID, "HeadPodReady": ("HeadPodNotFound", "Head Pod not found")},
     ),
+    stopping=Stage(conditions={"RayClusterSuspending": "True"}, words=_SAID),
     running=Stage(
         fields={"state": "ready"},
         conditions={**_AWAKE, "HeadPodReady": "True", "RayClusterProvisioned": "True"},

@@ -96,6 +96,8 @@ class Stages:
 
     running: Stage
     suspended: Stage = Stage()
+    stopping: Stage | None = None
+    """While pods of a suspended job end; None: its status does not tell."""
     starting: Stage | None = None
     """Until pods are ready; None: they are ready at once."""
     succeeded: Stage | None = None
@@ -131,7 +133,9 @@ class Stages:
         if self.ending(job) is not None:
             return Turn()
         if moment.suspended:
-            return self._turn(job, self.suspended, moment)
+            return self._turn(job, (moment.ending and self.stopping) or self.suspended, moment)
+        if moment.deleted:
+            return Turn()
         run = run or moment.started()
         if self.starting is not None and moment.time < run.ready_at:
             return self._turn(job, self.starting, moment, run, at=run.ready_at)

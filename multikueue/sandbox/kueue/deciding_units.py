@@ -13,7 +13,7 @@ import attrs
 
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import JOB_UID_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
+from multikueue.core.model.labels import JOB_UID_LABEL, MANAGED_LABEL, POD_GROUP_TOTAL_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.workloads import has_quota, is_admitted, is_evicted, is_finished
@@ -41,8 +41,8 @@ class UnitSituation:
 
 def decide_unit(situation: UnitSituation) -> Decision:
     """The next thing to do."""
-    if situation.workload is None:
-        return _to_create(situation.unit) or NOTHING
+    if situation.workload is None:  # one that somebody else made may be gone, and with it who would let the pods go
+        return _to_hold(situation) or _to_create(situation.unit) or NOTHING
     return first_of(rule(situation, situation.workload) for rule in _RULES)
 
 
@@ -67,12 +67,43 @@ def _to_create(unit: Unit) -> Decision | None:
     return Step(Create(WORKLOAD, workload), (_note(owners[0][1], "CreatedWorkload", told),))
 
 
+def _to_hold(situation: UnitSituation, _workload: Json | None = None) -> Decision | None:
+    """Kueue's webhook puts a finalizer on the pods of a new group, so that those that end are not forgotten."""
+    unit = situation.unit
+    bare = (pod for pod in unit.pods if unit.group and is_gated(pod) and not _is_kept(pod))
+    return next((_with_finalizers(pod, [*_finalizers(pod), MANAGED_LABEL]) for pod in bare), None)
+
+
 def _over(situation: UnitSituation, workload: Json) -> Decision | None:
+    unit = situation.unit
     if is_finished(workload):
-        return NOTHING
+        return _let_go(unit) or NOTHING
     if is_terminating(workload):
-        return _taken_away(situation.unit.pods) or without_finalizer(workload) or NOTHING
+        taken = _taken_away(unit.pods) if unit.set is not None else next(map(_deleted, unit.pods), None)
+        return taken or _let_go(unit) or without_finalizer(workload) or NOTHING
     return None
+
+
+def _let_go(unit: Unit) -> Decision | None:
+    kept = (pod for pod in unit.there if unit.group and _is_kept(pod))
+    pods = (_with_finalizers(pod, [name for name in _finalizers(pod) if name != MANAGED_LABEL]) for pod in kept)
+    return next(pods, None)
+
+
+def _finalizers(pod: Json) -> list[str]:
+    return dig(pod, "metadata", "finalizers") or []
+
+
+def _is_kept(pod: Json) -> bool:
+    return MANAGED_LABEL in _finalizers(pod)
+
+
+def _with_finalizers(pod: Json, names: list[str]) -> Step:
+    return Step(Replace(POD_RESOURCE, {**pod, "metadata": {**pod["metadata"], "finalizers": names}}))
+
+
+def _deleted(pod: Json) -> Step:
+    return Step(Delete(POD_RESOURCE, ObjectKey.of(pod), uid(pod)))
 
 
 def _to_adopt(situation: UnitSituation, workload: Json) -> Decision | None:
@@ -100,14 +131,14 @@ def _to_finish(situation: UnitSituation, workload: Json) -> Decision | None:
 
 def unit_ending(unit: Unit) -> Ending | None:
     """How pods ended: one by its phase; a group when enough have succeeded, or none is to be tried again."""
-    if unit.set is not None or not unit.pods:
+    if unit.set is not None or not unit.there:
         return None
     if not unit.group:
         return POD.ending(unit.pods[0])
-    succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in unit.pods)
+    succeeded = sum(dig(pod, "status", "phase") == "Succeeded" for pod in unit.there)
     total = _total(unit)
-    over = all(POD.ending(pod) is not None for pod in unit.pods)
-    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in unit.pods)
+    over = all(POD.ending(pod) is not None for pod in unit.there)
+    final = any(annotations_of(pod).get(RETRIABLE_ANNOTATION) == "false" for pod in unit.there)
     if succeeded >= total or (over and final):
         return Ending("Succeeded", f"Pods succeeded: {succeeded}/{total}.")
     return None
@@ -116,11 +147,10 @@ def unit_ending(unit: Unit) -> Ending | None:
 def _evicted(situation: UnitSituation, workload: Json) -> Decision | None:
     if not is_evicted(workload):
         return None
-    pods = situation.unit.pods
-    taken = _taken_away(pods)
+    taken = _taken_away(situation.unit.pods)
     if taken is not None:
         return taken
-    if has_quota(workload) and not any(POD.course.is_active(pod) for pod in pods):
+    if has_quota(workload) and not any(POD.course.is_active(pod) for pod in situation.unit.there):
         return admission(released(workload, situation.now))
     return NOTHING
 
@@ -143,7 +173,7 @@ def _taken_away(pods: Iterable[Json]) -> Decision | None:
     """Delete one that was started and has not ended."""
     for pod in pods:
         if not is_gated(pod) and POD.ending(pod) is None:
-            return Step(Delete(POD_RESOURCE, ObjectKey.of(pod), uid(pod)))
+            return _deleted(pod)
     return None
 
 
@@ -152,7 +182,7 @@ def _live(unit: Unit) -> list[Json]:
 
 
 def _total(unit: Unit) -> int:
-    told = annotations_of(unit.pods[0]).get(POD_GROUP_TOTAL_ANNOTATION, "") if unit.group else ""
+    told = annotations_of(unit.there[0]).get(POD_GROUP_TOTAL_ANNOTATION, "") if unit.group else ""
     return int(told) if told.isdecimal() else 1
 
 
@@ -161,4 +191,4 @@ def _note(about: Json, reason: str, note: str) -> Note:
 
 
 _Rule = Callable[[UnitSituation, Json], Decision | None]
-_RULES: Final[tuple[_Rule, ...]] = (_over, _to_adopt, _to_finish, _evicted, _to_start)
+_RULES: Final[tuple[_Rule, ...]] = (_over, _to_hold, _to_adopt, _to_finish, _evicted, _to_start)

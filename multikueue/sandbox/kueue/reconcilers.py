@@ -115,7 +115,7 @@ class UnitReconciler(Reconciler):
     def decide(self, key: ObjectKey) -> Decision | None:
         """See `Reconciler`."""
         unit, workload = self.stores.unit(key), self.stores.workload(key)
-        if not unit.owners:
+        if not unit.owners and not unit.group:
             return surplus_workload(workload) if workload and self.stores.is_surplus(key, workload) else None
         return decide_unit(UnitSituation(unit, workload, self.clock(), self.injections(workload)))
 

@@ -21,11 +21,11 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.labels import JOB_UID_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, uid
+from multikueue.core.model.objects import dig, is_terminating, labels_of, uid
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import cluster_queue, is_elastic, is_finished
 from multikueue.sandbox.kinds import SandboxKind
-from multikueue.sandbox.kinds.pods import POD_RESOURCE
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, group_of
 from multikueue.sandbox.kinds.sets import SetKind
 from multikueue.sandbox.kueue.building import priority_class
 from multikueue.sandbox.kueue.scheduling.cohorts import Cohorts, cohort_name
@@ -33,7 +33,7 @@ from multikueue.sandbox.kueue.scheduling.ledger import Ledger
 from multikueue.sandbox.kueue.scheduling.newest import Newest
 from multikueue.sandbox.kueue.scheduling.queues import Configuration
 from multikueue.sandbox.kueue.slices import current_slice, replaced_key
-from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, present, set_places, set_workloads
+from multikueue.sandbox.kueue.units import Unit, pod_place, pod_places, set_places, set_workloads
 
 _CONFIGURED = (
     LOCAL_QUEUE,
@@ -166,8 +166,8 @@ class Stores:
             for found in self.objects[kind.resource].by(key):
                 part = set_workloads(kind, found)[key]
                 place = (kind.parent, ObjectKey.of(found), part)
-                return Unit(key, present(pods.by(place)), kind, found, part)
-        return Unit(key, present(pods.by(key)))
+                return Unit(key, tuple(pods.by(place)), kind, found, part)
+        return Unit(key, tuple(pods.by(key)))
 
     def is_surplus(self, key: ObjectKey, workload: Json) -> bool:
         """Whether it was made for a part that its set does not have any more."""
@@ -198,15 +198,21 @@ class Stores:
         return [kind for kind in self.kinds if isinstance(kind, SetKind)]
 
     def is_orphaned(self, workload: Json) -> bool:
-        """Whether it belonged to a job that is gone; always false for kinds that are not known here."""
+        """Whether it belonged to a job that is gone or on its way out; never for kinds that are not known here.
+
+        A group and a set last as long as any part of them.
+        """
         label = labels_of(workload).get(JOB_UID_LABEL)
         references = dig(workload, "metadata", "ownerReferences") or []
         known = {kind.resource.gvk for kind in self.kinds}
         if any(GVK.of(reference["apiVersion"], reference["kind"]) not in known for reference in references):
             return False
         owners = {reference["uid"] for reference in references} | ({label} if label else set())
-        return bool(owners) and not any(
-            self.objects[kind.resource].by(owner) for kind in self.kinds for owner in owners
+        return bool(owners) and all(
+            is_terminating(obj) and not isinstance(kind, SetKind) and not group_of(obj)
+            for kind in self.kinds
+            for owner in owners
+            for obj in self.objects[kind.resource].by(owner)
         )
 
     def workload_of(self, kind: SandboxKind, job: Json) -> Json | None:

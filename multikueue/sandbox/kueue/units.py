@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 
 import attrs
 
@@ -25,12 +25,18 @@ class Unit:
     """One Workload, there or not, and what it is for."""
 
     key: ObjectKey
-    pods: tuple[Json, ...] = ()
-    """Those that are not on their way out."""
+    there: tuple[Json, ...] = ()
+    """All its pods, those on their way out, too."""
     kind: SetKind | None = None
     set: Json | None = None
     component: str = ""
     """The part of the set."""
+
+    @property
+    def pods(self) -> tuple[Json, ...]:
+        """Those that are not on their way out, by name."""
+        present = (pod for pod in self.there if not is_terminating(pod))
+        return tuple(sorted(present, key=lambda pod: str(pod["metadata"]["name"])))
 
     @property
     def members(self) -> list[Member]:
@@ -49,7 +55,7 @@ class Unit:
     @property
     def group(self) -> str:
         """The pods' group; empty for a pod on its own, and for sets."""
-        return group_of(self.pods[0]) if self.pods and self.set is None else ""
+        return group_of(self.there[0]) if self.there and self.set is None else ""
 
     @property
     def is_copy(self) -> bool:
@@ -94,8 +100,3 @@ def set_workloads(kind: SetKind, job: Json) -> Mapping[ObjectKey, str]:
         ObjectKey(namespace, workload_name(kind.resource.gvk, f"{name}-{part}" if part else name, origin)): part
         for part in parts
     }
-
-
-def present(pods: Iterable[Json]) -> tuple[Json, ...]:
-    """The pods that are not on their way out, by name."""
-    return tuple(sorted((pod for pod in pods if not is_terminating(pod)), key=lambda pod: str(pod["metadata"]["name"])))

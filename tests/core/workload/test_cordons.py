@@ -252,7 +252,7 @@ class TestMoving:
         admitted = worker("w2", copy_of(local, admitted=True))
         plan = decide(snapshot(local, worker("w1", copy, *jobs, cordon="true"), admitted))
         assert recorded(plan) == []
-        assert any('Waiting for worker cluster "w1"' in note for _, note in told(plan))
+        assert any('Waiting for worker cluster "w1"' in said for _, said in states(plan))
         assert recorded(decide(snapshot(local, worker("w1", cordon="true"), admitted))) == ["w2"]
 
     def test_nobody_else_is_recorded_while_the_worker_it_left_cannot_be_seen(self) -> None:

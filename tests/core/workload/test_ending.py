@@ -15,11 +15,30 @@ from multikueue.core.model.objects import clone, with_value
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Unserved
-from tests.core.building import ADAPTER, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import (
+    ADAPTER,
+    NOW,
+    SETTINGS,
+    CopyFacts,
+    copy_of,
+    decide,
+    job,
+    job_copy_of,
+    snapshot,
+    worker,
+    workload,
+)
 from tests.core.wording import in_words, words
 
 LOCAL = workload(cluster="w1", check="Ready")
-COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+COMPLETE: Json = {
+    "succeeded": 1,
+    "startTime": "2026-11-21T11:00:00Z",
+    "completionTime": "2026-11-21T11:59:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "message": "All done"} for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
 RUNNING_JOB = job(suspended=False, status={"active": 1})
 ENDED_JOB = job(suspended=False, status=COMPLETE)
 
@@ -108,12 +127,16 @@ class TestCleaning:
         changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
         assert words(changed) == ["copy job status"]
 
-    def test_they_go_after_a_while_if_the_managers_server_refuses_it(self) -> None:
+    def test_they_go_once_the_managers_server_has_refused_it(self) -> None:
         """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
-        for quiet, expected in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
-            later = attrs.evolve(seen, quiet_for=timedelta(seconds=quiet))
-            assert words(later) == expected
+        (patch,) = (one for one in decide(seen).effects if isinstance(one, PatchJobStatus))
+        refused = attrs.evolve(seen, in_vain={patch.key.name: patch.patch})
+        assert words(refused) == ["delete job on w1", "delete workload on w1"]
+
+    def test_they_wait_for_as_long_as_it_may_not_be_written(self) -> None:
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB, quiet_for=timedelta(minutes=10))
+        assert words(seen) == ["copy job status"]
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result is synced when it is up again."""
@@ -124,7 +147,7 @@ class TestCleaning:
         """The Workload is finished though the copy has not ended: there is no result to wait for."""
         running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
         seen = snapshot(self.FINISHED, running, job=RUNNING_JOB)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     @pytest.mark.parametrize("workers", [(), (worker("w1", reach=Lost()),)], ids=["unknown", "lost"])
     def test_a_worker_out_of_reach_does_not_delay_the_others_cleaning(self, workers: tuple[Worker, ...]) -> None:
@@ -135,7 +158,7 @@ class TestCleaning:
     def test_copies_of_a_kind_that_is_no_longer_registered_are_removed(self) -> None:
         """Copies can be deleted without the row that made them."""
         seen = snapshot(self.FINISHED, done(), adapter=None)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
 
 def ended_at(finished: Json, time: str) -> Json:
@@ -177,13 +200,36 @@ class TestRetention:
         seen = snapshot(ended_at(TestCleaning.FINISHED, "9999-12-31T23:59:59Z"), done(), job=ENDED_JOB)
         assert decide(seen, settings=self.HOUR).effects == ()
 
-    def test_a_job_that_still_runs_there_goes_at_once(self) -> None:
-        """Somebody stopped it on the manager: kept, it would run on and hold quota."""
-        running = worker("w1", copy_of(LOCAL, admitted=True), job_copy_of(LOCAL, status={"active": 1}))
-        assert self.decided(running)[0] == ["delete job on w1", "delete workload on w1"]
-        copy = copy_of(LOCAL, admitted=True, finished="Succeeded")
-        behind = worker("w1", copy, job_copy_of(LOCAL, status={"active": 1}))
-        assert self.decided(behind)[0] == ["delete job on w1", "delete workload on w1"]
+    @pytest.mark.parametrize("finished", [None, "Succeeded"], ids=["not yet", "too"])
+    def test_an_end_that_does_not_show_there_yet_is_waited_for_and_not_for_long(self, finished: str | None) -> None:
+        """A watch is behind, or somebody stopped it on the manager: kept, it would run on and hold quota."""
+        copy = copy_of(LOCAL, admitted=True, finished=finished)
+        running = worker("w1", copy, job_copy_of(LOCAL, status={"active": 1}))
+        assert self.decided(running, after=timedelta(seconds=100)) == ([], 20.0)
+        later = self.decided(running, after=timedelta(minutes=2))
+        stopped = ["stop on w1", "delete job on w1 unless it is stopped"]
+        assert later[0] == (["delete job on w1"] if finished else stopped)
+
+    @pytest.mark.parametrize("reason", ["Succeeded", "Failed"])
+    @pytest.mark.parametrize("copy", [{"admitted": True}, {"admitted": True, "finished": "Succeeded"}, None])
+    def test_whichever_kueue_has_finished_its_workload_first(self, reason: str, copy: CopyFacts | None) -> None:
+        """The manager's may: the status that we sync is seen there before the worker's Kueue acts on its own job. A
+        third of short jobs kept nothing."""
+        end = {"conditions": [{"type": {"Succeeded": "Complete"}.get(reason, reason), "status": "True"}]}
+        made = copy_of(LOCAL, **copy) if copy is not None else None
+        there = worker("w1", made, job_copy_of(LOCAL, status=end))
+        of = workload(finished=reason, cluster="w1", check="Ready")
+        seen = snapshot(ended_at(of, timestamp(NOW)), there, job=job(suspended=False, status=end))
+        assert (words(seen, settings=self.HOUR), decide(seen, settings=self.HOUR).look_again) == ([], 3600.0)
+
+    @pytest.mark.parametrize("reason", ["OwnerNotFound", "OutOfSync"])
+    def test_what_did_not_end_is_not_kept(self, reason: str) -> None:
+        of = workload(finished=reason, cluster="w1", check="Ready")
+        assert self.decided(done(), of=of)[0] == ["delete job on w1", "delete workload on w1"]
+
+    def test_nor_is_what_the_worker_evicts(self) -> None:
+        evicted = worker("w1", copy_of(LOCAL, evicted=True, finished="Succeeded"), job_copy_of(LOCAL, status=COMPLETE))
+        assert self.decided(evicted)[0] == ["delete job on w1", "delete workload on w1"]
 
     def test_without_a_job_there_is_nothing_to_keep_the_workload_copy_for(self) -> None:
         """Somebody, or its own time to live, has removed the job."""

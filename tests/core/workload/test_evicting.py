@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, JOB_MARK_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, without
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus, PatchWorkload
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob, PatchJobStatus, PatchWorkload
 from multikueue.core.workload.facts.snapshot import Placement, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
 from tests.core.building import (
@@ -42,8 +42,10 @@ def w1(*, status: Json | None = None, suspended: bool = False, **said: Unpack[Co
 
 
 def test_the_worker_is_asked_to_stop_the_job() -> None:
-    """The job's pods get their grace period: Kueue stops it, we do not delete under it."""
-    (write,) = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
+    """Kueue stops it in its own way; the job is deleted at once only where the request is refused."""
+    write, refused = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
+    assert isinstance(refused, DeleteJob)
+    assert (refused.propagation, refused.unless_stopped) == ("Foreground", True)
     assert isinstance(write, ApplyStatus)
     assert (write.cluster, write.field_manager) == ("w1", ADMISSION_MANAGER)
     assert write.object["metadata"]["resourceVersion"] == "rv-uid-copy"
@@ -54,7 +56,7 @@ def test_the_worker_is_asked_to_stop_the_job() -> None:
 
 def test_what_the_workers_kueue_wrote_on_the_copy_is_kept() -> None:
     """An apply under Kueue's name that lacks `admission` would drop the worker's quota."""
-    (write,) = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
+    write, _ = decide(snapshot(EVICTED, w1(admitted=True), job=RUNNING_JOB)).effects
     assert isinstance(write, ApplyStatus)
     assert write.object["status"]["admission"] == {"clusterQueue": "cq-of-worker"}
     assert [one["type"] for one in write.object["status"]["conditions"]][:2] == ["QuotaReserved", "Admitted"]
@@ -68,7 +70,8 @@ def test_it_is_asked_once() -> None:
 def test_while_the_job_stops_its_status_is_synced() -> None:
     """The manager's Kueue frees the quota when the job shows no active pod."""
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
-    (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    deleted, patch = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    assert isinstance(deleted, DeleteJob)
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 0, "ready": None}
 
@@ -82,7 +85,14 @@ def test_an_end_is_not_told_while_the_managers_job_cannot_be_seen() -> None:
     assert isinstance(patch, PatchJobStatus)
 
 
-COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
+COMPLETE: Json = {
+    "succeeded": 1,
+    "startTime": "2026-11-21T11:00:00Z",
+    "completionTime": "2026-11-21T11:59:00Z",
+    "conditions": [
+        {"type": kind, "status": "True", "message": "All done"} for kind in ("SuccessCriteriaMet", "Complete")
+    ],
+}
 
 
 @pytest.mark.parametrize(
@@ -135,10 +145,13 @@ def test_a_pod_that_was_being_deleted_has_not_ended_by_itself() -> None:
     assert not any(word.startswith("finish") for word in words(seen))
 
 
-def test_a_stopped_job_whose_status_is_synced_costs_nothing() -> None:
-    """The rest is Kueue's; without quota the copies go."""
+def test_a_stopped_job_whose_status_is_synced_is_deleted_once() -> None:
+    """It stays while its pods end, and costs nothing more."""
     stopped = w1(evicted=True, suspended=True, status={"active": 0})
-    assert decide(snapshot(EVICTED, stopped, job=job(status={"active": 0}))).effects == ()
+    assert words(snapshot(EVICTED, stopped, job=job(status={"active": 0}))) == ["delete job on w1"]
+    made = job_copy_of(BEFORE, suspended=True, status={"active": 0}, deleting=True)
+    ending = worker("w1", copy_of(BEFORE, evicted=True), made)
+    assert decide(snapshot(EVICTED, ending, job=job(status={"active": 0}))).effects == ()
 
 
 def test_a_workload_evicted_before_it_ran_is_not_offered_again() -> None:
@@ -166,7 +179,8 @@ def test_the_quota_is_held_while_the_worker_is_first_asked() -> None:
 def test_the_outdated_status_of_a_kind_that_is_lost_does_not_count() -> None:
     """The worker's Kueue has stopped it. Its last known status says that it runs, and was written again and again."""
     stopped = worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, status={"active": 1}), kind=Unserved())
-    (patch,) = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    deleted, patch = decide(snapshot(EVICTED, stopped, job=RUNNING_JOB)).effects
+    assert isinstance(deleted, DeleteJob)
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 0, "ready": 0}
 
@@ -176,7 +190,7 @@ def test_the_quota_is_held_while_a_job_of_a_kind_that_is_lost_may_run_without_it
     left = worker("w1", None, job_copy_of(BEFORE), kind=Unserved(timedelta(minutes=5)))
     seen = snapshot(EVICTED, left, job=RUNNING_JOB)
     assert words(seen) == ["delete job on w1"]
-    assert decide(seen).look_again == 600
+    assert decide(seen).look_again == 88, "of the pods' grace and a minute: it was evicted 2 s ago"
     over = snapshot(EVICTED, attrs.evolve(left, kind=Unserved(timedelta(minutes=15))), job=RUNNING_JOB)
     assert words(over) == ["delete job on w1", "copy job status"]
 
@@ -184,7 +198,10 @@ def test_the_quota_is_held_while_a_job_of_a_kind_that_is_lost_may_run_without_it
 def test_the_quota_is_held_while_another_worker_still_runs_the_job() -> None:
     """Two copies ran, by whatever accident: the quota is free when both are gone."""
     other = worker("w2", None, job_copy_of(BEFORE))
-    assert words(snapshot(EVICTED, worker("w1", reach=Lost()), other, job=RUNNING_JOB)) == ["delete job on w2"]
+    assert words(snapshot(EVICTED, worker("w1", reach=Lost()), other, job=RUNNING_JOB)) == [
+        "delete job on w2",
+        "copy job status",
+    ]
 
 
 @pytest.mark.parametrize("turned", [False, True], ids=["in this order", "in the other"])
@@ -194,7 +211,8 @@ def test_of_two_copies_the_status_of_the_one_with_pods_is_synced(turned: bool) -
     idle = job_copy_of(BEFORE, suspended=True, status={"active": 0})
     workers = [worker("w1", copy_of(BEFORE, evicted=True), busy), worker("w2", copy_of(BEFORE, evicted=True), idle)]
     seen = snapshot(EVICTED, *(reversed(workers) if turned else workers), job=job(status={"active": 2}))
-    (patch,) = decide(seen).effects
+    *deleted, patch = decide(seen).effects
+    assert [one.cluster for one in deleted if isinstance(one, DeleteJob)] == [one.name for one in seen.workers]
     assert isinstance(patch, PatchJobStatus)
     assert patch.patch["status"] == {"active": 1}
 
@@ -225,13 +243,15 @@ def test_who_was_offered_it_has_no_say_once_another_worker_was_recorded(status: 
 def test_nothing_is_synced_while_another_copy_has_not_begun_to_stop() -> None:
     """Its pods run: the quota is not free."""
     idle = worker("w2", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0}))
-    assert words(snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)) == ["stop on w1"]
+    expected = ["stop on w1", "delete job on w1 unless it is stopped", "delete job on w2"]
+    assert words(snapshot(EVICTED, w1(admitted=True), idle, job=RUNNING_JOB)) == expected
 
 
 def test_an_attempt_may_be_evicted_more_than_once() -> None:
     """While no daemon ran: its job, which runs, was shown to have stopped (seed 61009)."""
     twice = workload(evicted="Preempted", evictions=2)
-    assert words(snapshot(twice, w1(admitted=True), job=RUNNING_JOB)) == ["stop on w1"]
+    expected = ["stop on w1", "delete job on w1 unless it is stopped"]
+    assert words(snapshot(twice, w1(admitted=True), job=RUNNING_JOB)) == expected
 
 
 def test_a_job_that_is_released_is_not_written_again() -> None:

@@ -317,7 +317,7 @@ class TestTimeIsOver:
         local = workload(cluster="w1", check="Ready")
         snap = snapshot(local, worker("w1", self.over(local), job_copy_of(local)))
         decided = decide(snap)
-        assert in_words(snap, decided) == ["deactivate MaximumExecutionTimeExceeded", "warn"]
+        assert in_words(snap, decided) == ["copy job status", "deactivate MaximumExecutionTimeExceeded", "warn"]
         (write,) = [effect for effect in decided.effects if isinstance(effect, ApplyStatus)]
         target = next(one for one in write.object["status"]["conditions"] if one["type"] == "DeactivationTarget")
         assert target["message"] == 'exceeding the maximum execution time on worker cluster "w1"'
@@ -333,6 +333,7 @@ class TestTimeIsOver:
         made = self.over(local)
         made["status"]["conditions"][2]["reason"] = "Deactivated"
         assert words(snapshot(local, worker("w1", made, job_copy_of(local)))) == [
+            "copy job status",
             'retry: Workload evicted on worker cluster: "w1"',
             "tell",
         ]

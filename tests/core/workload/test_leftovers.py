@@ -15,16 +15,17 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, DeleteJob, DeleteWorkload
-from multikueue.core.workload.ending import HELD_UP
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, DeleteJob, DeleteWorkload, PatchWorkload
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Lost, Served, Unserved
 from multikueue.core.workload.leftovers import MAX_DELAY
+from multikueue.core.workload.removal import FINALIZER, HELD_UP
 from tests.core.building import (
     ADAPTER,
     CHECK,
     EARLIER,
     NOW,
+    RESERVED_AT,
     UNMARKED,
     copy_of,
     decide,
@@ -37,7 +38,8 @@ from tests.core.wording import in_words, words
 
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
-LATE = timedelta(seconds=60)
+LATE = timedelta(seconds=90)
+"""The grace period of its pods, and a minute."""
 
 
 def left(local: Json = AGAIN, *, attempt: str = EARLIER, **facts: Any) -> Worker:
@@ -67,31 +69,34 @@ class TestWaiting:
         """It ran on a second worker after 60 quiet seconds, and at once beside a finalizer."""
         assert not recorded(beside(left(deleting=deleting), quiet_for=quiet))
 
-    @pytest.mark.parametrize(
-        "status", [{"active": 0}, {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}]
-    )
-    def test_what_has_stopped_holds_up_nobody(self, status: Json) -> None:
+    @pytest.mark.parametrize("deleting", [False, True])
+    def test_what_has_ended_by_itself_holds_up_nobody(self, deleting: bool) -> None:
         """A finalizer may hold it for ever."""
-        assert recorded(beside(left(deleting=True, status=status)))
+        done: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+        assert decide(beside(left(deleting=deleting, status=done))).row != "earlier run"
 
-    @pytest.mark.parametrize("attempt", [None, EARLIER])
+    @pytest.mark.parametrize("deleting", [False, True])
+    def test_what_has_been_stopped_may_still_have_pods_that_end(self, deleting: bool) -> None:
+        """A Job shows no active pod a second after it is suspended: they ran on for 25 s beside the next attempt's."""
+        assert decide(beside(left(deleting=deleting, status={"active": 0}))).row == "earlier run"
+
+    def test_the_same_worker_waits_for_its_own(self) -> None:
+        own = worker("w2", copy_of(AGAIN, admitted=True), job_copy_of(AGAIN, attempt=EARLIER, deleting=True))
+        assert decide(snapshot(AGAIN, own)).row == "earlier run"
+
     @pytest.mark.parametrize(("admitted", "evicted"), [(False, False), (False, True), (True, True)])
-    def test_what_a_copy_without_quota_may_start_again_is_waited_for(
-        self, attempt: str | None, admitted: bool, evicted: bool
-    ) -> None:
+    def test_what_a_copy_without_quota_may_start_again_is_waited_for(self, admitted: bool, evicted: bool) -> None:
         """Its Kueue had stopped the job for want of quota, admitted the copy and started the job (seeds 0, 8567)."""
         stopped = left(status={"active": 0})
-        waits = copy_of(AGAIN, attempt=attempt, admitted=admitted, evicted=evicted)
+        waits = copy_of(AGAIN, attempt=EARLIER, admitted=admitted, evicted=evicted)
         assert not recorded(beside(attrs.evolve(stopped, workload=waits)))
         assert not recorded(beside(attrs.evolve(stopped, workload=waits, reach=Lost(NOW))))
-        deactivated = with_value(waits, ("spec", "active"), False)
-        assert recorded(beside(attrs.evolve(stopped, workload=deactivated)))
 
     def test_it_is_told_with_its_name_and_uid(self) -> None:
-        (note,) = notes(beside(left()))
+        (note,) = notes(beside(left(), quiet_for=LATE))
         assert note == 'Waiting for worker cluster "w1": Job "train" (UID uid-left) of an earlier attempt may still run'
-        (note,) = notes(beside(left(deleting=True)))
-        assert note.endswith("of an earlier attempt is still ending")
+        (said,) = (word for word in words(beside(left(deleting=True))) if word.startswith("say"))
+        assert said.endswith("of an earlier attempt is still ending, held by the finalizer example.com/slow")
 
     def test_an_elastic_or_shared_job_of_an_earlier_attempt_counts_too(self) -> None:
         other = worker("w1", shared=job_copy_of(AGAIN, attempt=EARLIER))
@@ -112,18 +117,21 @@ class TestSendingBack:
         ]
         return next((entry for one in written for entry in one.get("admissionChecks", ())), None)
 
-    def test_after_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
-        assert self.entry(beside(left(), quiet_for=timedelta(seconds=59))) is None
+    def test_after_their_grace_and_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
+        waits = self.entry(beside(left(), quiet_for=LATE - timedelta(seconds=1)))
+        assert waits is not None
+        assert waits["state"] == "Pending"
         entry = self.entry(beside(left(), quiet_for=LATE))
         assert self.entry(beside(left(), quiet_for=LATE + timedelta(hours=1))) == entry
         assert entry is not None
         assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
         assert "UID uid-left" in entry["message"]
 
-    @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, None)])
+    @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, "Pending")])
     def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool, state: str | None) -> None:
         """Evicted half an hour ago; while it is active that was its Kueue's own doing, and it is only now asked."""
         asked = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": active})
+        assert asked["status"]["conditions"][-1]["lastTransitionTime"] == RESERVED_AT
         other = attrs.evolve(left(), workload=asked)
         assert (self.entry(beside(other)) or {}).get("state") == state
 
@@ -136,9 +144,10 @@ class TestSendingBack:
         assert entry is not None
         assert entry["requeueAfterSeconds"] == seconds
 
-    def test_nothing_is_given_back_while_no_other_worker_would_get_it(self) -> None:
+    def test_it_is_given_back_whether_another_worker_would_get_it_or_not(self) -> None:
+        """Nobody is offered it meanwhile, so the quota would lie idle here."""
         seen = snapshot(AGAIN, left(), worker("w2", copy_of(AGAIN)), quiet_for=LATE)
-        assert self.entry(seen) is None
+        assert (self.entry(seen) or {})["state"] == "Retry"
 
 
 class TestStopping:
@@ -147,7 +156,7 @@ class TestStopping:
     def test_its_workload_copy_is_deactivated_before_the_job_is_deleted(self) -> None:
         running = attrs.evolve(left(), workload=copy_of(AGAIN, attempt=EARLIER, admitted=True))
         seen = beside(running)
-        assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
+        assert words(seen)[-2:] == ["stop on w1", "delete job on w1 unless it is stopped"]
 
     @pytest.mark.parametrize("evicted", [False, True])
     def test_so_is_that_of_a_stopped_job_which_may_be_started_again(self, evicted: bool) -> None:
@@ -155,9 +164,9 @@ class TestStopping:
         waits = copy_of(AGAIN, attempt=EARLIER, evicted=evicted)
         stopped = attrs.evolve(left(status={"active": 0}), workload=waits)
         seen = beside(stopped, quiet_for=HELD_UP)
-        assert words(seen)[-2:] == ["stop on w1", "delete job on w1"]
+        assert words(seen)[-2:] == ["stop on w1", "delete job on w1 unless it is stopped"]
         # A Kueue there that starts and evicts it all the time would refuse the question each time, and nothing went.
-        assert words(beside(stopped))[-2:] == ["delete job on w1", "delete workload on w1"]
+        assert words(beside(stopped))[-1:] == ["delete job on w1"]
 
     def test_it_keeps_its_quota_until_the_job_is_gone(self) -> None:
         going = attrs.evolve(left(deleting=True), workload=copy_of(AGAIN, attempt=EARLIER, evicted=True))
@@ -181,7 +190,7 @@ class TestGivingUp:
 
     @pytest.mark.parametrize("text", ["w2/uid-left", "w1/uid-of-another", "w1", "*", "w1/"])
     def test_what_does_not_match_gives_up_nothing_and_is_told(self, text: str) -> None:
-        seen = beside(left(), local=self.given_up(text))
+        seen = beside(left(), local=self.given_up(text), quiet_for=LATE)
         assert not recorded(seen)
         assert any(f'gives up nothing: no worker has "{text}"' in note for note in notes(seen))
 
@@ -199,7 +208,7 @@ class TestGivingUp:
 
     @pytest.mark.parametrize("text", ["true", "yesterday"])
     def test_a_time_that_cannot_be_read_gives_up_nothing_and_is_told(self, text: str) -> None:
-        seen = beside(self.before(text))
+        seen = beside(self.before(text), quiet_for=LATE)
         assert not recorded(seen)
         assert any(GIVE_UP_BEFORE_ANNOTATION in note and "gives up nothing" in note for note in notes(seen))
 
@@ -217,11 +226,12 @@ class TestDeleting:
         """Never a stranger's object that has taken the name since (item 26)."""
         local = workload(quota=False)
         stopped = job_copy_of(local, uid="jb", status={"active": 0})
-        seen = snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))
-        first, second = decide(seen).effects
-        assert isinstance(first, DeleteJob)
-        assert isinstance(second, DeleteWorkload)
-        assert (first.uid, second.uid, second.held, second.finalizers) == ("jb", "wl", True, ())
+        (job,) = decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl"), stopped))).effects
+        assert isinstance(job, DeleteJob)
+        assert (job.uid, job.propagation) == ("jb", "Foreground")
+        (copy,) = decide(snapshot(local, worker("w1", copy_of(local, held=True, uid="wl")))).effects
+        assert isinstance(copy, DeleteWorkload)
+        assert (copy.uid, copy.version) == ("wl", "rv-wl")
 
     def test_what_is_being_deleted_is_not_deleted_again(self) -> None:
         """A job with a slow finalizer costs one request, not one at every event."""
@@ -232,15 +242,20 @@ class TestDeleting:
     def test_kueues_finalizer_comes_off_a_copy_that_somebody_else_deleted(self) -> None:
         """Otherwise the worker would keep it for ever; other finalizers stay."""
         local = workload(quota=False)
-        (effect,) = decide(snapshot(local, worker("w1", copy_of(local, deleting=True, held=True)))).effects
-        assert isinstance(effect, DeleteWorkload)
-        assert (effect.held, effect.finalizers) == (True, ("example.com/slow",))
+        deleted = copy_of(local, deleting=True, held=True)
+        early = decide(snapshot(local, worker("w1", deleted)))
+        assert (early.effects, early.look_again) == ((), FINALIZER.total_seconds()), "Kueue takes it off, as a rule"
+        late = with_value(deleted, ("metadata", "deletionTimestamp"), timestamp(NOW - FINALIZER))
+        (effect,) = decide(snapshot(local, worker("w1", late))).effects
+        assert isinstance(effect, PatchWorkload)
+        expected = {"uid": "uid-copy", "resourceVersion": "rv-uid-copy", "finalizers": ["example.com/slow"]}
+        assert effect.patch == {"metadata": expected}
 
     def test_clusters_out_of_the_config_are_cleaned_too(self) -> None:
         """A cluster that leaves a config is cleaned, never forgotten (item 28)."""
         local = workload(deleting=True)
         seen = snapshot(local, worker("w9", copy_of(local), job_copy_of(local), configured=False, kind=Unserved()))
-        assert words(seen) == ["delete job on w9", "delete workload on w9"]
+        assert words(seen) == ["delete job on w9"]
 
     def test_the_local_job_may_be_gone_when_its_copies_are_cleaned(self) -> None:
         """Deleting a job on the manager deletes it everywhere."""
@@ -252,7 +267,7 @@ class TestHeldUp:
     """A webhook refuses the deletion of the job, or we may not delete its kind: it would run on, with its quota."""
 
     RUNS = workload(cluster="w1")
-    REST = ("delete job on w1", "delete workload on w1")
+    ASKED = ("stop on w1", "delete job on w1 unless it is stopped")
 
     @pytest.mark.parametrize(
         "local", [None, workload(deleting=True, cluster="w1"), workload(finished="OwnerNotFound", cluster="w1")]
@@ -264,7 +279,9 @@ class TestHeldUp:
             there = worker("w1", copy, job_copy_of(self.RUNS), kind=kind)
             return words(snapshot(local, there, job={}, quiet_for=timedelta(seconds=seconds)))
 
-        assert tuple(seen(4)) == (self.REST if local is not None else ("stop on w1", *self.REST))
-        assert tuple(seen(5)) == ("stop on w1", *self.REST)
-        for facts in ({"stopping": True}, {"finished": "Succeeded"}, {"evicted": True}, {"spec": {"active": False}}):
-            assert tuple(seen(5, **facts)) == self.REST
+        assert tuple(seen(0)) == tuple(seen(10)) == self.ASKED
+        assert seen(0, stopping=True) == [], "it has ten seconds for that"
+        assert seen(10, stopping=True) == ["delete job on w1"]
+        assert seen(0, finished="OutOfSync") == ["delete job on w1"]
+        hidden = tuple(seen(0, evicted=True, admitted=False))
+        assert hidden == (("delete job on w1",) if isinstance(kind, Served) else self.ASKED)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS
+from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
@@ -109,14 +109,14 @@ class TestFollowing:
         """Whoever deletes a pod wants it to stop."""
         both = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
         decided = decide(seen(PLACED, [pod("a", RUNNING), *gone], place("w1", admitted(PLACED), *both)))
-        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
     def test_a_pod_of_the_same_name_is_another_pod(self) -> None:
         """Its predecessor's copy goes first, and says nothing about it."""
         old, new = pod("b", uid="uid-before"), pod("b", uid="uid-now")
         both = copied(PLACED, pod("a")), copied(PLACED, old, BROKEN)
         decided = decide(seen(PLACED, [pod("a", RUNNING), new], place("w1", admitted(PLACED), *both)))
-        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b"),)
+        assert decided.effects == (DeleteJob(W1, POD.resource, ObjectKey(NAMESPACE, "b"), "copy-b", "Background"),)
 
     def test_a_live_pod_whose_copy_vanished_is_made_again(self) -> None:
         """Its node was drained: the worker's group waits for it."""
@@ -181,7 +181,7 @@ class TestFinishing:
         """The worker's retention removed it."""
         copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
         shown = seen(PLACED, [pod("a", DONE), pod("b", DONE)], place("w1", None, *copies))
-        assert words(shown) == ["finish Succeeded"]
+        assert words(attrs.evolve(shown, quiet_for=timedelta(seconds=5))) == ["finish Succeeded"]
 
     def test_as_long_as_one_may_be_replaced_there_is_no_end(self) -> None:
         """The Workload is tried again."""
@@ -206,10 +206,62 @@ class TestRemoving:
         )
         assert words(shown) == ["delete job on w1", "delete job on w1"]
 
+    def test_the_copy_of_an_older_daemon_gets_kueues_finalizer_first(self) -> None:
+        """Without it the pods would stay for ever: Kueue lets go of them while it sees the copy being deleted (T9)."""
+        idle = group("a", "b", quota=False)
+        older = copy_of(PLACED)
+        older["metadata"].pop("finalizers", None)
+        ended = [copied(PLACED, pod(name), BROKEN, deleting=True) for name in ("a", "b")]
+        (patch,) = decide(seen(idle, [], place("w1", older, *ended))).effects
+        assert isinstance(patch, PatchWorkload)
+        assert patch.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
+        older["metadata"]["finalizers"] = [WORKLOAD_FINALIZER]
+        assert words(seen(idle, [], place("w1", older, *ended))) == ["delete workload on w1"]
+
     def test_a_pod_that_is_going_is_not_deleted_again(self) -> None:
         going = copied(PLACED, pod("a"), deleting=True)
         shown = seen(group("a", quota=False), [pod("a")], place("w1", None, going))
         assert words(shown) == []
+
+
+class TestDeletedByItsPods:
+    """Kueue holds deleted pods of a group, as it waits for others in their place, and gives it quota again (E1)."""
+
+    OFFERED = group("a", "b", nominated=("w1",))
+    GOING: ClassVar = [pod("a", deleting=True), pod("b", deleting=True)]
+    OVER = "finish Failed"
+
+    @pytest.mark.parametrize(
+        "local",
+        [OFFERED, PLACED, group("a", "b", quota=False), group("a", "b", evicted="Preempted", evictions=1)],
+        ids=["offered", "recorded", "without quota", "evicted"],
+    )
+    def test_one_that_runs_nowhere_is_finished(self, local: Json) -> None:
+        """Then Kueue lets go of the pods, and they take the Workload along."""
+        assert words(seen(local, self.GOING, place("w1", None), quiet_for=QUIET)) == [self.OVER]
+
+    def test_it_gives_back_the_quota_of_workers_at_once(self) -> None:
+        """And is finished a moment later: somebody may be about to create other pods."""
+        shown = seen(self.OFFERED, self.GOING, place("w1", copy_of(self.OFFERED)))
+        assert words(shown) == ["delete workload on w1"]
+        assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
+
+    @pytest.mark.parametrize("one", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
+    def test_one_with_a_pod_that_stays_goes_on(self, one: Json) -> None:
+        shown = seen(self.OFFERED, [pod("a", deleting=True), one], place("w1", None), quiet_for=QUIET)
+        assert decide(shown).row == "pending"
+
+    def test_one_that_runs_goes_on_until_nothing_is_left_there(self) -> None:
+        """As without us: pods may be replaced, also after they ran."""
+        ends = copied(PLACED, pod("a"), deleting=True)
+        shown = seen(PLACED, self.GOING, place("w1", admitted(PLACED), ends), quiet_for=QUIET)
+        assert self.OVER not in words(shown)
+        away = place("w1", None, reach=Lost())
+        assert self.OVER not in words(seen(PLACED, self.GOING, away, quiet_for=timedelta(seconds=5)))
+
+    def test_it_is_finished_once(self) -> None:
+        over = group("a", "b", finished="Failed")
+        assert words(seen(over, self.GOING, place("w1", None), quiet_for=QUIET)) == []
 
 
 class TestEvicting:
@@ -219,7 +271,7 @@ class TestEvicting:
         """By the worker's Kueue, which deletes the pods with their grace period."""
         copies = copied(PLACED, pod("a")), copied(PLACED, pod("b"))
         shown = seen(self.LEAVING, [pod("a", RUNNING), pod("b", RUNNING)], place("w1", admitted(PLACED), *copies))
-        assert words(shown) == ["stop on w1"]
+        assert words(shown) == ["stop on w1", *["delete job on w1 unless it is stopped"] * 2]
 
     def test_each_pod_is_released_when_its_copy_is(self) -> None:
         """The manager's Kueue holds the quota while one shows that it runs."""

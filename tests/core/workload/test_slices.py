@@ -370,9 +370,11 @@ class TestReplaced:
         ended = slice_of(NEW_NAME, 5, cluster="w2", finished="Succeeded")
         back = worker("w1", copy_of(old(), admitted=True), shared=OLD_JOB)
         seen = snapshot(REPLACED, back, worker("w2"), siblings=(ended,), job=BIG)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["stop on w1", "delete job on w1 unless it is stopped"]
 
-    @pytest.mark.parametrize(("seconds", "expected"), [(0, []), (60, ["delete job on w1", "delete workload on w1"])])
+    @pytest.mark.parametrize(
+        ("seconds", "expected"), [(0, []), (60, ["stop on w1", "delete job on w1 unless it is stopped"])]
+    )
     def test_nor_is_it_left_once_no_other_slice_comes(self, seconds: int, expected: list[str]) -> None:
         """Somebody deleted the Workload of the slice that ran."""
         back = worker("w1", copy_of(old(), admitted=True), OLD_JOB)
@@ -400,7 +402,7 @@ class TestReplaced:
         for siblings in ((), (slice_of(NEW_NAME, 5, cluster="w1", deleting=True),)):
             seen = snapshot(None, worker("w1", copy_of(old()), OLD_JOB), siblings=siblings, check=None, job={})
             seen = attrs.evolve(seen, key=seen.key._replace(name=OLD_NAME))
-            assert words(seen) == ["delete job on w1", "delete workload on w1"]
+            assert words(seen) == ["delete job on w1"]
 
     def test_a_copy_of_another_slice_is_removed_by_that_one(self) -> None:
         """Each copy is removed by the one Workload it names."""
@@ -436,7 +438,7 @@ class TestStopping:
         """Even one that never got its name."""
         ended = slice_of(NEW_NAME, 5, finished="Succeeded", cluster="w1", check="Ready")
         seen = snapshot(ended, worker("w1", copy_of(NEW), shared=OLD_JOB), siblings=(REPLACED,), job=BIG)
-        assert words(seen) == ["delete job on w1", "delete workload on w1"]
+        assert words(seen) == ["delete job on w1"]
 
 
 OTHER_SETS = slice_of(OLD_NAME, 3)

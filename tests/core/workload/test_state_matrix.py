@@ -43,9 +43,11 @@ drop, job_, both = ["delete workload on w1"], ["delete job on w1"], ["delete job
 start, record = ["create job on w1"], ["record w1"]
 admit = ["admit on w1 as Ready", "tell", "count cq w1"]
 gone, back = ["retry: Admitting remote no longer exists"], ['retry: Workload evicted on worker cluster: "w1"', "tell"]
-status, stop, renew, ended = ["copy job status"], ["stop on w1"], offer + both, ["copy job status", "finish Succeeded"]
+status, renew = ["copy job status"], offer + job_
+stop = ["stop on w1", "delete job on w1 unless it is stopped"]
 sync = ['retry: Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch']
 sync += ["warn"]
+lost, ends = status + gone, job_ + status
 
 LOCAL: dict[str, WorkloadFacts] = {
     "rejected": {"check": "Rejected"},
@@ -67,19 +69,19 @@ LOCAL: dict[str, WorkloadFacts] = {
 # fmt: off
 MATRIX = (
     # local       none          waiting admitted running finished evicted changed out of sync ended  job    unreachable
-    ("rejected",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),  # (27)
-    ("no quota",  (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),  # D22
+    ("rejected",  (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),  # (27)
+    ("no quota",  (x,            drop,  drop,    stop, status, job_, job_, job_,       status, job_,  x)),  # D22
     ("pending",   (offer + make, offer, offer,   offer,  offer,   offer,  renew,  offer,      offer, offer + job_, x)),
-    ("offered",   (make,         x,     record,  admit,  admit,   x,      both,   admit,      admit, job_,  x)),  # (19)
-    ("assigned",  (gone,         gone,  x,       status, status,  back,   gone,   sync,       ended, gone,  x)),  # (15)
-    ("recorded",  (gone,         gone,  start,   admit + status, admit,  back, gone, gone,    ended, gone,  x)),
+    ("offered",   (make,         x,     record,  admit,  admit,   x,      job_,   admit,      admit, job_,  x)),  # (19)
+    ("assigned",  (gone,  gone, x,     status,         status, status + back, lost, status + sync, status, lost, x)),
+    ("recorded",  (gone,  gone, start, admit + status, admit,  status + back, lost, lost,          status, lost, x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
-    ("evicted",   (x,            drop,  drop,    stop,   status,  status, status, both,       status, job_, x)),  # (21)
-    ("finished",  (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
-    ("deleted",   (x,            drop,  drop,    both,   both,    both,   both,   both,       job_,  job_,  x)),
+    ("evicted",   (x,            drop,  drop,    stop,   status,  ends,   ends,   job_,       status, ends,  x)),
+    ("finished",  (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
+    ("deleted",   (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),
-    ("new slice", (x,            drop,  drop,    stop + job_, status, job_, job_, job_,       status, job_,  x)),
-    ("its place", (make,         x,     start,   admit + status, admit,  x, drop, gone,       status, make, x)),
+    ("new slice", (x,            drop,  drop,    stop, status, job_, job_, job_,       status, job_,  x)),
+    ("its place", (make,         x,     start,   admit + status, admit,  x, drop, lost,       status, make, x)),
 )
 # fmt: on
 
@@ -107,7 +109,8 @@ def test_a_workload_without_our_check_leaves_nothing_on_workers(column: str) -> 
     """Whoever points a ClusterQueue away from us gets the workers' quota back."""
     seen = snapshot(workload(check=None), _copies(column, {}), check=None)
     expected = {"none": x, "waiting": drop, "admitted": drop, "ended, no wl": job_, "job only": job_, "unreachable": x}
-    assert words(seen) == expected.get(column, both)
+    expected |= {"running": stop, "finished": both}
+    assert words(seen) == expected.get(column, job_)
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -122,5 +125,5 @@ def test_the_copies_of_a_vanished_workload_are_removed(column: str) -> None:
     """A Workload deleted while we were down leaves no job behind on any worker."""
     seen = snapshot(None, _copies(column, {}), check=None, job={})
     expected = {"none": x, "waiting": drop, "admitted": drop, "ended, no wl": job_, "job only": job_, "unreachable": x}
-    expected["running"] = ["stop on w1", *both]  # the deletion may be refused
-    assert words(seen) == expected.get(column, both)
+    expected |= {"running": stop, "finished": both}
+    assert words(seen) == expected.get(column, job_)

@@ -93,7 +93,7 @@ class TestNothingIsRecorded:
     @pytest.mark.parametrize("facts", [{}, {"configured": False}], ids=["in the config", "outside of it"])
     def test_they_do_not_win(self, how: How, facts: dict[str, Any]) -> None:
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED)), theirs("w2", OFFERED, how, **facts))
-        assert words(seen)[-2:] == ["stop on w2", "delete job on w2"]
+        assert words(seen)[-2:] == ["stop on w2", "delete job on w2 unless it is stopped"]
 
     @FORGED
     def test_nor_does_their_end(self, how: How) -> None:
@@ -105,7 +105,7 @@ class TestNothingIsRecorded:
         """Kueue's own controller creates the job before it records the worker, and may have been stopped in between."""
         admitted = worker("w1", copy_of(OFFERED, admitted=True))
         seen = snapshot(OFFERED, admitted, theirs("w2", OFFERED, how))
-        assert words(seen) == ["warn", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["warn", "stop on w2", "delete job on w2 unless it is stopped"]
         (told,) = [effect.note for effect in decide(seen).effects if isinstance(effect, AnnounceWorkload)]
         assert told.startswith('Waiting for worker cluster "w2"')
         without_job = snapshot(OFFERED, admitted, attrs.evolve(theirs("w2", OFFERED, how), jobs=()))
@@ -119,12 +119,12 @@ class TestNothingIsRecorded:
         seen = snapshot(
             OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), theirs("w2", OFFERED, how, configured=False)
         )
-        assert words(seen) == ["record w1", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["record w1", "stop on w2", "delete job on w2 unless it is stopped"]
 
     def test_a_mark_of_another_worker_holds_up_nobody(self) -> None:
         """It proves that it is not ours: we have made none for this attempt there."""
         seen = snapshot(OFFERED, worker("w1", copy_of(OFFERED, admitted=True)), theirs("w2", OFFERED, of_worker1))
-        assert words(seen) == ["record w1", "stop on w2", "delete job on w2"]
+        assert words(seen) == ["record w1", "stop on w2", "delete job on w2 unless it is stopped"]
 
     @FORGED
     def test_their_job_does_not_put_their_worker_first(self, how: How) -> None:

@@ -51,7 +51,7 @@ def test_it_is_retried_when_the_copy_is_gone() -> None:
 def test_an_eviction_stops_it_there_before_the_copy_goes() -> None:
     """The copy is what makes the worker's Kueue stop the job."""
     local = workload(cluster="w1", check="Ready", evicted="Preempted")
-    running = seen(local, worker("w1", copy_of(local, admitted=True)))
+    running = seen(local, worker("w1", copy_of(local, admitted=True, owned=True)))
     assert words(running) == ["stop on w1"]
 
     stopped = seen(local, worker("w1", copy_of(local, evicted=True)))

@@ -155,7 +155,7 @@ async def test_a_failure_on_the_manager_is_the_reconciles() -> None:
 async def test_a_copy_that_is_being_removed_is_known_to_be() -> None:
     """Until it is gone it looks as if its worker could still win."""
     async with World(FakeEffects(lambda _effect: 5.0)).executing() as executor:
-        await executor.execute(KEY, None, (DeleteWorkload(W1, KEY, "uid", (), False),))
+        await executor.execute(KEY, None, (DeleteWorkload(W1, KEY, "uid"),))
         assert executor.in_flight(W1, KEY) == Removing()
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()

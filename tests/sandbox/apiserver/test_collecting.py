@@ -71,6 +71,29 @@ def test_a_foreground_owner_waits_for_a_dependent_to_let_go() -> None:
     assert names(registry) == ["dep"]
 
 
+def test_owners_in_a_circle_do_not_wait_for_each_other() -> None:
+    """As on a real cluster, where the collector stops the one from blocking the other."""
+    registry = Registry()
+    first = registry.create_object(config_map("first"))
+    second = registry.create_object(config_map("second", ownerReferences=[owner_of(first, blockOwnerDeletion=True)]))
+    references = [owner_of(second, blockOwnerDeletion=True)]
+    registry.patch(at("first"), MERGE_PATCH, {"metadata": {"ownerReferences": references}})
+    registry.delete(at("first"), DeleteOptions(propagation="Foreground"))
+    registry.collect()
+    assert names(registry) == []
+
+
+def test_an_owner_that_waits_for_its_dependents_keeps_none() -> None:
+    """One of another owner loses the reference, so that the owner need not wait for it."""
+    registry = Registry()
+    leaving, staying = (registry.create_object(config_map(name)) for name in ("leaving", "staying"))
+    references = [owner_of(leaving, blockOwnerDeletion=True), owner_of(staying)]
+    registry.create_object(config_map("dep", ownerReferences=references))
+    registry.delete(at("leaving"), DeleteOptions(propagation="Foreground"))
+    registry.collect()
+    assert names(registry) == ["dep", "staying"]
+
+
 def test_an_object_born_with_a_dead_owner_goes() -> None:
     """A dependent created after its owner was deleted would stay forever otherwise."""
     registry = Registry()

@@ -7,15 +7,20 @@ from typing import Any
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import EVENT, JOB
+from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.sandbox.apiserver.direct import DirectClient
 from multikueue.sandbox.apiserver.verbs.registry import Registry
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, JobRunner, RunnerOptions
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, TRAP_ANNOTATION, JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import AVAILABLE
+from multikueue.testing import InMemoryCluster
+from multikueue.testing import running as running_in_background
 from tests.sandbox.kueue.objects import condition, is_true, job
-from tests.sandbox.kueue.world import wall_clock, world
+from tests.sandbox.kueue.world import World, wall_clock, world
 
 pytestmark = pytest.mark.looptime
+
+TEMPLATE: Json = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}
 
 
 def plain(name: str = "j1", duration: str = "10s", **spec: Any) -> Json:
@@ -112,3 +117,168 @@ async def test_a_runner_that_starts_late_finishes_what_another_began() -> None:
         async with anyio.create_task_group() as second:
             await second.start(JobRunner(client, clock=wall_clock).run)
     assert is_true(await client.get(JOB, ObjectKey("default", "j1")), "Complete")
+
+
+def slow(name: str = "j1", trap: str = "25s", grace: int = 40, **spec: Any) -> Json:
+    """A Job whose pods go on after SIGTERM."""
+    made = job(name, queue=None, annotations={DURATION_ANNOTATION: "1h", TRAP_ANNOTATION: trap}, **spec)
+    made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = grace
+    return made
+
+
+def ending(found: Json) -> tuple[int, int]:
+    """How many pods its status counts as active and as terminating."""
+    return found["status"].get("active", 0), found["status"]["terminating"]
+
+
+async def pods_of(cluster: World) -> list[Json]:
+    return [pod for pod in (await cluster.client.list(POD)).items if pod["status"].get("phase") == "Running"]
+
+
+async def running(cluster: World, pods: int = 1) -> None:
+    await cluster.job_when(active)
+    await cluster.settle()
+    assert len(await pods_of(cluster)) == pods
+
+
+@pytest.mark.parametrize(("trap", "grace", "seconds"), [("25s", 40, 25), ("25s", 10, 10), ("1h", 0, 0)])
+async def test_a_suspended_job_says_how_many_pods_have_yet_to_end(trap: str, grace: int, seconds: int) -> None:
+    """As kube-controller-manager does: not active at once, terminating until the last pod is gone."""
+    async with world(queues=False) as cluster:
+        await cluster.create(slow(trap=trap, grace=grace, parallelism=2, completions=2))
+        await running(cluster, 2)
+        begin = anyio.current_time()
+        await cluster.patch(JOB, "j1", {"spec": {"suspend": True}})
+        if seconds:
+            stopped = await cluster.job_when(lambda found: is_true(found, "Suspended"))
+            assert (ending(stopped), len(await pods_of(cluster))) == ((0, 2), 2)
+            assert anyio.current_time() == begin
+        await cluster.job_when(lambda found: ending(found) == (0, 0))
+        assert (anyio.current_time() - begin, await pods_of(cluster)) == (seconds, [])
+
+
+async def test_a_job_deleted_in_the_foreground_goes_when_its_pods_have_ended() -> None:
+    async with world(queues=False) as cluster:
+        await cluster.create(slow())
+        await running(cluster)
+        begin = anyio.current_time()
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await cluster.job_when(lambda found: ending(found) == (0, 1))
+        await cluster.gone(JOB, "j1")
+        assert (anyio.current_time() - begin, await pods_of(cluster)) == (25, [])
+
+
+async def test_a_job_deleted_in_the_background_leaves_pods_that_end_later() -> None:
+    async with world(queues=False) as cluster:
+        await cluster.create(slow())
+        await running(cluster)
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Background")
+        await cluster.gone(JOB, "j1")
+        assert len(await pods_of(cluster)) == 1
+        await cluster.settle(26)
+        assert await pods_of(cluster) == []
+
+
+async def test_without_blocking_references_nothing_but_the_pods_tells() -> None:
+    """As of controllers that do not set `blockOwnerDeletion`."""
+    async with world(queues=False, options=RunnerOptions(trap=25, blocking=False)) as cluster:
+        await cluster.create(plain(duration="1h"))
+        await running(cluster)
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await cluster.gone(JOB, "j1")
+        assert len(await pods_of(cluster)) == 1
+
+
+async def test_a_finalizer_keeps_pods_running_until_the_job_is_deleted_in_the_foreground() -> None:
+    """Nobody ends the pods of a Job that was deleted in the background and is still there; a second deletion does."""
+    async with world(queues=False) as cluster:
+        held = slow()
+        held["metadata"]["finalizers"] = ["example.com/slow"]
+        await cluster.create(held)
+        await running(cluster)
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Background")
+        await cluster.settle(100)
+        assert (ending(await cluster.job()), len(await pods_of(cluster))) == ((1, 0), 1)
+        begin = anyio.current_time()
+        await cluster.client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await cluster.job_when(lambda found: ending(found) == (0, 1))
+        await cluster.job_when(lambda found: ending(found) == (0, 0))
+        assert (anyio.current_time() - begin, await pods_of(cluster)) == (25, [])
+        await cluster.patch(JOB, "j1", {"metadata": {"finalizers": None}})
+        await cluster.gone(JOB, "j1")
+
+
+@pytest.mark.parametrize(("policy", "seconds"), [("TerminatingOrFailed", 0), ("Failed", 25)])
+async def test_a_job_that_is_resumed_waits_for_old_pods_if_it_says_so(policy: str, seconds: int) -> None:
+    async with world(queues=False) as cluster:
+        await cluster.create(slow(podReplacementPolicy=policy))
+        await running(cluster)
+        begin = anyio.current_time()
+        await cluster.patch(JOB, "j1", {"spec": {"suspend": True}})
+        await cluster.job_when(lambda found: is_true(found, "Suspended"))
+        await cluster.patch(JOB, "j1", {"spec": {"suspend": False}})
+        await cluster.job_when(active)
+        assert anyio.current_time() - begin == seconds
+
+
+async def test_on_a_dead_node_nothing_ends_until_it_is_back() -> None:
+    registry = Registry(clock=wall_clock)
+    client = DirectClient(registry)
+    registry.create_object(slow())
+    runner = JobRunner(client, clock=wall_clock)
+    async with running_in_background(registry.run_collector, runner.run):
+        await anyio.sleep(1)
+        runner.node_is_dead = True
+        await client.delete(JOB, ObjectKey("default", "j1"), propagation="Foreground")
+        await anyio.sleep(1000)
+        (pod,) = (await client.list(POD)).items
+        assert (pod["status"]["phase"], ending((await client.list(JOB)).items[0])) == ("Running", (0, 1))
+        runner.node_is_dead = False
+        await anyio.sleep(24)
+        assert (await client.list(JOB)).items
+        await anyio.sleep(2)
+        assert not (await client.list(JOB)).items
+
+
+async def test_a_job_of_no_completions_is_complete_while_it_is_suspended() -> None:
+    async with world(queues=False) as cluster:
+        await cluster.create(
+            job("none", queue=None, completions=0, suspend=True), job("now", queue=None, completions=0)
+        )
+        done = await cluster.job_when(lambda found: is_true(found, "Complete"), "none")
+        assert "startTime" not in done["status"]
+        await cluster.job_when(lambda found: is_true(found, "Complete"), "now")
+
+
+async def test_a_job_of_no_parallelism_waits_for_some() -> None:
+    async with world(queues=False) as cluster:
+        await cluster.create(plain(parallelism=0))
+        await cluster.settle(100)
+        assert not is_true(await cluster.job(), "Complete")
+        await cluster.patch(JOB, "j1", {"spec": {"parallelism": 1}})
+        await cluster.job_when(lambda found: is_true(found, "Complete"))
+
+
+async def test_kinds_say_in_their_own_words_that_their_pods_end() -> None:
+    """A RayCluster is ready until they have gone; a JobSet says nothing."""
+    jobset, raycluster = (kind for kind in AVAILABLE if kind.name in ("raycluster", "jobset"))
+    kinds = (jobset, raycluster)
+    cluster = InMemoryCluster(kinds=kinds)
+    for kind in kinds:
+        made = kind.example(kind.name, TEMPLATE, queue="", delegated=False)
+        del made["metadata"]["labels"]
+        await cluster.put(kind.with_suspend(made, False))
+    async with cluster.kueue(runner=RunnerOptions(mean=1000, minimum=1000, maximum=1000, trap=25)):
+        await anyio.sleep(1)
+        for kind in kinds:
+            found = await cluster.get(kind.resource, kind.name)
+            await cluster.client().replace(kind.resource, kind.with_suspend(found or {}, True))
+        await anyio.sleep(1)
+        jobs, ray = [await cluster.get(kind.resource, kind.name) or {} for kind in kinds]
+        assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("ready", True)
+        assert (raycluster.course.is_active(ray), jobset.course.is_active(jobs)) == (True, False)
+        assert len((await cluster.client().list(POD)).items) == 2 + 3
+        await anyio.sleep(25)
+        ray = await cluster.get(raycluster.resource, "raycluster") or {}
+        assert (ray["status"]["state"], is_true(ray, "RayClusterSuspending")) == ("suspended", False)
+        assert (await cluster.client().list(POD)).items == []

@@ -85,6 +85,18 @@ def test_a_workload_goes_from_waiting_to_holding_to_nothing() -> None:
     assert (waiting(ledger), holding(ledger)) == ([], [])
 
 
+def test_a_deactivated_workload_gives_its_quota_back_before_its_job_is_stopped() -> None:
+    """Its status still shows the reservation; activated again meanwhile, it counts again and does not queue."""
+    ledger = Ledger(Newest())
+    ledger.observe(workload("a", reserved=True))
+    off = workload("a", version=2, reserved=True)
+    off["spec"]["active"] = False
+    assert ledger.observe(off).moved
+    assert (waiting(ledger), holding(ledger)) == ([], [])
+    ledger.observe(workload("a", version=3, reserved=True, Evicted="True"))
+    assert (waiting(ledger), holding(ledger)) == ([], ["a"])
+
+
 def test_a_change_that_concerns_nobody_else_is_told_apart() -> None:
     """A status update of a running workload must not cost a pass of the scheduler."""
     ledger = Ledger(Newest())

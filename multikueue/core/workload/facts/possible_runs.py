@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from multikueue.core.model import giving_up
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -77,17 +77,14 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
 
     Args:
         situation: the Workload, with quota and no worker.
-        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other. It
-            is waited for, too, but not for ever: then the worker is recorded, and that job is told of. What is
-            `stuck` is a leftover.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
+            What is `stuck` is a leftover.
     """
     kept = {chosen.name, *(worker.name for worker in situation.workers if stuck(situation, worker) is not None)}
     yield from (run for run in situation.possible_runs if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
             yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
-    if situation.stale_jobs_on(chosen) and situation.snapshot.quiet_for < LEFTOVER_GRACE:
-        yield PossibleRun(chosen.name, LEFTOVER_GRACE)
 
 
 def _why(worker: Worker) -> str:
@@ -101,7 +98,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
-    if _has_word(situation, worker) and not (_is_new(situation, worker) or _earlier_slices(situation)):
+    if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _NO_TIME
     return assumed_for(situation, worker) if _may_have_one(situation, worker) else _NO_TIME
 
@@ -112,7 +109,7 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
     No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
     """
     copy = worker.workload if _has_word(situation, worker) else None
-    if copy is None or _is_new(situation, worker) or is_given_up(situation, worker, copy):
+    if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return None
     return copy if not worker.copy.is_stopping or may_start_unseen(worker) else None
 
@@ -129,7 +126,7 @@ def _has_word(situation: Situation, worker: Worker) -> bool:
     return hidden and worker.workload is not None and _may_matter(situation, worker)
 
 
-def _is_new(situation: Situation, worker: Worker) -> bool:
+def is_new(situation: Situation, worker: Worker) -> bool:
     """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record."""
     facts, had_it = worker.copy, worker.name == situation.last_worker
     return facts.is_admitted and situation.current(worker) is not None and not (facts.has_had_owner or had_it)
@@ -137,20 +134,8 @@ def _is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    if uid(left) in given_up(situation).get(worker.name, ()):
-        return True
-    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
     made = parse_timestamp(left["metadata"].get("creationTimestamp"))
-    return before is not None and made is not None and made < before
-
-
-def given_up(situation: Situation) -> dict[str, set[str]]:
-    """The UIDs by worker that the annotation on the Workload names."""
-    found: dict[str, set[str]] = {}
-    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
-        worker, _, of = entry.strip().partition("/")
-        found.setdefault(worker, set()).add(of)
-    return found
+    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
@@ -164,11 +149,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
 
-    Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
+    Of a worker that comes back the Workloads are read first: its jobs have the time of a first answer, however long it
+    was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
-    left = assumed_for(situation, worker)
-    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
-    return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
+    left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
+    if not (worker.reachable and worker.copy.has_ended):
+        return left
+    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, Opaque) else left)
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
@@ -273,6 +260,13 @@ def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
         return True
     showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
     return showed_it and (is_terminating(job) or worker.copy.is_stopping)
+
+
+def may_have_pods(situation: Situation, job: Json) -> bool:
+    """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
+    if situation.snapshot.adapter is None:
+        return True
+    return situation.adapter.outcome(job) is None and not situation.adapter.pods_are_gone(job)
 
 
 def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:

@@ -178,7 +178,7 @@ class Situation:
     @property
     def assigned_to(self) -> ClusterName | None:
         """The name of the recorded worker; it may not be known any more."""
-        return self.facts.cluster_name
+        return self.facts.cluster_name if self.snapshot.workload is not None else None
 
     @cached_property
     def last_worker(self) -> ClusterName | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Final
 
 import attrs
 
@@ -32,6 +33,9 @@ from multikueue.core.workload.facts.worker_states import (
     Unusable,
 )
 
+LONGEST_GRACE: Final = timedelta(minutes=5)
+"""Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
+
 
 @attrs.frozen
 class PlanSettings:
@@ -46,6 +50,8 @@ class PlanSettings:
     take turns; one that is lost takes no job (`core.model.marks`). Empty only where nobody else can create objects."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: enough to upgrade one."""
+    pod_grace_limit: timedelta = LONGEST_GRACE
+    """The longest grace period of pods for which an evicted Workload keeps its quota, plus a minute."""
     orchestrated_preemption: bool = False
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
     pods_ready: bool = False
@@ -109,6 +115,9 @@ class Worker:
     """Those there that name it."""
     shared: tuple[JobCopy, ...] = ()
     """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    pods: tuple[Json, ...] | None = ()
+    """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
+    looked for them yet."""
     unreadable: str = ""
     """Which object of it there cannot be read, and why; see `unreadable.hidden`."""
     removed: bool = False

@@ -24,6 +24,7 @@ from multikueue.sandbox.apiserver.verbs.updating import Target, update
 
 _SERVER = WriteOptions(manager=None)
 _BACKGROUND = DeleteOptions(propagation="Background")
+_FOREGROUND = DeleteOptions(propagation="Foreground")
 
 
 @attrs.frozen
@@ -64,13 +65,19 @@ def _references(obj: Json | None) -> list[Json]:
     return (obj or {}).get("metadata", {}).get("ownerReferences") or []
 
 
+def _in_foreground(obj: Json) -> bool:
+    """Whether it is being deleted and waits for its dependents."""
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and FOREGROUND in (metadata.get("finalizers") or ())
+
+
 class Collector:
     """Work in the order it came up, each piece once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._work: dict[_Work, None] = {}
-        self.on_work: Callable[[], None] = lambda: None
+        self.on_work: Callable[[], object] = lambda: None
         """Called when there is something to do."""
 
     def note(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
@@ -124,12 +131,14 @@ class Collector:
     def _do(self, work: _Work) -> None:
         match work:
             case _OwnerGone(uid):
-                for row, key, entry in self._dependents(uid):
-                    self._lose_owner(row, key, entry, uid)
+                for row, key, _ in self._dependents(uid):
+                    self._look_at(row, key, gone=uid)
             case _OwnerLeaving():
                 self._owner_leaving(work)
             case _Dependent(resource, key):
-                self._check_owners(resource, key)
+                found = self._cluster.any_version(resource)
+                if found:
+                    self._look_at(found, key)
             case _NamespaceLeaving(name):
                 self._empty_namespace(name)
 
@@ -157,20 +166,32 @@ class Collector:
         served = self._cluster.type_of_kind(reference.get("apiVersion") or "", reference.get("kind") or "")
         return served is not None and self._owner(reference, namespace) is None
 
-    def _lose_owner(self, row: ResourceType, key: Key, entry: Entry, uid: str) -> None:
-        others = [reference for reference in _references(entry.obj) if reference.get("uid") != uid]
-        if any(not self._is_absent(reference, key[0]) for reference in others):
-            self._drop_reference(row, key, uid)
-        else:
-            self._delete(row, key)
+    def _is_waiting(self, reference: Json, namespace: str) -> bool:
+        """Whether an owner is there, and is deleted in the foreground."""
+        found = self._owner(reference, namespace)
+        return found is not None and _in_foreground(found[1].obj)
 
-    def _check_owners(self, resource: GroupResource, key: Key) -> None:
-        row, entry = self._cluster.any_version(resource), self._cluster.store.get(resource, key)
-        if not row or not entry:
+    def _look_at(self, row: ResourceType, key: Key, gone: str = "") -> None:
+        """Delete a dependent that no owner keeps, in the foreground if an owner waits for it and it has dependents.
+
+        Args:
+            row: of the dependent.
+            key: of the dependent.
+            gone: uid of an owner that is gone, whether or not its kind is served.
+        """
+        entry = self._cluster.store.get(row.group_resource, key)
+        references = _references(entry.obj if entry else None)
+        if entry is None or not references or entry.obj["metadata"].get("deletionTimestamp"):
             return
-        references = _references(entry.obj)
-        if references and all(self._is_absent(reference, key[0]) for reference in references):
-            self._delete(row, key)
+        absent = [one for one in references if one.get("uid") == gone or self._is_absent(one, key[0])]
+        waiting = [one for one in references if one not in absent and self._is_waiting(one, key[0])]
+        if len(absent) + len(waiting) < len(references):
+            for reference in (*absent, *waiting):
+                self._drop_reference(row, key, reference.get("uid") or "")
+            return
+        dependents = self._dependents(entry.obj["metadata"]["uid"]) if waiting else []
+        circular = any(_in_foreground(dependent.obj) for _, _, dependent in dependents)
+        self._delete(row, key, _FOREGROUND if dependents and not circular else _BACKGROUND)
 
     def _owner_leaving(self, work: _OwnerLeaving) -> None:
         row, entry = self._cluster.any_version(work.resource), self._cluster.store.get(work.resource, work.key)
@@ -181,9 +202,8 @@ class Collector:
             for child, key, _ in self._dependents(work.uid):
                 self._drop_reference(child, key, work.uid)
         elif FOREGROUND in finalizers:
-            for child, key, dependent in self._dependents(work.uid):
-                if not dependent.obj["metadata"].get("deletionTimestamp"):
-                    self._lose_owner(child, key, dependent, work.uid)
+            for child, key, _ in self._dependents(work.uid):
+                self._look_at(child, key)
         if not self._is_blocked(work.uid):
             self._release(row, work.key)
 
@@ -218,9 +238,9 @@ class Collector:
         if not left:
             self._cluster.remove(self._cluster.namespace_type, ("", name))
 
-    def _delete(self, row: ResourceType, key: Key) -> None:
+    def _delete(self, row: ResourceType, key: Key, how: DeleteOptions = _BACKGROUND) -> None:
         try:
-            delete(self._cluster, Target(row, key[0] or None, key[1]), _BACKGROUND)
+            delete(self._cluster, Target(row, key[0] or None, key[1]), how)
         except StatusError:
             return  # it is gone already, which is what was wanted
 

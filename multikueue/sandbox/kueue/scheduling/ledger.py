@@ -166,8 +166,11 @@ def is_candidate(workload: Json) -> bool:
 
 
 def holds_quota(workload: Json) -> bool:
-    """Whether it uses up quota: until it has finished, or its job was seen to be stopped."""
-    return has_quota(workload) and not is_finished(workload)
+    """Whether it uses up quota: until it has finished or is deactivated, or its job was seen to be stopped.
+
+    A deactivated one gives its quota back before its job is stopped, while its status still shows it.
+    """
+    return has_quota(workload) and is_active(workload) and not is_finished(workload)
 
 
 def as_candidate(workload: Json) -> Candidate:

@@ -1,0 +1,143 @@
+"""What must not run any more on a worker that was lost, and is stopped there before its caches are read.
+
+A job may have moved away, or be gone, while its worker was lost; there it is admitted again as soon as that worker is
+back. So what was there last is read by name, first, and what is of an attempt that is over is stopped. All else is left
+to the plan, which looks at everything: what has ended, what somebody else has made, and jobs of several Workloads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Final
+
+from multikueue.core.model.adapter import JobAdapter
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.marks import Marks, mark_of
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import controller_of, is_terminating, uid
+from multikueue.core.model.workload_facts import COPIES, NO_COPY, WORKLOADS
+from multikueue.core.model.workloads import CheckState, attempt, check_state, component_index, evictions, is_elastic
+from multikueue.core.workload.check_updates import deactivation
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob
+from multikueue.core.workload.evicting import MOST_AT_ONCE
+from multikueue.core.workload.facts.snapshot import JobCopy
+from multikueue.core.workload.history import placements
+
+BEFORE_LOSS: Final = timedelta(seconds=60)
+"""How long before a loss a placement may have ended whose copies are looked for: what goes takes a while."""
+
+
+class AttemptThere(Enum):
+    """Of which attempt a copy is, by its mark."""
+
+    UNKNOWN = "unknown"
+    """Nothing proves that we have made it."""
+    PRESENT = "present"
+    ENDING = "ending"
+    """The manager's Kueue is evicting it: it must stop, and its last status still counts."""
+    OVER = "over"
+
+
+def attempt_there(copy: Json, workload: Json | None, marks: Marks, workers: Collection[str]) -> AttemptThere:
+    """Of which attempt at a Workload a copy is.
+
+    Args:
+        copy: of the Workload or of its job, on any worker.
+        workload: the manager's; None: it is gone.
+        marks: by which copies are marked.
+        workers: all that are known: one of them may lead to the same cluster under another name.
+    """
+    if not marks.are_on(copy):
+        return AttemptThere.UNKNOWN
+    if workload is None or is_terminating(workload):
+        return AttemptThere.OVER
+    facts = WORKLOADS.of(workload)
+    ends = facts.has_quota and facts.is_evicted
+    counted = min(evictions(workload), MOST_AT_ONCE) if ends else 0  # Kueue counts an eviction as it begins
+    attempts = [attempt(workload, evictions_ago=ago) for ago in range(counted + 1)]
+    if mark_of(copy) in {marks.of(workload, one, name) for one in attempts for name in workers}:
+        return AttemptThere.ENDING if ends else AttemptThere.PRESENT
+    return AttemptThere.OVER
+
+
+def may_be_over(workload: Json | None, check: str, worker: ClusterName) -> bool:
+    """Whether a worker may have what is of no attempt that goes on, and of which a mark alone tells that.
+
+    Args:
+        workload: the manager's; None: it is gone.
+        check: our check on it.
+        worker: a lost one.
+    """
+    if workload is None:
+        return True
+    facts = WORKLOADS.of(workload)
+    if facts.is_elastic or facts.component_index is not None:
+        return False  # another slice, or another part of the group, may have the job
+    if facts.is_terminating:
+        return True
+    if facts.cluster_name == worker:
+        return facts.is_evicted and not facts.is_finished
+    return facts.cluster_name is not None or check_state(workload, check) is not CheckState.READY
+
+
+def has_left(workload: Json, worker: ClusterName, lost_since: datetime | None) -> bool:
+    """Whether the Workload says of itself that it was taken from a worker that was lost, or just before that.
+
+    Args:
+        workload: the manager's.
+        worker: a lost one.
+        lost_since: when it was seen last; None: an earlier process has seen that, and any placement there counts.
+    """
+    if WORKLOADS.of(workload).noted_worker == worker:
+        return True
+    ends = [parse_timestamp(one.get("until")) for one in placements(workload) if one.get("worker") == worker]
+    if lost_since is None:
+        return bool(ends)
+    return any(end is not None and end >= lost_since - BEFORE_LOSS for end in ends)
+
+
+def stop_over(
+    worker: ClusterName,
+    workload: Json | None,
+    copy: Json | None,
+    jobs: Sequence[tuple[JobAdapter, JobCopy]],
+    *,
+    marks: Marks,
+    workers: Collection[str],
+    now: datetime,
+) -> Iterator[ApplyStatus | DeleteJob]:
+    """What stops a Workload's job on a worker, if it is of an attempt that is over, and runs.
+
+    Its Workload copy is deactivated, so that the Kueue there does not start it again, and stays until the job is gone.
+    One of an attempt that ends is not deleted: its status is to be synced.
+
+    Args:
+        worker: where.
+        workload: the manager's; None: it is gone. `may_be_over` holds for it.
+        copy: the Workload copy there; None: there is none, or it cannot be read.
+        jobs: the copies of its jobs there, with how to handle each.
+        marks: see `attempt_there`.
+        workers: likewise.
+        now: the manager's wall clock.
+    """
+    facts = COPIES.of(copy) if copy is not None else NO_COPY
+    if copy is not None and (is_elastic(copy) or component_index(copy) is not None or facts.is_finished):
+        return
+    if any(is_elastic(job.object) or adapter.outcome(job.object) is not None for adapter, job in jobs):
+        return
+    of = {uid(one): attempt_there(one, workload, marks, workers) for one in filter(None, (copy, *_objects(jobs)))}
+    if AttemptThere.PRESENT in of.values():
+        return
+    may_run = facts.can_be_asked and (bool(jobs) or facts.has_had_owner)
+    if copy is not None and may_run and of[uid(copy)] is not AttemptThere.UNKNOWN:
+        yield deactivation(workload, worker, copy, now)
+    for _, job in jobs:
+        may_go = not is_terminating(job.object) and controller_of(job.object) is None
+        if may_go and of[uid(job.object)] is AttemptThere.OVER:
+            yield DeleteJob(worker, job.resource, ObjectKey.of(job.object), uid(job.object))
+
+
+def _objects(jobs: Sequence[tuple[JobAdapter, JobCopy]]) -> Iterator[Json]:
+    return (job.object for _, job in jobs)

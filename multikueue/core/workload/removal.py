@@ -1,0 +1,201 @@
+"""How what a run has left on a worker goes: in one order, whatever the reason and the kind.
+
+1. *Stop.* The worker's Kueue is asked to stop the run, so that the kind's controller ends its pods in its own way. It
+   has `STOP` for that. Where it cannot be asked, or has given no quota, this step is left out: the next one ends pods.
+2. *Delete the job copies*, in the foreground: each stays until what it owns is gone, so that it shows whether pods run.
+3. *Wait.* While a job copy is seen, the run is not over: see `leftovers.earlier_runs`. No time ends that.
+4. *Delete the Workload copy.* Of a pod group that is what frees its pods, once all have ended: Kueue takes its
+   finalizers off them while it sees the Workload being deleted. So that copy bears Kueue's finalizer, and nobody else
+   takes it off while a pod is seen.
+
+What never ran, or has ended by itself, goes at once and in the background.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import changed_at, is_true, parse_timestamp
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.labels import FOREGROUND_FINALIZER, WORKLOAD_FINALIZER
+from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import finalizers_of, is_terminating, resource_version, uid
+from multikueue.core.model.workloads import has_members, is_elastic
+from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
+from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
+from multikueue.core.workload.facts.same_cluster import may_be_of
+from multikueue.core.workload.facts.situation import Situation
+from multikueue.core.workload.facts.snapshot import JobCopy, Worker
+from multikueue.core.workload.facts.worker_states import NothingSent
+
+STOP: Final = timedelta(seconds=10)
+"""How long a worker's Kueue may take to stop a run. It takes two seconds where it acts at all."""
+FINALIZER: Final = timedelta(seconds=10)
+"""How long it may take to let go of a Workload copy that is deleted and has no job any more."""
+HELD_UP: Final = timedelta(seconds=5)
+"""After so long without a change a deletion counts as refused, or held up."""
+
+
+def without(worker: Worker, keep: Callable[[Json], bool]) -> Worker:
+    """The worker with only those of its copies that are to be removed."""
+    jobs = tuple(one for one in worker.jobs if not keep(one.object))
+    workload = worker.workload
+    return attrs.evolve(worker, jobs=jobs, workload=None if workload is None or keep(workload) else workload)
+
+
+def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
+    """Remove everything everywhere, but on the worker named `keep`, also where another name may lead to it."""
+    for worker in situation.workers:
+        if worker.name != keep:
+            yield from remove(situation, without(worker, partial(may_be_of, situation, worker, keep)))
+
+
+def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """The next step towards a worker without these copies.
+
+    A job that belongs to another Workload stays, and so does what it needs; see `keeps_job_alive`.
+
+    Args:
+        situation: the Workload.
+        worker: with the copies to remove; see `without`. Nothing is done while it is out of reach: once it reconnects
+            there is another reconcile.
+    """
+    if not worker.reachable:
+        return
+    copy = None if keeps_job_alive(worker) else worker.workload
+    if copy is not None and worker.jobs and _lacks_finalizer(copy):  # an older daemon made it
+        yield _patch_finalizers(worker, copy, [*finalizers_of(copy), WORKLOAD_FINALIZER])
+        return
+    runs = [job for job in worker.jobs if may_have_pods(situation, job.object)]
+    request = tuple(stop(situation, attrs.evolve(worker, workload=copy, jobs=tuple(runs))))
+    yield from request
+    waits = bool(request) or stop_left(situation, worker) > timedelta(0)
+    for job in worker.jobs:
+        stoppable = copy is not None and job in runs and _is_stopped_with(copy, job.object)
+        if request and stoppable:
+            yield from delete_job(situation, worker, job, unless_stopped=True)
+        elif not (waits and stoppable):
+            yield from delete_job(situation, worker, job)
+    if copy is not None and not runs and not _may_run_unseen(situation, worker, asked=waits):
+        yield from delete_workload(situation, worker, copy)
+
+
+def _lacks_finalizer(copy: Json) -> bool:
+    """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
+    return has_members(copy) and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy)
+
+
+def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Ask a worker's Kueue to stop what runs there, unless that was done, or it has stopped it by itself.
+
+    One that has evicted it writes the copy itself: it is asked only where nothing comes of that.
+    """
+    copy, facts = worker.workload, worker.copy
+    if copy is None or not facts.can_be_asked or not (worker.jobs or _may_run_unseen(situation, worker, asked=False)):
+        return
+    is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
+    goes = any(is_terminating(job.object) for job in worker.jobs)
+    if waited or (facts.runs and (is_gone or not goes)) or may_start_unseen(worker):
+        yield deactivate_copy(situation, worker.name, copy)
+
+
+def _is_stopped_with(copy: Json, job: Json) -> bool:
+    """Whether a job ends when its Workload copy is stopped: one that runs for an earlier slice does not."""
+    named = prebuilt_workload(job)
+    return not is_terminating(job) and named in ("", copy["metadata"]["name"])
+
+
+def stop_left(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer a worker's Kueue is given to stop what it was asked to; zero: it has, or has had the time."""
+    facts = worker.copy
+    if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
+        return timedelta(0)
+    copy = worker.workload
+    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    since = max((time for time in times if time is not None), default=None)
+    if since is None or situation.snapshot.quiet_for >= STOP:
+        return timedelta(0)
+    return _left(STOP, situation.now - since)
+
+
+def steps_in(situation: Situation) -> Iterator[float]:
+    """In how many seconds time alone lets removals take their next step."""
+    for worker in situation.workers:
+        if worker.reachable and worker.workload is not None:
+            stops = bool(worker.jobs) or situation.traits.workload_only
+            left = stop_left(situation, worker) if stops else finalizer_left(situation, worker.workload)
+            if left:
+                yield left.total_seconds()
+
+
+def finalizer_left(situation: Situation, copy: Json) -> timedelta:
+    """For how much longer Kueue's finalizer on a Workload copy that is being deleted is left to Kueue."""
+    deleted = parse_timestamp(copy["metadata"].get("deletionTimestamp"))
+    if deleted is None or WORKLOAD_FINALIZER not in finalizers_of(copy):
+        return timedelta(0)
+    return _left(FINALIZER, situation.now - deleted)
+
+
+def _left(limit: timedelta, passed: timedelta) -> timedelta:
+    """What is left of a span that another cluster's clock may have begun: one that is to come has passed."""
+    return limit - passed if timedelta(0) <= passed < limit else timedelta(0)
+
+
+def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool:
+    """Whether something runs beside a Workload copy whose jobs do not show: without the copy nothing would say so.
+
+    Where another controller moves the jobs, they never show: then the request to stop them has to do.
+    """
+    if situation.traits.workload_only and worker.in_sight:
+        if situation.snapshot.workload is None or situation.snapshot.quiet_for >= STOP or not worker.copy.runs:
+            return False
+        had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
+        return had_it and (asked or worker.copy.can_be_asked)
+    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+    hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
+    return hidden and (worker.copy.runs or may_start_unseen(worker))
+
+
+def delete_job(
+    situation: Situation, worker: Worker, copy: JobCopy, *, unless_stopped: bool = False
+) -> Iterator[DeleteJob]:
+    """Delete one job copy, unless that is under way.
+
+    What somebody has begun to delete in the background goes on to run while anything holds it: a second deletion, in
+    the foreground, ends its pods at once. Pods own nothing.
+    """
+    foreground = copy.resource != POD and may_have_pods(situation, copy.object)
+    goes = is_terminating(copy.object)
+    if goes and (not foreground or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
+        return
+    key, of = ObjectKey.of(copy.object), uid(copy.object)
+    yield DeleteJob(worker.name, copy.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
+
+
+def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
+    """Delete one Workload copy. Kueue's finalizer is Kueue's to take off, unless it does not and no job is there."""
+    if not is_terminating(copy):
+        yield DeleteWorkload(worker.name, ObjectKey.of(copy), uid(copy), resource_version(copy))
+    elif WORKLOAD_FINALIZER in finalizers_of(copy) and not worker.jobs and not finalizer_left(situation, copy):
+        yield _patch_finalizers(worker, copy, [one for one in finalizers_of(copy) if one != WORKLOAD_FINALIZER])
+
+
+def _patch_finalizers(worker: Worker, copy: Json, finalizers: list[str]) -> Effect:
+    metadata = {"uid": uid(copy), "resourceVersion": resource_version(copy), "finalizers": finalizers or None}
+    return PatchWorkload(worker.name, ObjectKey.of(copy), {"metadata": metadata})
+
+
+def keeps_job_alive(worker: Worker) -> bool:
+    """Whether an elastic job there, which a newer slice carries by now, still names the Workload copy.
+
+    The worker's Kueue would stop the job without it. The newer slice soon gives the job its own name.
+    """
+    name = worker.workload["metadata"]["name"] if worker.workload is not None else None
+    return any(prebuilt_workload(copy.object) == name and is_elastic(copy.object) for copy in worker.shared)

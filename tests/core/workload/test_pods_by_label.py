@@ -1,0 +1,59 @@
+"""Pods that only a label shows, of a kind whose controller does not set `blockOwnerDeletion`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import Json
+from multikueue.core.workload.effects import LookForPods
+from multikueue.core.workload.facts.snapshot import Snapshot
+from tests.core.building import ADAPTER, decide, snapshot, worker, workload
+from tests.core.wording import words
+
+KIND = attrs.evolve(ADAPTER, pods_label="example.com/job")
+
+
+def moved(**facts: Any) -> Json:
+    local = workload(**facts)
+    local["metadata"].setdefault("annotations", {})[PLACEMENTS_ANNOTATION] = (
+        '[{"worker": "w1", "since": "2026-11-21T10:00:00Z"}]'
+    )
+    return local
+
+
+POD: Json = {"metadata": {"name": "train-0", "namespace": "team", "uid": "pod"}, "status": {"phase": "Running"}}
+
+
+def seen(pods: tuple[Json, ...] | None, local: Json | None = None, **facts: Any) -> Snapshot:
+    return attrs.evolve(
+        snapshot(local or moved(), worker("w1", pods=pods), worker("w2", pods=None), adapter=KIND), **facts
+    )
+
+
+@pytest.mark.parametrize("pods", [None, (POD,)], ids=["nobody has looked", "one is there"])
+def test_nobody_is_offered_the_next_attempt_before_they_have_ended(pods: tuple[Json, ...] | None) -> None:
+    decided = decide(seen(pods))
+    looks = [effect for effect in decided.effects if isinstance(effect, LookForPods)]
+    assert [(look.cluster, look.selector) for look in looks] == [("w1", "example.com/job=train")]
+    assert not [word for word in words(seen(pods)) if word.startswith(("create", "record"))]
+    assert decided.look_again == 2.0
+
+
+def test_once_there_are_none_it_is_offered_anywhere() -> None:
+    assert "create workload on w2" in words(seen((), moved(nominated=("w1", "w2"))))
+
+
+def test_the_first_attempt_has_left_none() -> None:
+    assert not [effect for effect in decide(seen(None, workload())).effects if isinstance(effect, LookForPods)]
+
+
+def test_while_they_do_not_end_others_get_the_quota() -> None:
+    assert any(
+        word.startswith("retry: Waiting for worker cluster")
+        for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
+    )

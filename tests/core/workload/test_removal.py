@@ -1,0 +1,103 @@
+"""How what a run has left on a worker goes: stop, job copies in the foreground, wait, Workload copy."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import FOREGROUND_FINALIZER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import DeleteJob
+from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.removal import STOP
+from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.wording import words
+
+BEFORE = workload(cluster="w1", check="Ready")
+DONE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]}
+REASONS: dict[str, Json | None] = {
+    "rejected": workload(check="Rejected"),
+    "no quota": workload(quota=False),
+    "deleted": workload(deleting=True, cluster="w1"),
+    "gone": None,
+    "no check": workload(check=None),
+}
+STOPPING = ["stop on w1", "delete job on w1 unless it is stopped"]
+
+
+def in_background() -> Json:
+    return with_value(job_copy_of(BEFORE, deleting=True), ("metadata", "finalizers"), ["example.com/slow"])
+
+
+STATES: dict[str, tuple[Worker, list[str]]] = {
+    "running": (worker("w1", copy_of(BEFORE, admitted=True, owned=True), job_copy_of(BEFORE)), STOPPING),
+    "asked": (worker("w1", copy_of(BEFORE, admitted=True, stopping=True), job_copy_of(BEFORE)), []),
+    "stopped": (
+        worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, suspended=True, status={"active": 0})),
+        ["delete job on w1"],
+    ),
+    "in the background": (worker("w1", copy_of(BEFORE, evicted=True), in_background()), ["delete job on w1"]),
+    "in the foreground": (worker("w1", copy_of(BEFORE, evicted=True), job_copy_of(BEFORE, deleting=True)), []),
+    "job only": (worker("w1", None, job_copy_of(BEFORE)), ["delete job on w1"]),
+    "no job": (worker("w1", copy_of(BEFORE, admitted=True)), ["delete workload on w1"]),
+    "goes": (worker("w1", copy_of(BEFORE, deleting=True)), []),
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+@pytest.mark.parametrize("state", STATES)
+def test_each_state_has_its_next_step(reason: str, state: str) -> None:
+    there, expected = STATES[state]
+    local = REASONS[reason]
+    check: dict[str, Any] = {"check": None} if reason in ("gone", "no check") else {}
+    assert words(snapshot(local, there, job={}, **check)) == expected
+
+
+def test_what_may_have_pods_is_deleted_in_the_foreground() -> None:
+    """What has ended by itself goes in the background: some control planes of tests collect no garbage."""
+    for status, propagation in (({"active": 1}, "Foreground"), ({"active": 0}, "Foreground"), (DONE, "Background")):
+        there = worker("w1", None, job_copy_of(BEFORE, status=status))
+        (effect,) = decide(snapshot(workload(deleting=True), there, job={})).effects
+        assert isinstance(effect, DeleteJob)
+        assert effect.propagation == propagation
+
+
+@pytest.mark.parametrize(
+    ("ago", "quiet", "expected"),
+    [
+        (9, 0, []),
+        (10, 0, ["delete job on w1"]),
+        (9, 10, ["delete job on w1"]),
+        (-30, 0, ["delete job on w1"]),
+    ],
+    ids=["in time", "over", "quiet", "a clock that is ahead"],
+)
+def test_a_request_to_stop_has_ten_seconds(ago: int, quiet: int, expected: list[str]) -> None:
+    asked = copy_of(BEFORE, admitted=True, stopping=True)
+    asked["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(seconds=ago))
+    there = worker("w1", asked, job_copy_of(BEFORE))
+    seen = snapshot(workload(deleting=True), there, job={}, quiet_for=timedelta(seconds=quiet))
+    assert words(seen) == expected
+    if not expected:
+        assert decide(seen).look_again == STOP.total_seconds() - ago
+
+
+AGAIN = workload(nominated=("w1", "w2"), evictions=1)
+
+
+@pytest.mark.parametrize("at", ["w1", "w2"])
+@pytest.mark.parametrize("deleting", [False, True])
+def test_nobody_is_offered_it_while_a_job_copy_of_an_earlier_attempt_is_seen(at: str, deleting: bool) -> None:
+    """Without a Workload copy, and after a restart: nothing but the copy's own mark tells."""
+    left = worker(at, None, job_copy_of(AGAIN, attempt=EARLIER, deleting=deleting))
+    seen = snapshot(AGAIN, left, worker("w2" if at == "w1" else "w1"))
+    assert decide(seen).row == "earlier run"
+    assert not [word for word in words(seen) if word.startswith(("create", "record", "admit", "nominate"))]
+
+
+def test_what_waits_in_the_foreground_bears_that_finalizer() -> None:
+    assert FOREGROUND_FINALIZER in job_copy_of(BEFORE, deleting=True)["metadata"]["finalizers"]

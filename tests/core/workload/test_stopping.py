@@ -1,0 +1,160 @@
+"""What is stopped on the manager without an eviction: an end that is settled there, a job that its Kueue suspends."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import dig, with_value
+from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.worker_states import Connecting, Lost
+from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.wording import words
+
+READY = workload(cluster="w1", check="Ready")
+TARGET = {"type": "FailureTarget", "status": "True", "reason": "ManuallyTerminated", "message": "by hand"}
+STATUS: Json = {"active": 1, "startTime": "2026-11-21T11:00:00Z", "conditions": [TARGET]}
+TERMINATED = job(suspended=False, status=STATUS)
+
+
+def runs(status: Json | None = None, local: Json = READY) -> Worker:
+    return worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status=status or {"active": 1}))
+
+
+class TestSettledEnds:
+    """Somebody has made FailureTarget true on the manager's Job: it can only fail."""
+
+    def test_the_copy_is_stopped_first(self) -> None:
+        found = words(snapshot(READY, runs(), job=TERMINATED))
+        assert found[0] == "stop on w1"
+        assert "copy job status" not in found
+
+    WAITING: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("gone", {"cluster": "w1", "check": "Ready"}),
+        ("without quota", {"quota": False}),
+        ("not offered yet", {}),
+        ("offered", {"nominated": ("w1",)}),
+        ("being evicted", {"evicted": "Preempted"}),
+    )
+
+    @pytest.mark.parametrize("facts", [facts for _, facts in WAITING], ids=[name for name, _ in WAITING])
+    def test_then_it_fails_in_these_words_and_is_offered_to_nobody(self, facts: Any) -> None:
+        seen = snapshot(workload(**facts), worker("w1"), job=TERMINATED)
+        (patch,) = decide(seen).effects
+        assert isinstance(patch, PatchJobStatus)
+        failed = next(one for one in patch.patch["status"]["conditions"] if one["type"] == "Failed")
+        assert (failed["status"], failed["reason"], failed["message"]) == ("True", "ManuallyTerminated", "by hand")
+        assert not patch.patch["status"].get("active")
+
+    def test_one_that_never_started_gets_its_start_with_its_end(self) -> None:
+        """The server takes no end without one."""
+        waits = job(suspended=True, status={"conditions": [TARGET]})
+        (patch,) = decide(snapshot(workload(quota=False), worker("w1"), job=waits)).effects
+        assert isinstance(patch, PatchJobStatus)
+        assert patch.patch["status"]["startTime"]
+
+    def test_its_copies_go_before_that(self) -> None:
+        local = workload(nominated=("w1",))
+        assert words(snapshot(local, worker("w1", copy_of(local)), job=TERMINATED))[0] == "delete workload on w1"
+
+    @pytest.mark.parametrize("copy", ["FailureTarget", "SuccessCriteriaMet", "Complete", "Failed"])
+    def test_a_copy_that_ends_is_followed_to_its_end(self, copy: str) -> None:
+        """Mostly the condition is the copy's own; and what completes meanwhile is shown as failed."""
+        status = {"active": 0, "conditions": [{**TARGET, "type": copy}]}
+        assert decide(snapshot(READY, runs(status), job=TERMINATED)).row == "assigned"
+
+    def test_the_workload_is_finished_where_the_managers_server_takes_no_end(self) -> None:
+        """Its quota is free then."""
+        seen = snapshot(READY, worker("w1"), job=TERMINATED)
+        assert words(attrs.evolve(seen, quiet_for=timedelta(seconds=29))) == ["copy job status"]
+        late = attrs.evolve(seen, quiet_for=timedelta(seconds=30))
+        (write,) = decide(late).effects
+        assert isinstance(write, ApplyStatus)
+        assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
+        assert write.object["status"]["conditions"][-1]["message"] == "by hand"
+
+    def test_a_worker_out_of_sight_may_run_it(self) -> None:
+        lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))
+        plan = decide(snapshot(READY, lost, job=TERMINATED))
+        assert (plan.effects, plan.look_again) == ((), 600.0)
+
+
+ACTIVE: dict[str, Json] = {
+    "Job": {"active": 1},
+    "JobSet": {"replicatedJobsStatus": [{"name": "a", "active": 1}]},
+    "RayJob": {"jobDeploymentStatus": "Running"},
+    "RayCluster": {"state": "ready"},
+    "RayService": {"conditions": [{"type": "Ready", "status": "True"}]},
+    "TrainJob": {"jobsStatus": [{"name": "a", "active": 1}]},
+    "AppWrapper": {"conditions": [{"type": "QuotaReserved", "status": "True"}]},
+    "PyTorchJob": {"replicaStatuses": {"Worker": {"active": 1}}},
+    "MPIJob": {"replicaStatuses": {"Worker": {"active": 1}}},
+}
+"""What each kind's job says that runs."""
+KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
+each_kind = pytest.mark.parametrize("kind", [KINDS[name] for name in ACTIVE], ids=list(ACTIVE))
+
+
+def suspended(kind: JobKind) -> Json:
+    """A job of a kind that its Kueue has suspended again, and that shows a run."""
+    gvk = kind.resource.gvk
+    made = {**job(), "apiVersion": gvk.api_version, "kind": gvk.kind, "spec": {}, "status": ACTIVE[gvk.kind]}
+    assert kind.copies.suspend is not None
+    return with_value(made, kind.copies.suspend, kind.copies.suspend_value)
+
+
+def of_kind(kind: JobKind, *workers: Worker, gone: bool, **facts: Any) -> Snapshot:
+    gvk = kind.resource.gvk
+    local = workload(cluster="w1", check="Ready", owner=(gvk.api_version, gvk.kind))
+    return snapshot(None if gone else local, *workers, job=suspended(kind), adapter=kind, **facts)
+
+
+class TestStoppedHere:
+    """The manager's Kueue has suspended it, as it does not match its Workload any more."""
+
+    @each_kind
+    @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
+    def test_it_is_shown_as_stopped_once_no_copy_is_seen(self, kind: JobKind, gone: bool) -> None:
+        (patch,) = decide(of_kind(kind, worker("w1"), gone=gone)).effects
+        assert isinstance(patch, PatchJobStatus)
+        after = {**suspended(kind), "status": dig(patch.patch, "status") or {}}
+        assert SafeAdapter(kind).release_patch(after) is None
+        assert "startTime" not in patch.patch["status"]
+
+    @each_kind
+    @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
+    def test_its_copy_is_stopped_first(self, kind: JobKind, gone: bool) -> None:
+        resource = kind.resource
+        there = runs()
+        there = attrs.evolve(there, jobs=tuple(attrs.evolve(one, resource=resource) for one in there.jobs))
+        found = words(of_kind(kind, there, gone=gone))
+        assert found[0] == "stop on w1"
+        assert "copy job status" not in found
+
+    def test_a_job_that_goes_on_is_left_alone(self) -> None:
+        found = snapshot(READY, runs(), job=job(suspended=False, status={"active": 1}))
+        assert decide(found).effects == ()
+
+    @pytest.mark.parametrize(
+        ("last", "waits"), [(None, True), (ClusterName("w2"), True), (ClusterName("w1"), False)], ids=str
+    )
+    def test_a_worker_out_of_sight_that_may_have_it_is_waited_for(self, last: ClusterName | None, waits: bool) -> None:
+        hidden = worker("w2", reach=Connecting())
+        seen = of_kind(KINDS["Job"], worker("w1"), hidden, gone=True, last_worker=last)
+        assert words(seen) == ([] if waits else ["copy job status"])
+        assert decide(seen).look_again == (5.0 if waits else None)
+
+    def test_a_lost_worker_is_waited_for_as_long_as_ever(self) -> None:
+        for minutes, expected in ((14, []), (15, ["copy job status"])):
+            lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
+            assert words(of_kind(KINDS["Job"], lost, gone=True)) == expected
+
+    def test_where_another_workload_of_it_runs_it_is_left_alone(self) -> None:
+        slice_ = workload(name="another", cluster="w1", check="Ready", elastic=True)
+        assert words(of_kind(KINDS["Job"], worker("w1"), gone=True, siblings=(slice_,))) == []

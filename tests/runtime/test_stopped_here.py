@@ -1,0 +1,121 @@
+"""What is stopped on the manager without an eviction: the worker's copy stops, and the manager's job shows that."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import anyio
+import pytest
+
+from multikueue.core.model.kinds import JOB, WORKLOAD
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.sandbox.apiserver import DirectClient
+from multikueue.testing.waiting import background
+from tests.runtime.fleet import Fleet, until
+
+pytestmark = pytest.mark.looptime
+
+KEY = ObjectKey("default", "job")
+
+
+async def status(fleet: Fleet) -> Json:
+    """That of the manager's job."""
+    return (await fleet.admin.get(JOB, KEY)).get("status") or {}
+
+
+async def resize(fleet: Fleet, pods: int) -> None:
+    """What `kubectl patch job job -p '{"spec":{"parallelism":1}}'` does."""
+    await fleet.admin.merge_patch(JOB, KEY, {"spec": {"parallelism": pods}})
+
+
+async def remove_all(client: DirectClient, resource: Resource) -> None:
+    """Delete all objects of a kind, whatever holds them."""
+    for one in (await client.list(resource)).items:
+        await client.merge_patch(resource, ObjectKey.of(one), {"metadata": {"finalizers": None}})
+        await client.delete(resource, ObjectKey.of(one), propagation="Background")
+
+
+class TestWhatDoesNotMatchItsWorkload:
+    """The manager's Kueue suspends it and deletes its Workload; the next one waits until the job shows no run."""
+
+    async def test_it_is_stopped_on_its_worker_and_runs_again_as_it_is_now(self) -> None:
+        """Two writers fought over its startTime, and it ran to its end on the worker."""
+        fleet = await Fleet.connected("worker1")
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit(pods=2)
+            await until(fleet.running_on)
+            before = await fleet.running_on()
+            await resize(fleet, 1)
+
+            async def runs_anew() -> bool:
+                found = await fleet.running_on()
+                return bool(found) and found != before
+
+            await until(runs_anew, within=20)
+            await anyio.sleep(5)
+            assert (await status(fleet))["active"] == 1
+            assert len((await fleet.admin.list(WORKLOAD)).items) == 1
+
+    @pytest.mark.parametrize("left_over", [True, False], ids=["with its copies", "alone"])
+    async def test_it_shows_that_it_has_stopped_though_the_daemon_is_started_anew(self, left_over: bool) -> None:
+        """No Workload is left, and perhaps no copy, to wake it."""
+        fleet = await Fleet.connected("worker1")
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await anyio.sleep(5)
+        await fleet.admin.merge_patch(JOB, KEY, {"spec": {"suspend": True}})
+        await remove_all(fleet.admin, WORKLOAD)
+        there = DirectClient(fleet.workers["worker1"])
+        if not left_over:
+            await remove_all(there, JOB)
+            await remove_all(there, WORKLOAD)
+        assert (await status(fleet))["active"] == 1
+
+        async def shown() -> bool:
+            return not (await status(fleet)).get("active")
+
+        async with background() as tasks, fleet.dispatching():
+            tasks.start_soon(fleet.workers["worker1"].registry.run_collector)
+            await until(shown, within=10)
+            assert await fleet.idle()
+
+
+class TestASettledEnd:
+    """Somebody makes FailureTarget true on the manager's Job, as Argo CD's menu does."""
+
+    TARGET: ClassVar[Json] = {
+        "type": "FailureTarget",
+        "status": "True",
+        "reason": "ManuallyTerminated",
+        "message": "by hand",
+    }
+
+    async def settle(self, fleet: Fleet) -> None:
+        known = (await status(fleet)).get("conditions") or []
+        await fleet.admin.merge_patch(JOB, KEY, {"status": {"conditions": [*known, self.TARGET]}}, subresource="status")
+
+    async def has_failed(self, fleet: Fleet) -> bool:
+        found = (await status(fleet)).get("conditions") or []
+        return any(one["type"] == "Failed" and one.get("reason") == "ManuallyTerminated" for one in found)
+
+    async def test_the_copy_is_stopped_and_the_job_fails_with_these_words(self) -> None:
+        fleet = await Fleet.connected("worker1")
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await anyio.sleep(5)
+            await self.settle(fleet)
+            await until(fleet.finished, within=20)
+            assert await self.has_failed(fleet)
+            assert await fleet.idle()
+            assert not (await status(fleet)).get("active")
+
+    async def test_a_job_that_waits_fails_without_having_started(self) -> None:
+        fleet = await Fleet.connected("worker1", cpu=0, on_manager=4)
+        async with fleet.kueues(), fleet.dispatching():
+            await fleet.submit()
+            await anyio.sleep(5)
+            await self.settle(fleet)
+            await until(fleet.finished, within=20)
+            assert await self.has_failed(fleet)
