@@ -9,6 +9,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.conditions import changed_at
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import (
@@ -20,7 +21,6 @@ from multikueue.core.model.workloads import (
     is_admitted,
     is_evicted,
     is_finished,
-    pod_grace,
 )
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
