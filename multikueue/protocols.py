@@ -192,8 +192,9 @@ class Reconciler(Protocol[K_contra]):
     It is never called for one key twice at once.
     """
 
-    async def reconcile(self, key: K_contra) -> Action:
-        """Do what is needed now and say when to look again. A raised error is retried with back-off."""
+    async def reconcile(self, key: K_contra) -> Action | None:
+        """Do what is needed now and say when to look again; None: only on a change. A raised error is retried with
+        back-off."""
 
 
 class Caches(Protocol):

@@ -7,15 +7,11 @@ from collections.abc import Iterable
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes lists of words in one line, and never refers back to an equal part."""
-
-    def ignore_aliases(self, data: object) -> bool:
-        """See `yaml.SafeDumper`."""
-        del data
-        return True
+class _Dumper(KubernetesDumper):
+    """Writes lists of words in one line."""
 
 
 def _list(dumper: yaml.SafeDumper, value: list[object]) -> yaml.Node:

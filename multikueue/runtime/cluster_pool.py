@@ -151,6 +151,14 @@ class ClusterPool(Generic[S]):
         cluster = self._clusters.get(name)
         return cluster.known if cluster is not None and cluster.connection.connected else None
 
+    def why(self, name: str) -> str:
+        """Why a cluster is not connected, for people; empty: it is. What it says first and anew is logged, too."""
+        cluster = self._clusters.get(name)
+        if cluster is None:
+            return f'no cluster "{name}" is assigned'
+        connection = cluster.connection
+        return "" if connection.connected else connection.error or "it has not answered yet"
+
     def assign(self, name: str, config: Given, lost_since: datetime | None = None) -> None:
         """Connect to a cluster with this configuration; see `core.machinery.cluster_state`.
 

@@ -177,7 +177,7 @@ class Controller(Generic[K]):
             self._retry(key, failure)
         else:
             self._failures.pop(key, None)
-            if action.delay is not None:
+            if action is not None and action.delay is not None:
                 self.queue.again(key, action.delay)
         if self.hook is not None:
             self.hook.reconciled(self.name, loop_time() - started, error)

@@ -153,11 +153,14 @@ class EffectExecutor:
         behind_status = isinstance(effect, effects.PatchJobStatus) and effect.subresource
         part: Subresource = "status" if behind_status else ""
         resource, key = effect.resource, effect.key
+        cache = target.cache_of(resource.gvk)
         try:
             written = await target.client.merge_patch(resource, key, effect.patch, subresource=part)
-            if (cache := target.cache_of(resource.gvk)) is not None:
+            if cache is not None:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
+            if isinstance(error, Invalid) and behind_status and cache is not None:
+                cache.refused(key, effect.patch)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
@@ -324,6 +327,6 @@ async def _delete(
     if cache is None:
         return
     if left is not None:
-        cache.wrote(left)
+        cache.leaves(left)
     else:
         cache.removed(key, uid, is_certain=is_served)

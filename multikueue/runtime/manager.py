@@ -290,11 +290,14 @@ class Manager:
         """Whether no controller has anything to do right now."""
         return all(controller.idle for controller in self._controllers)
 
+    def starving(self) -> int:
+        """How many Workloads are held for long while others of their queue, that came later, have started."""
+        return self._rooms.starving() if self._rooms is not None else 0
+
     def statistics(self) -> dict[str, QueueStatistics]:
         """The controllers' queues, by controller."""
         return {controller.name: controller.queue.statistics() for controller in self._controllers}
 
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
-    worker = workers.get(cluster)
-    return manager if cluster == MANAGER else worker.usable if worker is not None else None
+    return manager if cluster == MANAGER else worker.usable if (worker := workers.get(cluster)) is not None else None

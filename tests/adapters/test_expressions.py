@@ -26,12 +26,81 @@ def compiled(text: str, *variables: str) -> Expression:
         ("job.status.phase == 'Done'", "there is no variable 'job'; there is object"),
         ("done(object)", "there is no function 'done'"),
         ("has(object)", "invalid argument to has"),
+        ("regex.replace('a', 'b', 'c')", "there is no variable 'regex'"),
+        ("1 + object.spec == 2", "cannot hold for any job: "),
+        ("'%s'.format(['a'])", "there is no function 'format'"),
+        ("object.spec + 1 == 2", "cannot hold for any job: Unsupported operation"),
+        ("object.metadata.labels + 'x'", "cannot hold for any job: Unsupported operation"),
+        ("string(duration('90m')) + 1", "cannot hold for any job: Unsupported operation"),
+        (
+            "int(timestamp('1970-01-01T00:00:10Z')) > 5",
+            "cannot hold for any job: Undefined variable or function: 'int'",
+        ),
     ],
 )
 def test_what_cannot_work_is_refused_when_it_is_compiled(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as refused:
         compiled(text)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("sets.contains(object.spec.list, [1])", True),
+        ("sets.contains([1], object.spec.list)", False),
+        ("sets.equivalent([1, 2], object.spec.list)", True),
+        ("sets.intersects([5], object.spec.list)", False),
+        ("object.spec.word.contains('ca')", True),
+        ("object.spec.word.contains('x') || sets.contains([1], [1])", True),
+        ("string(object.spec.paused)", "true"),
+        ("string(1 == 2) + string(1)", "false1"),
+        ("bool('true') && !bool('False')", True),
+        ("object.spec.list.isSorted() && ![2, 1].isSorted() && [].isSorted()", True),
+        ("object.spec.list.indexOf(2) * 10 + object.spec.list.lastIndexOf(2)", 12),
+        ("[object.spec.list.indexOf(9), object.spec.word.indexOf('c'), object.spec.word.lastIndexOf('a')]", [-1, 2, 3]),
+        ("[object.spec.list.sum(), object.spec.list.min(), object.spec.list.max()]", [5, 1, 2]),
+        (
+            "object.spec.word.charAt(1) + object.spec.word.substring(4) + ' x '.trim() + 'a.b'.replace('.', '-')",
+            "bbcxa-b",
+        ),
+        ("['a', 'b'].join('-') + 'A'.lowerAscii() + 'a'.upperAscii()", "a-baA"),
+        ("'a.b'.split('.').size() == 2 && size('abc') == 3", True),
+    ],
+)
+def test_functions_that_users_were_told_of(text: str, value: Any) -> None:
+    """As cel-go has them; the library lacks some, and takes `sets.contains` for the `contains` of texts."""
+    assert compiled(text).value(object={"spec": {"list": [1, 2, 2], "paused": True, "word": "abcabc"}}) == value
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "why"),
+    [
+        (bool, "'done'", "'done', which is neither true nor false"),
+        (bool, "object.status", "{}, which is neither true nor false"),
+        (bool, "1", "1, which is neither true nor false"),
+        (str, "object.metadata.labels", "{}, which is no text"),
+        (str, "true", "True, which is no text"),
+    ],
+)
+def test_what_is_of_another_type_for_every_object_is_refused(wanted: type, text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why):
+        Expression.compiled(text, ("object",), wanted=wanted)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "object.status.phase == 'Done'",
+        "object.status == {} ? false : object.status.count / 0 > 1",
+        "1 / 0 == 1 || object.spec.x",
+        "size(object.status.list) > 0 && object.status.list[0] + 1 == 2",
+        "object.status.conditions.exists(c, c.type == 'Done' && c.status == 'True')",
+    ],
+)
+def test_what_may_hold_for_a_job_is_taken(text: str) -> None:
+    """Fields that are not there, and values that happen to be none, say nothing of other jobs."""
+    Expression.compiled(text, ("object",), wanted=bool)
 
 
 @pytest.mark.parametrize(
@@ -74,8 +143,8 @@ def test_a_field_that_is_not_there_makes_nothing_true() -> None:
     [
         ("object.status.count + 'x'", "No such overload"),
         ("object.status.count / 0", "division by zero"),
-        ("duration('1h')", "gives a timedelta, which JSON does not have"),
-        ("double('inf')", "gives a float, which JSON does not have"),
+        ("duration('1h')", "its value is a timedelta, which JSON does not have"),
+        ("double('inf')", "its value is inf, which API servers round or refuse"),
         ("object.status.list[7] == 1", "index out of bounds: 7"),
         ("int(object.status.word)", "string parse error"),
     ],

@@ -146,3 +146,65 @@ async def test_c14_invalid_label(namespaced: OpenNamespace) -> None:
     async with namespaced() as (cluster, ns):
         code, _ = await cluster.post(cluster.widgets(ns), widget("a", meta={"labels": {"x": "bad value!"}}))
         assert code == 422
+
+
+async def test_d30_typed_clients_name_no_kind(namespaced: OpenNamespace) -> None:
+    """A built-in object needs no apiVersion and kind: the path says them. A custom one does, and so does an apply."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        code, body = await cluster.post(path, {"metadata": {"name": "a"}})
+        assert (code, body["kind"], body["apiVersion"]) == (201, "ConfigMap", "v1")
+        assert (await cluster.put(f"{path}/a", {"metadata": {"name": "a"}, "data": {"x": "y"}}))[0] == 200
+        assert (await cluster.apply(f"{path}/a", {"metadata": {"name": "a"}}))[0] == 400
+        assert (await cluster.post(cluster.widgets(ns), {"metadata": {"name": "a"}}))[0] == 400
+
+
+async def test_d31_micro_times_have_six_digits(namespaced: OpenNamespace) -> None:
+    """A Lease's renewTime, in UTC; a day that there is not is the client's mistake."""
+    async with namespaced() as (cluster, ns):
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+        for number, (given, kept) in enumerate(
+            [
+                ("2026-01-02T03:04:05.678901Z", "2026-01-02T03:04:05.678901Z"),
+                ("2026-01-02T04:04:05.678901+01:00", "2026-01-02T03:04:05.678901Z"),
+                ("2026-01-02T03:04:05Z", None),
+                ("2026-01-02T03:04:05.678Z", None),
+                ("2026-01-02T03:04:05+00:00", None),
+                ("2026-02-30T03:04:05.678901Z", None),
+                ("2026-01-02T24:00:00.000000Z", None),
+            ]
+        ):
+            lease = {"metadata": {"name": f"l{number}"}, "spec": {"renewTime": given}}
+            code, body = await cluster.post(path, lease)
+            assert (code, body.get("spec", {}).get("renewTime")) == ((201, kept) if kept else (400, None)), given
+
+
+async def test_d32_integers_are_whole_and_bounded(namespaced: OpenNamespace) -> None:
+    """`4 / 2` of Python is 2.0: a create of that is refused, a merge patch too, an apply is not."""
+    async with namespaced() as (cluster, ns):
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+        spec = "leaseDurationSeconds"
+        for value in (2.0, 2.5, 2**31, 2**64, -(2**31) - 1):
+            assert (await cluster.post(path, {"metadata": {"name": "a"}, "spec": {spec: value}}))[0] == 400, value
+        assert (await cluster.post(path, {"metadata": {"name": "a"}, "spec": {spec: 2}}))[0] == 201
+        assert (await cluster.merge_patch(f"{path}/a", {"spec": {spec: 3.0}}))[0] == 422
+        assert (await cluster.strategic_patch(f"{path}/a", {"spec": {spec: 3.0}}))[0] == 200
+        applied = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}}
+        code, body = await cluster.apply(f"{path}/a", {**applied, "spec": {spec: 4.0}}, force=True)
+        assert (code, body["spec"][spec]) == (200, 4)
+
+
+async def test_d33_unknown_fields_are_told(namespaced: OpenNamespace) -> None:
+    """In a header for each, unless the client says Ignore; what it may say has capital letters."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        for number, (validation, told) in enumerate([("", 1), ("Warn", 1), ("Ignore", 0)]):
+            params = {"fieldValidation": validation} if validation else {}
+            body = {"metadata": {"name": f"a{number}"}, "junk": 1}
+            async with cluster.session.post(cluster.plane.url + path, json=body, params=params) as response:
+                assert response.status == 201
+                wanted = ['299 - "unknown field \\"junk\\""'] * told
+                assert response.headers.getall("Warning", []) == wanted
+        for wrong in ("strict", "x"):
+            code, _ = await cluster.post(path, {"metadata": {"name": "b"}}, params={"fieldValidation": wrong})
+            assert code == 422

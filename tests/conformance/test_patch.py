@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from multikueue.core.model.names import Json
 from tests.conformance.client import Open, OpenNamespace
 from tests.conformance.objects import GROUP, pod, widget
 
@@ -250,3 +251,44 @@ async def test_f19_apply_with_stale_resource_version(namespaced: OpenNamespace) 
         o = widget("a", {"mode": "a"}, meta={"resourceVersion": body["metadata"]["resourceVersion"]})
         code, _ = await cluster.apply(cluster.widgets(ns, "a"), o, force=True)
         assert code == 409
+
+
+async def test_f21_other_uid(namespaced: OpenNamespace) -> None:
+    """A patch with another object's uid is 422 and names the field, or 409 if it is stale, too. A status ignores it."""
+    other: Json = {"uid": "aaaaaaaa-0000-0000-0000-000000000000"}
+    async with namespaced() as (cluster, ns):
+        made = await cluster.make_widget(ns)
+        plain = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "w"}}
+        await cluster.post(f"/api/v1/namespaces/{ns}/configmaps", plain)
+        for path in (cluster.widgets(ns, "w"), f"/api/v1/namespaces/{ns}/configmaps/w"):
+            code, body = await cluster.merge_patch(path, {"metadata": {**other, "labels": {"a": "b"}}})
+            assert (code, body["reason"]) == (422, "Invalid")
+            assert "metadata.uid" in [cause["field"] for cause in body["details"]["causes"]]
+            stale = {**other, "resourceVersion": "1", "labels": {"a": "b"}}
+            assert (await cluster.merge_patch(path, {"metadata": stale}))[0] == 409
+        applied = widget("w", {"size": 3})
+        applied["metadata"] |= other
+        assert (await cluster.apply(cluster.widgets(ns, "w"), applied, force=True))[0] == 422
+        status: Json = {"metadata": other, "status": {"phase": "Z"}}
+        code, body = await cluster.merge_patch(cluster.widgets(ns, "w", "status"), status)
+        assert (code, body["status"], body["metadata"]["uid"]) == (200, {"phase": "Z"}, made["metadata"]["uid"])
+
+
+async def test_f22_json_patches_as_go_reads_them(namespaced: OpenNamespace) -> None:
+    """What is absent is null: a test against null holds, and replace and copy go on from there."""
+    async with namespaced() as (cluster, ns):
+        path = f"/api/v1/namespaces/{ns}/configmaps"
+        await cluster.post(path, {"metadata": {"name": "w"}})
+        nothing_there: Json = {"op": "test", "path": "/metadata/annotations", "value": None}
+        code, _ = await cluster.json_patch(
+            f"{path}/w", [nothing_there, {"op": "add", "path": "/metadata/annotations", "value": {"a": "b"}}]
+        )
+        assert code == 200
+        assert (await cluster.json_patch(f"{path}/w", [nothing_there]))[0] == 422
+        code, body = await cluster.json_patch(f"{path}/w", [{"op": "replace", "path": "/data", "value": {"x": "y"}}])
+        assert (code, body["data"]) == (200, {"x": "y"})
+        code, _ = await cluster.json_patch(
+            f"{path}/w", [{"op": "copy", "from": "/binaryData", "path": "/metadata/labels"}]
+        )
+        assert code == 200
+        assert (await cluster.json_patch(f"{path}/w", [{"op": "remove", "path": "/metadata/labels"}]))[0] == 422

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from multikueue.core.model.conditions import conditions, replaced
 from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import finalizers_of, is_terminating, uid
@@ -66,7 +67,8 @@ def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
 
 
 def _applied(old: Json, effect: ApplyStatus) -> Json:
-    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes."""
+    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes, and
+    conditions of ours."""
     result = copy.deepcopy(old)
     if effect.field_manager == ADMISSION_MANAGER:
         result["status"] = copy.deepcopy(effect.object["status"])
@@ -74,6 +76,8 @@ def _applied(old: Json, effect: ApplyStatus) -> Json:
     (entry,) = effect.object["status"]["admissionChecks"]
     listed = result["status"]["admissionChecks"]
     result["status"]["admissionChecks"] = [entry if one["name"] == entry["name"] else one for one in listed]
+    for told in effect.object["status"].get("conditions", ()):
+        result["status"]["conditions"] = replaced(conditions(result), told)
     return result
 
 
@@ -125,7 +129,7 @@ def _ending(job: JobCopy, propagation: str) -> JobCopy | None:
     """The job as a DELETE leaves it: what is deleted in the foreground waits for what it owns."""
     held = set(finalizers_of(job.object)) | ({FOREGROUND_FINALIZER} if propagation == "Foreground" else set())
     left = _deleted(merged(job.object, {"metadata": {"finalizers": sorted(held)}}))
-    return None if left is None else attrs.evolve(job, object=left)
+    return None if left is None else attrs.evolve(job, object=left, deleted_here=True)
 
 
 def _collected(worker: Worker) -> Worker:

@@ -31,11 +31,12 @@ def refusal(tmp_path: Path, *texts: str) -> str:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("gcInterval: 2026-13-45", '1.yaml: not valid YAML in line 1, column 13: "2026-13-45" is no timestamp'),
+        ("a: .nan", '1.yaml: not valid YAML in line 1, column 4: ".nan" is no number that JSON has'),
+        ("{~: a}", "1.yaml: not valid YAML in line 1, column 2: this cannot be a key: put it in quotes"),
         ("a: !!int abc", '1.yaml: not valid YAML in line 1, column 4: "abc" is no int'),
         ("[" * 3000, "1.yaml: not valid YAML in line 1, column 100: more than 100 levels of nesting"),
         ("&a [*a]", "1.yaml: not valid YAML in line 1, column 5: an alias stands in what it repeats"),
-        ("a: !!binary aGVsbG8=", "1.yaml, document 1: cannot be sent as JSON: Type is not JSON serializable: bytes"),
+        ("a: !!binary /w==", "1.yaml: not valid YAML in line 1, column 4: this is no base64 of a text"),
         ("kind: List\nitems: 3", "1.yaml, document 1: items is not a list"),
         ("kind: List\nitems: [3]", "1.yaml, document 1, item 1: is not a Kubernetes object"),
         (JOB.replace(LABELS, "labels: [a]"), '1.yaml, document 1: Job "mine" names no queue'),
@@ -82,10 +83,10 @@ def test_a_job_in_two_files_is_refused_at_the_second(tmp_path: Path) -> None:
 def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path) -> None:
     """A date is a text, and so is the number that names a field."""
     file = tmp_path / "job.yaml"
-    file.write_text(JOB.replace(LABELS, f"{LABELS}, annotations: {{since: 2026-01-31, 5: five}}"))
+    file.write_text(JOB.replace(LABELS, f"{LABELS}, annotations: {{since: 2026-01-31, at: 22:22, 5: five}}"))
     (job,) = load_jobs([file])
 
-    assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "5": "five"}
+    assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "at": "22:22", "5": "five"}
 
 
 @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.name)

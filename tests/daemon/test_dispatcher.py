@@ -19,7 +19,7 @@ from multikueued.cli import main
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.daemon import build_manager, work
 from multikueued.run.dispatcher import chosen_dispatcher
-from multikueued.settings.file import parse_settings
+from multikueued.settings.file import parse, parse_settings
 
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
@@ -234,3 +234,10 @@ class TestOfAnInstalledPackage:
 
         with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
             chosen_dispatcher(parse_settings(f"dispatcherName: {chosen}"))
+
+
+def test_a_score_that_counts_no_more_is_told_of_once_a_profile() -> None:
+    text = "dispatcher: {name: multikueue.dev/scored, profiles: {a: {scores: {quota: 5}}, b: {scores: {cost: 5}}}}"
+    told = [remark.setting for remark in parse(text, source="f").remarks if remark.important]
+
+    assert told == ["dispatcher.profiles.a.scores.quota"]

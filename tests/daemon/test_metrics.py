@@ -109,9 +109,10 @@ def test_a_cluster_that_is_removed_has_no_series() -> None:
 def test_what_runs_and_waits_is_read_at_each_scrape() -> None:
     metrics = Metrics("leader")
     counts = [("w1", 3, 2), ("w2", 0, 1)]
-    metrics.began(dict, list, lambda: counts)
+    metrics.began(dict, list, lambda: counts, lambda: 4)
     assert series(metrics)['multikueue_workloads_running{cluster="w1"}'] == 3
     assert series(metrics)['multikueue_workloads_waiting{cluster="w2"}'] == 1
+    assert series(metrics)["multikueue_workloads_starving"] == 4
     counts.pop()
     assert not any("w2" in name for name in series(metrics))
     metrics.ended()

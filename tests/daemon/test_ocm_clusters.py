@@ -19,7 +19,7 @@ from multikueued.metrics.hooks import Metrics
 from multikueued.rbac import spokes
 from multikueued.rbac.rules import in_namespace, on_manager, on_worker
 from multikueued.run.ocm_workers import granting_client, profile_settings, spoke_settings
-from multikueued.settings.file import parse_settings
+from multikueued.settings.file import parse, parse_settings
 from tests.integration.permissions import granted
 
 GRANTING = "namespace: kueue-system\nocm: {enabled: true, clusterPermissions: {enabled: true}}\n"
@@ -73,10 +73,6 @@ class TestSettings:
             ("clusters: {tokenValidity: 8640h}", "is not between 24h and 168h"),
             ("clusters: {source: proxy}", '"proxy" is not one of clusterProfile, kubeconfig, none'),
             ("clusters: {source: kubeconfig, credentials: external}", "ocm.clusters.credentials: a kubeconfig needs a"),
-            (
-                "clusters: {source: none}, clusterPermissions: {enabled: true}",
-                "ocm.clusterPermissions.enabled: no cluster",
-            ),
             ("clusterPermissions: {serviceAccountName: A B}", "cannot be the name of a ServiceAccount"),
         ],
     )
@@ -84,6 +80,23 @@ class TestSettings:
         with pytest.raises(SettingsError) as error:
             parse_settings(f"ocm: {{enabled: true, {text}}}")
         assert told in str(error.value)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "ocm: {enabled: false, clusterPermissions: {enabled: true}}",
+            "ocm: {enabled: true, clusters: {source: none}, clusterPermissions: {enabled: true}}",
+            "ocm: {clusters: {source: kubeconfig, credentials: external}, clusterPermissions: {enabled: true}}",
+        ],
+    )
+    def test_a_section_without_effect_is_told_and_ends_nothing(self, text: str) -> None:
+        """The page's way back is `ocm.enabled: false`: it ended the daemon where clusterPermissions were on."""
+        loaded = parse(text, source="x")
+        assert not loaded.settings.ocm.grants
+        assert "ocm.clusterPermissions.enabled" in [remark.setting for remark in loaded.remarks if remark.important]
+
+    def test_a_webhook_that_is_off_ends_nothing(self) -> None:
+        assert not parse_settings("webhook: {servicePort: 0}").webhook.enabled
 
     async def test_permissions_are_written_as_another_user(self) -> None:
         config = ClusterConfig("https://127.0.0.1:1")
@@ -97,14 +110,14 @@ class TestSettings:
 class TestWhatIsGranted:
     def test_the_account_that_grants_has_a_policy_and_the_daemon_may_act_as_it(self, tmp_path: Path) -> None:
         objects = printed(tmp_path, GRANTING, "manager")
-        assert [obj["kind"] for obj in objects[5:]] == [
+        assert [obj["kind"] for obj in objects[6:]] == [
             "ServiceAccount",
             "ClusterRole",
             "ClusterRoleBinding",
             "ValidatingAdmissionPolicy",
             "ValidatingAdmissionPolicyBinding",
         ]
-        assert {obj["metadata"]["name"] for obj in objects[5:]} == {"multikueue-permissions"}
+        assert {obj["metadata"]["name"] for obj in objects[6:]} == {"multikueue-permissions"}
         settings = parse_settings(GRANTING)
         acts = [rule for rule in in_namespace(settings) if "impersonate" in rule["verbs"]]
         assert [rule["resourceNames"] for rule in acts] == [["multikueue-permissions"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -207,6 +208,7 @@ class TestTheCommand:
             ("ClusterRoleBinding", ""),
             ("Role", "kueue-system"),
             ("RoleBinding", "kueue-system"),
+            ("Secret", "kueue-system"),
         ]
         subject = {"kind": "ServiceAccount", "namespace": "ours", "name": "daemon"}
         assert [obj["subjects"] for obj in objects if "subjects" in obj] == [[subject], [subject]]
@@ -266,6 +268,16 @@ class TestTheCommand:
             ("kueue-system", ["get"], ["multikueue-findings"]),
         ]
 
+    def test_the_manager_has_all_that_the_chart_makes_beside_roles(self) -> None:
+        """The Secret with the key of marks: without it each start had a new key."""
+        made = [(obj["kind"], obj["metadata"]["name"]) for obj in printed("manager") if "oles" not in obj["kind"]]
+        chart = (Path(__file__).parents[2] / "charts/multikueued/templates/marks.yaml").read_text()
+        assert "kind: Secret" in chart
+        assert ("Secret", re.findall(r'default "([-a-z]+)"', chart)[0]) in made
+        (secret,) = (obj for obj in printed("manager") if obj["kind"] == "Secret")
+        assert set(secret) == {"apiVersion", "kind", "metadata"}
+        assert secret["metadata"]["namespace"] == "kueue-system"
+
     def test_an_account_without_a_namespace_is_refused(self) -> None:
         result = CliRunner().invoke(main, ["rbac", "manager", "--service-account", "daemon"])
         assert result.exit_code == 2
@@ -287,4 +299,4 @@ class TestTheCommand:
 
     def test_a_name_may_have_dots(self) -> None:
         made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")
-        assert {one["metadata"]["name"] for one in made} == {"kueue.multikueue-1", "a.b"}
+        assert {one["metadata"]["name"] for one in made} == {"kueue.multikueue-1", "a.b", "multikueue-marks"}

@@ -54,6 +54,14 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
         raise click.BadParameter(f'"{value}" is not a list of numbers') from error
 
 
+def _delay(_: click.Context, __: click.Parameter, value: str) -> tuple[float, float]:
+    try:
+        least, most = map(float, value.split("-"))
+    except ValueError as error:
+        raise click.BadParameter(f'"{value}" is not two numbers, as 0-0.5') from error
+    return least, most
+
+
 @click.command()
 @click.option("--policy", "policies", type=click.Choice(sorted(POLICIES)), multiple=True, help="All by default.")
 @click.option("--workers", type=click.IntRange(1, 20), default=20, show_default=True, help="Of each queue.")
@@ -68,6 +76,7 @@ def _seeds(_: click.Context, __: click.Parameter, value: str) -> list[int]:
 @click.option("--requeues", type=click.IntRange(0), default=20, show_default=True, help="Evictions until given up.")
 @click.option("--horizon", type=click.FloatRange(1), help="Hours after which a run ends.")
 @click.option("--stale", type=click.FloatRange(0), default=1.0, show_default=True, help="Seconds between statuses.")
+@click.option("--delay", default="0-0", show_default=True, callback=_delay, help="Seconds that requests are late.")
 @click.option(
     "--as-tables", "by_submission", is_flag=True, help="Copies stand by the job's age, as in the first simulation."
 )
@@ -82,7 +91,9 @@ def main(policies: Sequence[str], seeds: Sequence[int], trace: Path | None, node
     wanted = Wanted(
         load=load, **{name: options[name] for name in ("workers", "jobs", "queues", "broken", "lost", "cohort")}
     )
-    settings = Settings(**{name: options[name] for name in ("unlimited", "by_submission", "requeues", "stale")})
+    settings = Settings(
+        **{name: options[name] for name in ("unlimited", "by_submission", "requeues", "stale", "delay")}
+    )
     horizon = options["horizon"] * 3600 if options["horizon"] else math.inf
     found: dict[str, dict[int, Measures]] = {name: {} for name in policies or sorted(POLICIES)}
     click.echo(" ".join(["policy".ljust(12), "seed", *(title.rjust(12) for title in COLUMNS.values())]))

@@ -44,6 +44,8 @@ class Copy:
     flavor: int = -1
     """The one it got."""
     reserved_at: float = 0.0
+    delay: float = 0.0
+    """Seconds that each request of it takes beside its way: one after the other, so that they stay in their order."""
     blocked: bool = False
     """Whether only its gate keeps it from preempting."""
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import attrs
 
 Request = tuple[int, int]
 """GPUs and CPUs."""
+GANG: Final = "gang"
+"""The kind of jobs that need much of a worker."""
 
 
 @attrs.frozen(eq=False)

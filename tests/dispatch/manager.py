@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from random import Random
 from typing import Final, Protocol
 
 import attrs
@@ -33,6 +34,9 @@ class Settings:
     """How often a job is evicted before it is deactivated."""
     stale: float = 1.0
     """Seconds for which workers' Kueues gather changes before they write a status: Kueue's is 1."""
+    delay: tuple[float, float] = (0.0, 0.0)
+    """Between which seconds requests to a worker are late, drawn for each copy. Without, of workers with room the
+    first by name admits first: that packs, and no real race does."""
 
 
 class Policy(Protocol):
@@ -66,6 +70,7 @@ class Manager:
         self.requests = 0
         self.lost_admissions = 0
         self._busy_until = 0.0
+        self._random = Random(len(load.jobs))
         self.sites = {worker.name: Site(clock, worker, self) for worker in load.workers}
         self.by_queue = [[s for s in self.sites.values() if s.worker.queue == q] for q in range(load.queues)]
         self._queues = [ClusterQueue(self._quota(sites)) for sites in self.by_queue]
@@ -127,19 +132,21 @@ class Manager:
         if workload.looks == looks:
             self.look(workload)
 
-    def _request(self, workload: Workload, site: Site, call: Call, *args: object) -> None:
+    def _request(self, copy: Copy, site: Site, call: Call, *args: object) -> None:
         """One request to a worker; the only core sends one after the other."""
+        workload: Workload = copy.owner
         self._busy_until = max(self._busy_until, self.clock.now) + REQUEST
         self.requests += 1
         if workload.ended is None and not workload.running:
             workload.requests += 1
-        site.later(self._busy_until - self.clock.now + ONE_WAY, call, *args)
+        site.later(self._busy_until - self.clock.now + ONE_WAY + copy.delay, call, *args)
 
     def _offer(self, workload: Workload, site: Site) -> None:
         job = workload.job
         copy = Copy(workload, job.request, site.worker.usable(job), job.priority, job.submit, gated=bool(job.priority))
+        copy.delay = self._random.uniform(*self.settings.delay)
         workload.copies[site.name] = copy
-        self._request(workload, site, self._created, site, copy)
+        self._request(copy, site, self._created, site, copy)
 
     def _created(self, site: Site, copy: Copy) -> None:
         if not self.settings.by_submission:
@@ -149,7 +156,7 @@ class Manager:
     def _take_back(self, workload: Workload, name: str) -> None:
         workload.answers.pop(name, None)
         if copy := workload.copies.pop(name, None):
-            self._request(workload, self.sites[name], self._deleted, self.sites[name], copy)
+            self._request(copy, self.sites[name], self._deleted, self.sites[name], copy)
 
     def _deleted(self, site: Site, copy: Copy) -> None:
         self.lost_admissions += site.delete(copy)
@@ -165,7 +172,7 @@ class Manager:
         workload.winner = site.name
         workload.writes += 1
         self.waiting.pop(workload)
-        self._request(workload, site, self._start, site, copy)
+        self._request(copy, site, self._start, site, copy)
         for name in [name for name in workload.copies if name != site.name]:
             self._take_back(workload, name)
         self._settled(workload)
@@ -189,7 +196,7 @@ class Manager:
             if any(not other.gated for other in workload.copies.values()):
                 return
             workload.answers[site.name] = "BlockedOnPreemptionGates"
-            self._request(workload, site, site.kueue.open_gate, copy, site.ours)
+            self._request(copy, site, site.kueue.open_gate, copy, site.ours)
         elif copy.state is State.REFUSED:
             workload.answers[site.name] = "ExceedsMaxQuota" if copy.flavors else "NoMatchingFlavor"
         self.look(workload)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Final
 
-from tests.dispatch.load import Load
+from tests.dispatch.load import GANG, Load
 from tests.dispatch.manager import Manager
 from tests.dispatch.workloads import Workload
 
@@ -94,6 +94,7 @@ def measure(manager: Manager, load: Load) -> Measures:
     return {
         **waits(done, "wait_"),
         **waits(largest_tenth(done), "largest_"),
+        **waits([w for w in done if w.job.kind == GANG], "gang_"),
         "response_mean": mean(w.ended - w.job.submit for w in done if w.ended is not None),
         "utilization": _utilization(manager, done, makespan),
         "requests": sum(w.requests for w in manager.workloads) / jobs,

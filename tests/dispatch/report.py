@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import click
 
+from tests.dispatch import family
 from tests.dispatch.floors import BASE, SCENARIOS, SCORED
 from tests.dispatch.measures import Measures, over_seeds
 
@@ -89,7 +90,7 @@ def _figure(value: float, shape: str) -> str:
 def main(results: Path) -> None:
     """Print the tables as Markdown."""
     found = json.loads(results.read_text())
-    click.echo(f"{table(found)}\n\n{floors(found)}")
+    click.echo(f"{table(found)}\n\n{floors(found)}\n\n{family.table(family.known(family.RESULTS))}")
 
 
 if __name__ == "__main__":

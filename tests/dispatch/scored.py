@@ -8,7 +8,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination
 from multikueue.core.dispatchers.scored.entries import Entry
-from multikueue.core.dispatchers.scored.facts import JobFacts, Place, QueueFacts, Running, times_of_others
+from multikueue.core.dispatchers.scored.facts import USUAL, JobFacts, Place, QueueFacts, Running, times_of_others
 from multikueue.core.dispatchers.scored.kueue_objects import request
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.penalties import Failures
@@ -21,7 +21,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from tests.dispatch.clock import moment
 from tests.dispatch.kueue import Copy
 from tests.dispatch.manager import Manager
-from tests.dispatch.manifests import NAMESPACE, conditions, group, kind, manifest, node
+from tests.dispatch.manifests import NAMESPACE, RESOURCES, conditions, group, kind, manifest, node
 from tests.dispatch.sites import ONE_WAY, OwnRun, Site
 from tests.dispatch.workloads import Workload
 
@@ -48,6 +48,8 @@ class _Known:
     offered: set[str] = attrs.field(factory=set)
     """Names of jobs whose copies have no quota there, as far as is known."""
     failures: Failures = attrs.field(factory=Failures)
+    running: dict[Copy, Running] = attrs.field(factory=dict)
+    """Ours that have quota there."""
 
 
 class ScoredPolicy:
@@ -89,7 +91,7 @@ class ScoredPolicy:
         answer = self._dispatcher.nominate(obj, candidates, now)
         said = workload.message if answer.message is None else answer.message
         after = Candidates(candidates.workers, answer.names, said, candidates.job)
-        self._enter(key, obj, after, workload, doubtful=answer.claim is not None and answer.claim.doubtful)
+        self._enter(key, obj, after, workload, answer.claim)
         for one in places:
             (one.offered.add if one.site.name in answer.names else one.offered.discard)(workload.job.name)
         self._tick_later()
@@ -166,14 +168,16 @@ class ScoredPolicy:
         return obj
 
     def _enter(
-        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, *, doubtful: bool = False
+        self, key: ObjectKey, obj: Json, candidates: Candidates, workload: Workload, claim: Entry | None = None
     ) -> None:
         """Where it could go changes only by what workers answer, or their loss: else only its offers are new."""
         names = candidates.nominated
         entry = self._entries.get(key)
         settled = not workload.answers and all(worker.available for worker in candidates.workers)
         if entry is not None and settled:
-            entry = attrs.evolve(entry, offered=tuple(self._known[name].place for name in names), doubtful=doubtful)
+            stands = (claim.doubtful, claim.without_room) if claim is not None else (False, False)
+            offered = tuple(self._known[name].place for name in names)
+            entry = attrs.evolve(entry, offered=offered, doubtful=stands[0], without_room=stands[1])
         else:
             entry = self._dispatcher.entry(obj, candidates, names, moment(self._clock.now))
         if entry is None:
@@ -204,16 +208,23 @@ class ScoredPolicy:
         known.due = False
         known.site.later(ONE_WAY, self._status, known, *self._snapshot(known))
 
-    def _snapshot(self, known: _Known) -> tuple[Tree, int, bool]:
+    def _snapshot(self, known: _Known) -> tuple[Tree, int, tuple[Running, ...]]:
         """What the statuses of a worker say."""
         site, flavors = known.site, [flavor.model for flavor in known.site.worker.flavors]
         queues = {"pool": node(site.ours, flavors)}
         if site.theirs is not site.ours:
             queues["own"] = node(site.theirs, flavors)
-        ours = any(not isinstance(copy.owner, OwnRun) for copy in site.ours.running)
-        return Tree(queues), site.ours.pending, ours
+        ours = [copy for copy in site.ours.running if not isinstance(copy.owner, OwnRun)]
+        known.running = {copy: known.running.get(copy) or self._running(copy, flavors[copy.flavor]) for copy in ours}
+        return Tree(queues), site.ours.pending, tuple(known.running.values())
 
-    def _status(self, known: _Known, tree: Tree, pending: int, ours: bool) -> None:
+    def _running(self, copy: Copy, flavor: str) -> Running:
+        """What is known of a copy when it has got quota."""
+        amounts = {(flavor, name): amount * 1000 for name, amount in zip(RESOURCES, copy.request, strict=True)}
+        usual = self._run_times.run_time(*kind(copy.owner)) or USUAL
+        return Running(copy.priority, amounts, moment(copy.reserved_at), usual)
+
+    def _status(self, known: _Known, tree: Tree, pending: int, running: tuple[Running, ...]) -> None:
         now, before = moment(self._clock.now), known.facts
         others = max(0, pending - len(known.offered))
         since, left = times_of_others(others, now, before)
@@ -228,9 +239,10 @@ class ScoredPolicy:
             others_left=left,
             within="LowerPriority" if self._manager.urgent else "Never",
             reclaim="Any" if known.site.ours.reclaim else "Never",
+            borrowable=tree.borrowable("pool"),
             lent=tree.lent("pool"),
             penalized_until=known.failures.until,
-            running=(Running(0, {}),) if ours else (),
+            running=running,
         )
         known.bare = attrs.evolve(known.base, queue=known.facts)
         self._ledger.set_queue(known.place, known.facts)

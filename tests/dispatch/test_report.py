@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.dispatch import family
 from tests.dispatch.report import RESULTS, floors, table
 
 
@@ -14,3 +15,4 @@ def test_the_documented_tables_are_of_the_measured_results() -> None:
 
     assert table(results) in page
     assert floors(results) in page
+    assert family.table(family.known(family.RESULTS)) in page

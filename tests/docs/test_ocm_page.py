@@ -12,9 +12,12 @@ import multikueue.core.inventory
 import multikueue.runtime.inventory
 from multikueue.core.inventory.ownership import placement_name
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
+from multikueue.sandbox.apiserver import Registry
+from multikueue.sandbox.crds import install_ocm
 from multikueued.settings.file import parse_settings
 
-PAGE = (Path(__file__).parents[2] / "docs" / "ocm.md").read_text()
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "ocm.md").read_text()
 FOLDERS = [Path(str(module.__file__)).parent for module in (multikueue.core.inventory, multikueue.runtime.inventory)]
 SOURCE = "".join(file.read_text() for folder in FOLDERS for file in sorted(folder.glob("*.py")))
 YAML = [re.sub(r"(?m)^   ", "", text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
@@ -50,3 +53,25 @@ def test_its_program_imports_what_there_is() -> None:
         if isinstance(node, ast.ImportFrom) and node.module:
             module = __import__(node.module, fromlist=["x"])
             assert [name.name for name in node.names if not hasattr(module, name.name)] == []
+
+
+def test_queues_of_clusters_have_a_placement_that_nothing_of_the_dispatch_changes() -> None:
+    """A cluster that leaves it loses its queues at once, under a running job: no predicates, number or scores."""
+    example = list(yaml.safe_load_all((ROOT / "docs/examples/queues-on-spokes.yaml").read_text()))
+    placements = {one["metadata"]["name"]: one for one in example if one["kind"] == "Placement"}
+    (work,) = (one for one in example if one["kind"] == "ManifestWorkReplicaSet")
+    (named,) = work["spec"]["placementRefs"]
+    placed = placements[named["name"]]
+    assert set(placed["spec"]) == {"clusterSets", "tolerations"}
+    assert placed["metadata"]["namespace"] == work["metadata"]["namespace"]
+    assert {one["key"] for one in placed["spec"]["tolerations"]} == {
+        "cluster.open-cluster-management.io/unreachable",
+        "cluster.open-cluster-management.io/unavailable",
+    }
+    registry = Registry(garbage_collection=False)
+    install_ocm(registry)
+    registry.create_object({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kueue-system"}})
+    created = registry.create_object(placed)
+    assert created["spec"] == placed["spec"]
+    shown = (one for text in YAML for one in yaml.safe_load_all(text) if one.get("kind") == "Placement")
+    assert named["name"] not in {one["metadata"]["name"] for one in shown}

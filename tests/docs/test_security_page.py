@@ -9,7 +9,7 @@ from multikueue.kube import AnswerLimits, ClientOptions
 from multikueue.kube.credentials.authenticator import KEPT, LONGEST_PAUSE, PATIENCE, PAUSE, RUNS
 from multikueue.kube.credentials.exec_run import MAX_OUTPUT, PLUGIN_DEADLINE
 from multikueue.kube.http.response_limits import MAX_LINE, MAX_OBJECT
-from multikueue.kube.kubeconfigs.bounded_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
+from multikueue.kube.kubernetes_yaml import MAX_DEPTH, MAX_NUMBER, MAX_SIZE, MAX_VALUES
 from multikueue.runtime.reconcilers.configuration import SMALL
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from tests.kinds import journeys
+from tests.kinds import endings, ends, journeys
 from tests.kinds.cases import Case
 from tests.kinds.journeys import Journey
 
@@ -15,6 +15,11 @@ from tests.kinds.journeys import Journey
 def _is_copied(case: Case) -> bool:
     """All but Deployments, whose pods are copied."""
     return case.adapter.resource == case.kind.resource
+
+
+def _is_of_pods(case: Case) -> bool:
+    """What becomes pods, or groups of them, on the worker: their end needs Kueue there, which holds them."""
+    return case.name in ends.OF_PODS
 
 
 @attrs.frozen
@@ -37,5 +42,12 @@ WAYS: Final = (
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED),
     Way(journeys.deleted, on_servers=False),
+    Way(endings.is_taken_away),
     Way(journeys.runs_again_after_eviction, on_servers=False),
+    Way(ends.deleted_while_it_waits, _is_of_pods, on_servers=False),
+    Way(ends.evicted_by_the_manager, _is_of_pods, on_servers=False),
+    Way(ends.deactivated, _is_of_pods, on_servers=False),
+    Way(ends.moved, lambda case: case.name in ends.MOVABLE, on_servers=False),
+    Way(ends.ended_by_its_workload, _is_of_pods, on_servers=False),
+    Way(ends.scaled_to_nothing, lambda case: case.name in ends.TO_NOTHING, on_servers=False),
 )

@@ -73,6 +73,26 @@ async def test_statuses_become_errors(status: int, reason: str, expected: type[A
     assert (error.status, error.reason, str(error)) == (status, reason, "w1: get jobs.batch: because")
 
 
+@pytest.mark.parametrize(
+    ("causes", "expected"),
+    [
+        ([{"field": "metadata.uid", "message": "field is immutable"}], Conflict),
+        ([{"field": "spec.template"}, {"field": "metadata.uid"}], Conflict),
+        ([{"field": "spec.template"}], Invalid),
+        ([], Invalid),
+        (None, Invalid),
+        (["metadata.uid"], Invalid),
+    ],
+)
+async def test_a_wrong_uid_is_a_conflict_whatever_code_a_server_gives_it(
+    causes: object, expected: type[ApiError]
+) -> None:
+    """A patch of an object that was made again under its name is 422 Invalid, and 409 for other verbs."""
+    body = {"kind": "Status", "reason": "Invalid", "message": "no", "details": {"causes": causes}}
+    error = await error_of(says(422, json.dumps(body)))
+    assert type(error) is expected
+
+
 @pytest.mark.parametrize(("details", "name"), [({"name": "a"}, "a"), ({}, ""), (None, ""), ("a", "")])
 async def test_a_missing_object_is_told_from_a_missing_kind(details: object, name: str) -> None:
     body = {"kind": "Status", "reason": "NotFound", "message": "no", "details": details}

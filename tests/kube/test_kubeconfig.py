@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import yaml
 
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
-from multikueue.kube import load_incluster, load_kubeconfig
+from multikueue.kube import ClusterConfig, KubeClient, load_incluster, load_kubeconfig
 from multikueue.kube.http.transport import ssl_context
+from multikueue.kube.kubeconfigs.kubeconfig_document import FLAGS
 
 CANARY = "s3cr3t-canary"
 
@@ -58,10 +60,100 @@ def test_several_files_are_merged_and_the_first_that_names_something_wins(tmp_pa
     assert load_kubeconfig(files, "a").server == "https://a"
 
 
+def test_a_path_is_what_python_takes_for_one(tmp_path: Path) -> None:
+    """A text is a sequence: it was taken apart, letter by letter."""
+    path = write(tmp_path / "k", current="a")
+    same = load_kubeconfig(path)
+    assert [load_kubeconfig(given) for given in (str(path), [str(path)], (path,))] == [same] * 3
+    with pytest.raises(KubeconfigError, match="none: cannot be read"):
+        load_kubeconfig(str(tmp_path / "none"))
+
+
 def test_tls_need_not_be_verified_if_the_operator_says_so(tmp_path: Path) -> None:
     path = write(tmp_path / "k", cluster={"insecure-skip-tls-verify": True, "server": "http://localhost:8001/"})
     config = load_kubeconfig(path, "a")
     assert (config.server, config.verify_tls) == ("http://localhost:8001", False)
+
+
+_TRUE = [word for text in ("y", "yes", "true", "on") for word in (text, text.capitalize(), text.upper())]
+_FALSE = [word for text in ("n", "no", "false", "off") for word in (text, text.capitalize(), text.upper())]
+_NEITHER = ('"true"', '"false"', "'n'", "0", "1", "1.0", '"0"', '""', "[]", "{}", "tRue", "!!str false", "2026-01-01")
+
+
+@pytest.mark.parametrize("field", FLAGS)
+def test_booleans_are_what_client_go_reads_and_all_else_is_an_error(tmp_path: Path, field: str) -> None:
+    """client-go 0.36.3 was asked. Quotes, as templates write them, once turned the verification of TLS off."""
+
+    def read(word: str) -> bool:
+        in_exec = field == "provideClusterInfo"
+        user: Json = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", field: "WORD"}}
+        path = write(tmp_path / "k", cluster={} if in_exec else {field: "WORD"}, user=user if in_exec else {})
+        path.write_text(path.read_text().replace("WORD", word))
+        config = load_kubeconfig(path, "a")
+        shown = config.exec_plugin is not None and config.exec_plugin.cluster != ""
+        return {FLAGS[0]: not config.verify_tls, FLAGS[1]: config.disable_compression, FLAGS[2]: shown}[field]
+
+    assert [read(word) for word in _TRUE] == [True] * len(_TRUE)
+    assert [read(word) for word in (*_FALSE, "", "null", "~", '!!bool "false"')] == [False] * (len(_FALSE) + 4)
+    for word in _NEITHER:
+        with pytest.raises(KubeconfigError, match=f"{field} is neither true nor false: write it without quotes"):
+            read(word)
+
+
+def test_a_cluster_that_is_not_used_is_read_as_well(tmp_path: Path) -> None:
+    """As client-go: a file of which half means something else is not right in the other half."""
+    first, second = write(tmp_path / "1", name="a"), write(tmp_path / "2", name="b", cluster={FLAGS[0]: "false"})
+    with pytest.raises(KubeconfigError, match=FLAGS[0]):
+        load_kubeconfig([first, second], "a")
+
+
+@pytest.mark.parametrize(
+    ("server", "proxy", "refused"),
+    [
+        ("http://api.example.com", "", True),
+        ("http://10.0.0.1:8001", "", True),
+        ("http://127.0.0.1.example.com", "", True),
+        ("http://localhost.example.com", "", True),
+        ("HTTP://api.example.com", "", True),
+        ("http://0.0.0.0:8001", "", True),
+        ("http://127.0.0.1:8001", "http://proxy:3128", True),
+        ("http://127.0.0.1:8001", "", False),
+        ("http://127.9.9.9:8001", "", False),
+        ("http://[::1]:8001", "", False),
+        ("http://LOCALHOST:8001", "", False),
+        ("https://api.example.com", "http://proxy:3128", False),
+    ],
+)
+@pytest.mark.parametrize(
+    "user",
+    [
+        {"token": CANARY},
+        {"tokenFile": "token"},
+        {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}},
+    ],
+)
+def test_credentials_go_over_tls_or_to_this_machine_only(
+    tmp_path: Path, server: str, proxy: str, refused: bool, user: Json
+) -> None:
+    """client-go sends none without TLS; an error tells whoever wonders why all is forbidden."""
+    cluster = {"server": server, **({"proxy-url": proxy} if proxy else {})}
+    path = write(tmp_path / "k", cluster=cluster, user=user)
+    with pytest.raises(KubeconfigError, match="over TLS or to this machine") if refused else contextlib.nullcontext():
+        load_kubeconfig(path, "a")
+    load_kubeconfig(write(tmp_path / "none", cluster=cluster, user={}), "a")
+
+
+@pytest.mark.parametrize("given", [{"token": CANARY}, {"token_file": "/x"}, {"headers": (("Authorization", "x"),)}])
+async def test_no_client_opens_that_would_send_credentials_in_clear(given: Json) -> None:
+    """Also for a configuration that no kubeconfig has made."""
+    with pytest.raises(KubeconfigError, match="over TLS or to this machine"):
+        async with KubeClient(ClusterConfig("http://api.example.com", **given), name="m"):
+            pass
+    for reached in ("http://127.0.0.1:1", "https://api.example.com"):
+        async with KubeClient(ClusterConfig(reached, **given), name="m"):
+            pass
+    async with KubeClient(ClusterConfig("http://api.example.com"), name="m"):
+        pass
 
 
 @pytest.mark.parametrize(

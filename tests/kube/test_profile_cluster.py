@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from typing import Any
 
 import attrs
 import pytest
@@ -18,6 +19,8 @@ from tests.kube.exec_plugins import CANARY
 from tests.kube.scripted import job, says, talking
 
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
+_NO_FLAGS: tuple[Any, ...] = ("false", "true", "n", "", 0, 1, [])
+_HOW = "write it without quotes"
 WHOLE: Json = {
     "server": "https://w1:6443/",
     "certificate-authority-data": PEM,
@@ -63,6 +66,11 @@ def test_a_cluster_needs_no_more_than_a_server() -> None:
         ({"certificate-authority-data": CANARY}, "certificate-authority-data is not base64 of a PEM text"),
         ({"proxy-url": f"socks5://{CANARY}"}, "proxy-url must be an http:// or https:// URL"),
         ({"tls-server-name": f"{CANARY} x"}, "tls-server-name must be a host name or an IP address"),
+        *(
+            ({field: value}, f"failed to parse kubeconfig(apiconfig): {field} is neither true nor false: {_HOW}")
+            for field in ("insecure-skip-tls-verify", "disable-compression")
+            for value in _NO_FLAGS
+        ),
         ({"server": [CANARY]}, "failed to parse kubeconfig(apiconfig): server is not a text"),
     ],
 )

@@ -122,6 +122,12 @@ def test_tls_is_not_verified_only_if_the_settings_and_the_profile_say_so() -> No
     insecure: Json = {"insecure-skip-tls-verify": True}
     assert not profile_config(access(**insecure), allowing).verify_tls
     assert profile_config(access(), allowing).verify_tls
+    secure: Json = {"insecure-skip-tls-verify": False}
+    assert profile_config(access(**secure), allowing).verify_tls
+    for value in list[Any](("false", "true", "", 0, 1, [])):
+        wrong: Json = {"insecure-skip-tls-verify": value}
+        with pytest.raises(ClusterProfileError, match="insecure-skip-tls-verify is neither true nor false"):
+            profile_config(access(**wrong), allowing)
 
 
 def test_equal_profiles_make_equal_configurations() -> None:

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from multikueue.core.model.names import Json
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 
+_UNREAD = "failed to parse kubeconfig(apiconfig): "
+_NO_FLAGS: tuple[Any, ...] = ("false", "true", "n", "", 0, 1, [])
 CANARY = "s3cr3t-canary"
 PEM = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
 
@@ -45,6 +48,15 @@ def refusal(data: Json | bytes) -> KubeconfigError:
     assert "canary" not in f"{error!r}{error.__cause__!r}"
     assert error.__suppress_context__, "a traceback would quote what could not be read"
     return error
+
+
+def test_a_text_and_a_mapping_are_read_as_well() -> None:
+    given = kubeconfig()
+    parsed = [parse_worker_kubeconfig(one) for one in (json.dumps(given).encode(), json.dumps(given), given)]
+    assert parsed == [parsed[0]] * 3
+    for wrong in ({"a": object()}, "[", {"clusters": {1, 2}}):
+        with pytest.raises(KubeconfigError, match="failed to parse kubeconfig"):
+            parse_worker_kubeconfig(wrong)
 
 
 def test_a_good_one_is_read() -> None:
@@ -92,6 +104,11 @@ OTHER_CLUSTER = [{"name": "c", "cluster": {"server": "https://w"}}, {"name": "ot
     [
         (kubeconfig(whole=OTHER_USER), "tokenFile is not allowed"),
         (kubeconfig({"insecure-skip-tls-verify": True}), "insecure TLS verification is not allowed for cluster c"),
+        *(
+            (kubeconfig({field: value}), f"{_UNREAD}{field} is neither true nor false: write it without quotes")
+            for field in ("insecure-skip-tls-verify", "disable-compression")
+            for value in _NO_FLAGS
+        ),
         (
             kubeconfig({"certificate-authority": "/ca.crt"}),
             "certificate-authority file paths are not allowed, use certificate-authority-data for cluster c",
@@ -169,7 +186,7 @@ def test_what_else_is_refused(data: Json | bytes, message: str) -> None:
 @pytest.mark.parametrize("token", ["0123", "1e5", "2026-01-01", "0x1f", "1_000"])
 def test_tokens_stay_text(token: str) -> None:
     """YAML would read them as numbers or dates."""
-    text = yaml.safe_dump(kubeconfig()).replace(f"token: {CANARY}", f"token: {token}")
+    text = yaml.dump(kubeconfig(), Dumper=KubernetesDumper).replace(f"token: {CANARY}", f"token: {token}")
     assert parse_worker_kubeconfig(text.encode()).token == token
 
 

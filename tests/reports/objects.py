@@ -7,6 +7,7 @@ from typing import Any
 from multikueue.core.machinery.connection_facts import ConnectionFacts, facts_status
 from multikueue.core.model.conditions import new_condition
 from multikueue.core.model.names import Json
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts, refusals_condition
 from multikueue.sandbox.setting_up import CHECK, admission_check, cluster, config
 from multikueue.testing import NOW, job, queues, stored, workload
@@ -51,6 +52,14 @@ def refused(made: Json, **facts: RefusalFacts) -> Json:
     return {**made, "status": status}
 
 
+def waiting_for(made: Json, *runs: EarlierRun, tried: int = 0) -> Json:
+    """A Workload that says beside the check's message for which earlier runs it waits."""
+    (message,) = [entry["message"] for entry in made["status"]["admissionChecks"]]
+    told = earlier_run_condition(runs, message, tried, NOW)
+    status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), told]}
+    return {**made, "status": status}
+
+
 def fleet(
     *workloads: Json, workers: tuple[Json, ...] = (), listed: tuple[str, ...] = ("worker1", "worker2")
 ) -> ManagerObjects:
@@ -77,6 +86,7 @@ __all__ = [
     "refused",
     "saying",
     "stored",
+    "waiting_for",
     "worker",
     "workload",
 ]

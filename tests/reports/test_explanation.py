@@ -469,6 +469,17 @@ def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> No
     assert "the event WorkerNotReady of the ManagedCluster" in missing.remedy
 
 
+def test_many_clusters_that_are_no_workers_yet_are_one_finding() -> None:
+    """For each there was one, with the whole list in it; a name that is meant is told beside them."""
+    made = workload(TRAIN, nominated=("worker1",))
+    listed = ("worker1", *(f"spoke-{number}" for number in range(17)), "wroker2")
+    explanation = explained(made, fleet(made, listed=listed))
+    misspelt, others = found(explanation, "cluster-missing")
+    assert 'lists "wroker2"' in misspelt.why
+    assert others.why == 'it lists "spoke-0" and 16 more, and there is no MultiKueueCluster of these names'
+    assert len(others.told) <= 200
+
+
 def test_a_job_that_has_ended_needs_nothing() -> None:
     explanation = explained(workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="Succeeded"))
 

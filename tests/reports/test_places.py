@@ -23,6 +23,7 @@ from multikueued.commands.report_text import explanation_lines, jobs_table
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import job_report
 from multikueued.reports.places import Waiting, places_told, waiting
+from multikueued.reports.status import status_report
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
 
 MINUTE = timedelta(minutes=1)
@@ -66,6 +67,32 @@ def test_in_a_queue_by_priority_and_between_queues_by_who_has_had_quota_longest(
     assert places(waits("a", minutes=9), first) == [2, 1]
     others = [waits(name, minutes=minutes, queue="other") for name, minutes in (("x", 7), ("y", 1))]
     assert places(waits("a", minutes=9), first, *others) == [3, 2, 1, 4]
+
+
+def late(minutes: int) -> Json:
+    """One that got its quota so many minutes ago and has started."""
+    made = ended(minutes)
+    for one in made["status"]["conditions"]:
+        if one["type"] in ("QuotaReserved", "Admitted"):
+            one["lastTransitionTime"] = timestamp(NOW - minutes * MINUTE)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("held", "other", "told"), [(90, 20, True), (59, 20, False), (90, 100, False), (90, None, False)]
+)
+def test_a_job_that_later_ones_have_passed_for_an_hour_needs_somebody(held: int, other: int | None, told: bool) -> None:
+    """Gangs starved without a word: what is free was always given to what fits."""
+    gang = waits("gang", minutes=held)
+    objects = fleet(gang, *([late(other)] if other is not None else []))
+    (seen,) = [status_report(objects, NOW, "multikueue")]
+    found = [one for one in seen.findings if one.id == "starving"]
+
+    assert [(one.where.endswith("gang"), one.blocking) for one in found] == ([(True, True)] if told else [])
+    assert all("giveUp" in one.remedy for one in found)
+    assert [one.id for one in explain(Seen(gang, None, objects, (), NOW, "multikueue")).findings if one in found] == [
+        "starving"
+    ] * told
 
 
 def test_only_those_count_that_share_a_worker() -> None:

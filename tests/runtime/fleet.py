@@ -99,6 +99,8 @@ class Fleet:
     workers: dict[str, ApiServer] = attrs.field(factory=dict)
     closed: list[str] = attrs.field(factory=list)
     """The tokens of the clients that were closed in order."""
+    runners: dict[str, JobRunner] = attrs.field(factory=dict)
+    """By cluster, while Kueues run."""
 
     @classmethod
     def of(cls, *names: str) -> Fleet:
@@ -176,6 +178,7 @@ class Fleet:
                 await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
                 runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)
                 await tasks.start(runner.run)
+                self.runners[server.name] = runner
             yield
 
     def client(self, name: ClusterName, config: ClusterConfig) -> AbstractAsyncContextManager[ApiClient]:

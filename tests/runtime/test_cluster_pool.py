@@ -112,9 +112,10 @@ async def test_a_cluster_is_served_until_it_is_forgotten() -> None:
         world.pool.assign(A, OLD)
         await anyio.sleep(1)
         (caches,) = world.built
-        assert world.pool.connected(A) is None
+        assert (world.pool.connected(A), world.pool.why(A)) == (None, "it has not answered yet")
         caches.says(OpenWatch())
-        assert world.pool.connected(A) is caches
+        assert (world.pool.connected(A), world.pool.why(A)) == (caches, "")
+        assert world.pool.why("b") == 'no cluster "b" is assigned'
         assert world.cluster().server == "https://a"
         world.pool.forget(A)
         await anyio.sleep(1)
@@ -186,6 +187,7 @@ async def test_a_client_that_cannot_be_made_waits_for_another_configuration() ->
         world.pool.assign(A, OLD)
         await anyio.sleep(1)
         assert repr(world.cluster()) == "<Cluster a: lost: no PEM>"
+        assert world.pool.why(A) == "no PEM"
         world.errors.clear()
         await anyio.sleep(1_000)
         assert world.built == []

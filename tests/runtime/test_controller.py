@@ -20,13 +20,13 @@ pytestmark = pytest.mark.looptime
 class Recorder:
     """A reconciler that notes when it is called and does what the test says."""
 
-    act: Callable[[str, int], Action] = lambda _key, _call: Action.done()
+    act: Callable[[str, int], Action | None] = lambda _key, _call: Action.done()
     takes: float = 0.0
     calls: list[tuple[str, float]] = attrs.field(factory=list)
     running: set[str] = attrs.field(factory=set)
     most_at_once: int = 0
 
-    async def reconcile(self, key: str) -> Action:
+    async def reconcile(self, key: str) -> Action | None:
         assert key not in self.running, "one key was reconciled twice at once"
         self.running.add(key)
         self.most_at_once = max(self.most_at_once, len(self.running))
@@ -53,6 +53,17 @@ async def test_many_requests_for_one_key_are_one_reconcile() -> None:
     await run_for(10, controller)
 
     assert recorder.calls == [("a", 0)]
+
+
+async def test_none_means_done() -> None:
+    """A reconcile that returns nothing ended the whole controller."""
+    recorder = Recorder(lambda _key, _call: None)
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    controller.enqueue("b", 5)
+    await run_for(100, controller)
+
+    assert recorder.calls == [("a", 0), ("b", 5)]
 
 
 async def test_a_change_during_a_reconcile_is_looked_at_again() -> None:

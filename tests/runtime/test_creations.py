@@ -25,9 +25,9 @@ from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import NAME_TAKEN, Created, Refusal, Unanswered, Untracked
 from multikueue.errors import (
     AlreadyExists,
-    Conflict,
     ApiError,
     Cause,
+    Conflict,
     DeadlineExceeded,
     Forbidden,
     Invalid,

@@ -17,16 +17,15 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.model.workloads import cluster_name
 from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
+from multikueue.runtime.manager import Manager
 from multikueue.sandbox.apiserver import DirectClient, Match, Refuse
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
-from multikueue.testing.waiting import background
-from tests.runtime.fleet import LONG, Fleet, now, until
+from tests.runtime.fleet import Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -159,3 +158,60 @@ async def test_a_job_of_the_same_name_runs_where_the_earlier_one_was_once_that_i
         assert NAME_TAKEN.why in check["message"]
         await slow_to_end(fleet, "worker1", on=False)
         await until(fleet.running_on, within=5)
+
+
+OF_PODS: Final = "batch.kubernetes.io/job-name"
+TRAP: Final = RunnerOptions(minimum=1e6, maximum=1e6, trap=25.0, blocking=False)
+"""The jobs' pods take 25 s to end, and their controller does not let them keep their job."""
+
+
+def _with_pods_by_label(fleet: Fleet) -> Manager:
+    rows = [attrs.evolve(row, pods_label=OF_PODS) if row.resource == JOB else row for row in BUILTIN]
+    return attrs.evolve(fleet.build(), adapters=AdapterRegistry(rows))
+
+
+async def _evicted(fleet: Fleet, seen: Copies) -> tuple[str, float]:
+    """A job has run, and is evicted until its job copy is gone; return its worker, and when that was."""
+    await fleet.submit()
+    await until(fleet.running_on)
+    await until(fleet.ready)
+    await anyio.sleep(1)
+    (first,) = seen.made
+    await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+
+    async def gone() -> bool:
+        return not (await DirectClient(fleet.workers[first]).list(JOB)).items
+
+    await until(gone)
+    return first, anyio.current_time()
+
+
+async def test_a_kind_whose_job_does_not_wait_for_its_pods_runs_again_after_they_have_ended() -> None:
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(TRAP), fleet.dispatching(_with_pods_by_label(fleet)):
+        first, gone_at = await _evicted(fleet, seen)
+
+        async def ended() -> bool:
+            return not (await DirectClient(fleet.workers[first]).list(POD)).items
+
+        assert not await ended()
+        while not await ended():
+            assert len(seen.made) == 1
+            await anyio.sleep(0.5)
+        assert anyio.current_time() - gone_at > 10
+        await until(fleet.running_on, within=5)
+
+
+async def test_where_pods_may_not_be_listed_that_is_told_and_they_are_not_waited_for() -> None:
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    for worker in fleet.workers.values():
+        worker.faults.add(Refuse(403), on=Match(verbs=("list",), resource="pods", user="multikueue"))
+    async with fleet.kueues(TRAP), fleet.dispatching(_with_pods_by_label(fleet)):
+        first, _ = await _evicted(fleet, seen)
+        await until(lambda: len(seen.made) == 2, within=10)
+        assert (await DirectClient(fleet.workers[first]).list(POD)).items
+        await anyio.sleep(5)
+        notes = [event["note"] for event in (await fleet.admin.list(EVENT)).items]
+        assert any("does not show whether pods of an earlier attempt still end" in note for note in notes)

@@ -7,6 +7,7 @@ bears it. `python -m tests.simulation --with NAME` adds it to each seed, mended 
 from __future__ import annotations
 
 import contextlib
+import random
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
@@ -20,8 +21,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
-from multikueue.sandbox.kueue import evict
-from tests.simulation import meddling, population
+from tests.simulation import meddling, population, running_down
 from tests.simulation.breaking import Trouble
 from tests.simulation.choosing import Choosing
 from tests.simulation.creating import WAITS, creations
@@ -30,6 +30,7 @@ from tests.simulation.nominating import OPEN, ByLabel
 from tests.simulation.objects import find, objects
 from tests.simulation.promises import HOLD
 from tests.simulation.running import KINDS, Item, running_on
+from tests.simulation.running_down import end_on_manager
 from tests.simulation.scene import Scene
 from tests.simulation.shutting import shut_a_queue
 from tests.simulation.virtual_time import wall_clock
@@ -82,7 +83,7 @@ async def refused_deletions(scene: Scene) -> None:
     worker, item, workload = found
     kept = frozenset(kind.resource.plural for kind in scene.world.population.all_kinds)
     worker.link.change(keeps=kept)
-    await _end_on_manager(scene, item, workload)
+    await end_on_manager(scene, item, workload)
     await anyio.sleep(scene.dice.choice((100.0, 250.0)))
     worker.link.change(keeps=frozenset())
 
@@ -96,7 +97,7 @@ async def holding_finalizer(scene: Scene) -> None:
     items = [one for one, of in running_on(worker) if of == workload]
     for one in items:
         await _hold(worker, KINDS[one.plural].resource, one.key, held=True)
-    await _end_on_manager(scene, item, workload)
+    await end_on_manager(scene, item, workload)
     await anyio.sleep(scene.dice.choice((100.0, 250.0)))
     for one in items:
         await _hold(worker, KINDS[one.plural].resource, one.key, held=False)
@@ -111,19 +112,6 @@ async def _hold(worker: SimCluster, resource: Resource, key: ObjectKey, *, held:
         with contextlib.suppress(Conflict):
             await worker.api.merge_patch(resource, key, patch)
             return
-
-
-async def _end_on_manager(scene: Scene, item: Item, workload: ObjectKey) -> None:
-    """Evict a Workload, as a rule, or delete its job."""
-    manager = scene.world.manager
-    await anyio.sleep(scene.seconds(0.0, 5.0))
-    obj = find(manager, WORKLOAD, workload)
-    if obj is None or is_finished(obj):
-        return
-    if scene.dice.random() < 0.7 and has_quota(obj):
-        await evict(manager.api, workload, clock=wall_clock(manager.skew))
-    elif find(manager, KINDS[item.plural].resource, item.key) is not None:
-        await manager.api.delete(KINDS[item.plural].resource, item.key, propagation="Background")
 
 
 async def meddle_unwatched(scene: Scene) -> None:
@@ -267,6 +255,15 @@ def _speak_http(world: World) -> None:
     world.over_http = True
 
 
+ENDS: Final = (*running_down.TROUBLES, refused_deletions, holding_finalizer)
+"""What is drawn where pods take time to end."""
+
+
+def _slow(world: World) -> None:
+    if not world.ending:
+        world.end_slowly(random.Random(f"ends/{world.seed}"))
+
+
 DRAWS: Final[Mapping[str, Draw]] = MappingProxyType(
     {
         draw.trouble.__name__: draw
@@ -291,5 +288,11 @@ def _choose(world: World) -> None:
         world.choose_by(Choosing.made(world))
 
 
-ROWS: Final[Mapping[str, Draw]] = MappingProxyType({**DRAWS, shut_a_queue.__name__: Draw(shut_a_queue, _choose)})
+ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
+    {
+        **DRAWS,
+        shut_a_queue.__name__: Draw(shut_a_queue, _choose),
+        **{trouble.__name__: Draw(trouble, _slow) for trouble in running_down.TROUBLES},
+    }
+)
 """With what is drawn elsewhere: what `--with` knows."""

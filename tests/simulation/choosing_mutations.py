@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate, GiveUp
 from multikueue.core.dispatchers.scored import copies, filters, room, score, view
 from multikueue.core.dispatchers.scored import ledger as ledgers
-from multikueue.core.dispatchers.scored.entries import Entry, Rank
+from multikueue.core.dispatchers.scored.entries import Entry, Kind, Rank
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Group, Place, QueueFacts, ResourceRequest
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload
 from multikueue.core.dispatchers.scored.job_annotations import Narrowing
@@ -157,6 +157,16 @@ def offers_on_evidence_are_taken_back() -> AbstractContextManager[Any]:
     return mock.patch.object(copies, "preempts", return_value=False)
 
 
+def offers_without_room_stay() -> AbstractContextManager[Any]:
+    """Offer: where there is no room a job waits for `retry`, whoever else has room."""
+    return mock.patch.object(copies, "waits", return_value=False)
+
+
+def nobody_passes_a_reservation() -> AbstractContextManager[Any]:
+    """Hold: what is kept free is kept from jobs, too, that end before its owner could start."""
+    return mock.patch.object(Kind, "ends_within", return_value=False)
+
+
 def room_that_has_grown_wakes_nobody() -> AbstractContextManager[Any]:
     """Hold: who is held is not looked at when room has come."""
     return mock.patch.object(Ledger, "woken", return_value=())
@@ -218,6 +228,8 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             copies_with_quota_are_taken_back,
             raced_copies_are_taken_back,
             offers_on_evidence_are_taken_back,
+            offers_without_room_stay,
+            nobody_passes_a_reservation,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
             given_up_is_tried_at_once,
@@ -237,6 +249,8 @@ UNSEEN: Final = frozenset(
         "jobs_of_others_are_ignored",
         "raced_copies_are_taken_back",
         "offers_on_evidence_are_taken_back",
+        "offers_without_room_stay",
+        "nobody_passes_a_reservation",
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",

@@ -103,6 +103,8 @@ class Daemon:
         if self.world.inventory is not None:
             filled = PlacementOptions(PlacementSettings(), namespace=KUEUE_NAMESPACE)
             self.settings = attrs.evolve(self.settings, profiles=PROFILES, placement=filled)
+        if self.world.retention:
+            self.settings = with_plan(self.settings, finished_retention=timedelta(seconds=self.world.retention))
         if self.world.needing:
             self.settings = with_plan(self.settings, dependencies={CHECK: frozenset(("ConfigMap",))})
         if self.world.orchestrated:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import anyio
 
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT, EVENT, JOB, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
-from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION, REFUSAL_ANNOTATION
+from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION, QUEUE_LABEL, REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, uid
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
@@ -25,6 +25,7 @@ from multikueue.core.model.workloads import (
 from multikueue.errors import Cause
 from multikueue.runtime.caches import flavor_list
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
+from multikueue.sandbox.jobs.pods import owners
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from tests.simulation.foreign import has_namesake
 from tests.simulation.objects import find, has_ended, is_ours, objects
@@ -51,7 +52,15 @@ def unfinished(world: World, *, serving: bool = False) -> list[str]:
             continue
         told = {entry["type"]: entry["status"] for entry in dig(workload, "status", "conditions") or []}
         found.append(f"{ObjectKey.of(workload)} {told} on {dig(workload, 'status', 'clusterName')}")
-    return found
+    return [*found, *_stopped(world)]
+
+
+def _stopped(world: World) -> Iterator[str]:
+    """Jobs of the manager that wait for a Workload: the next is made once they show that they run no more."""
+    for job in objects(world.manager, JOB):
+        owned = (one for one in objects(world.manager, WORKLOAD) if uid(job) in owners(one))
+        if QUEUE_LABEL in labels_of(job) and not has_ended(job) and not is_terminating(job) and not any(owned):
+            yield f"{ObjectKey.of(job)} has no Workload"
 
 
 def unshown(world: World, removed: Collection[ObjectKey]) -> list[str]:

@@ -57,8 +57,9 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
 
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
-    """A worker is recorded though an earlier attempt is seen to run on another."""
-    return _ignoring(lambda left: "of an earlier attempt" in left.why)
+    """A Workload is offered, recorded and Ready though a job copy of an earlier attempt is seen."""
+    modules = (planning, assigned, leftovers)
+    return all_of(*(mock.patch.object(module, "earlier_runs", return_value=()) for module in modules))
 
 
 def unproven_jobs_are_not_waited_for() -> AbstractContextManager[Any]:
@@ -103,6 +104,7 @@ def last_workers_are_not_noted() -> AbstractContextManager[Any]:
     return all_of(
         mock.patch.object(evicting, "note_last_worker", return_value=()),
         mock.patch.object(pending, "note_last_worker", return_value=()),
+        mock.patch.object(leftovers, "note_last_worker", return_value=()),
     )
 
 

@@ -8,8 +8,11 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.conditions import changed_at
+from multikueue.core.model.grace import pod_grace
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import (
     CheckState,
     check,
@@ -20,6 +23,7 @@ from multikueue.core.model.workloads import (
     is_evicted,
     is_finished,
 )
+from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import MARKS, find, is_ours, objects
 from tests.simulation.promises import Promises
@@ -35,6 +39,8 @@ daemon."""
 SETTLED: Final = 90.0
 """Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
 minute."""
+ENDING: Final = 90.0
+"""Virtual seconds beyond their grace period for which pods that end may hold the manager's quota."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
 
@@ -74,6 +80,8 @@ class Holding:
                 if held and not checked and not self.promises.runs(name, ObjectKey.of(copy)):
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
+        yield from self._ending()
+        yield from self._stopped_here()
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
             key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
             if _is_untold(workload):
@@ -81,6 +89,27 @@ class Holding:
             yield from self._losers(workload)
             if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
                 yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD
+
+    def _ending(self) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Evicted Workloads that keep others waiting for their quota while their runs end."""
+        calm = self.reach.calm_since(self.world.manager.name) + SETTLED
+        for workload in objects(self.world.manager, WORKLOAD):
+            since = changed_at(workload, "Evicted")
+            if is_evicted(workload) and has_quota(workload) and not is_finished(workload):
+                text = f"{ObjectKey.of(workload)} is evicted and holds quota"
+                bound = min(pod_grace(workload), LONGEST_GRACE).total_seconds() + ENDING + self.promises.most_stepped
+                yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
+
+    def _stopped_here(self) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Jobs that the manager's Kueue has stopped, with or without an eviction, and that run on."""
+        for item, places in self.promises.running.items() if self.reach.manager_since is not None else ():
+            job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
+            for name, place in places.items() if job is not None and dig(job, "spec", "suspend") is True else ():
+                since = self.reach.since(name)
+                if since is not None and name not in self.world.gone:
+                    calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
+                    text = f"{item} runs on {name}, and is suspended on the manager"
+                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not."""

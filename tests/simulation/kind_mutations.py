@@ -19,9 +19,9 @@ from multikueue.core.workload import check_updates, pending, preemption_gates
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import retry
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.ending import clean_all
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.worker_states import Idle, WritingStatus
+from multikueue.core.workload.removal import remove_all
 from multikueue.runtime.workers.executor import WorkerExecutor
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -85,7 +85,7 @@ def an_erased_worker_is_a_lost_job() -> AbstractContextManager[None]:
     """Ready without a recorded worker: everything is deleted, and tried again."""
 
     def decide(seen: Situation) -> Plan:
-        return Plan((retry(seen, "no admitting cluster is recorded"), *clean_all(seen)))
+        return Plan((retry(seen, "no admitting cluster is recorded"), *remove_all(seen)))
 
     return _row("unrecorded", decide=decide)
 

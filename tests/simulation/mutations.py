@@ -18,18 +18,20 @@ import attrs
 
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.marks import Proof
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import evicting, pending
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
-from multikueue.core.workload.ending import clean_all, sync_end
+from multikueue.core.workload.ending import sync_end
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.pending import winner
+from multikueue.core.workload.removal import remove_all
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.informers.informer import Informer
@@ -44,6 +46,7 @@ from multikueue.runtime.workers.pool import WorkerCluster
 from tests.simulation.choosing_mutations import RULES
 from tests.simulation.guard_mutations import GUARDS
 from tests.simulation.kind_mutations import KIND_MUTATIONS
+from tests.simulation.leaving_mutations import LEAVING_MUTATIONS
 from tests.simulation.mapping_mutations import MAPPING_MUTATIONS
 from tests.simulation.need_mutations import NEED_MUTATIONS
 from tests.simulation.nominating import OneByOne
@@ -84,7 +87,7 @@ def earliest_admission_wins() -> AbstractContextManager[None]:
             if winner is None or winner.name == seen.assigned_to:
                 return decide(seen)
             created = (_create_job(seen, winner),) if seen.job_on(winner) is None else ()
-            return Plan((*created, *clean_all(seen, winner.name)))
+            return Plan((*created, *remove_all(seen, winner.name)))
 
         return decided
 
@@ -185,12 +188,14 @@ def every_admitted_worker_runs_it() -> AbstractContextManager[None]:
 def failed_deletions_are_forgotten() -> AbstractContextManager[Any]:
     """Cleanup that a worker did not answer is not tried again."""
 
-    async def delete(place: Target, cache: Any, resource: Any, key: ObjectKey, uid: str) -> None:
-        if cache is not None:
+    async def delete(
+        target: Target, resource: Resource, key: ObjectKey, uid: str, propagation: Any = "Background", **_: Any
+    ) -> None:
+        if (cache := target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)) is not None:
             cache.removed(key, uid)
-            cache._deleted[key] = (uid, float("inf"))
+            cache._deleted[key] = attrs.evolve(cache._deleted[key], until=float("inf"))
         with contextlib.suppress(Exception):
-            await place.client.delete(resource, key, uid=uid, propagation="Background")
+            await target.client.delete(resource, key, uid=uid, propagation=propagation)
 
     return mock.patch.object(performing, "_delete", delete)
 
@@ -293,6 +298,7 @@ MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         **GUARDS,
         **RULES,
         **MAPPING_MUTATIONS,
+        **LEAVING_MUTATIONS,
         **{
             mutation.__name__: mutation
             for mutation in (

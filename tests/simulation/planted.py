@@ -18,7 +18,7 @@ from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.workload import assigned, ending, evicting, pending
+from multikueue.core.workload import assigned, evicting, leftovers, pending, removal
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.facts import possible_runs as earlier
@@ -60,12 +60,12 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
 
 def losers_out_of_the_config_are_kept() -> AbstractContextManager[Any]:
     """What lies on a worker that the config lists no more is not removed."""
-    original = ending.clean
+    original = removal.remove
 
-    def clean(worker: Worker, *unless: Any, **options: Any) -> Iterator[Effect]:
-        return original(worker, *unless, **options) if worker.configured else iter(())
+    def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
+        return original(situation, worker) if worker.configured else iter(())
 
-    return all_of(mock.patch.object(ending, "clean", clean), mock.patch.object(pending, "clean", clean))
+    return all_of(*(mock.patch.object(module, "remove", remove) for module in (removal, leftovers, pending, assigned)))
 
 
 def a_lease_counts_from_the_answer() -> AbstractContextManager[Any]:
@@ -105,11 +105,14 @@ def _with_grace(share: float) -> AbstractContextManager[Any]:
 def deletes_have_no_uid() -> AbstractContextManager[Any]:
     """Whatever has the name by now is deleted, be it somebody else's."""
 
-    async def delete(target: Target, cache: Any, resource: Resource, key: ObjectKey, uid: str) -> None:
+    async def delete(
+        target: Target, resource: Resource, key: ObjectKey, uid: str, propagation: Any = "Background", **_: Any
+    ) -> None:
+        left = None
         with suppress(NotFound):
-            await target.client.delete(resource, key, propagation="Background")
-        if cache is not None:
-            cache.removed(key, uid)
+            left = await target.client.delete(resource, key, propagation=propagation)
+        if (cache := target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)) is not None:
+            cache.removed(key, uid) if left is None else cache.wrote(left)
 
     return mock.patch.object(performing, "_delete", delete)
 
@@ -177,7 +180,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 
     def stop(situation: Situation) -> Plan:
         plan = original(situation)
-        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting._release(situation, job)]
+        released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import attrs
@@ -121,6 +121,24 @@ def _draw_set(kind: SetKind) -> Draw:
         return Submission(kind.resource, (made,), dice.choice((None, 40.0, 150.0, 300.0)))
 
     return draw
+
+
+def with_grace(submission: Submission, dice: random.Random) -> None:
+    """Give its pods a grace period, perhaps."""
+    grace = dice.choice((None, None, 5, 60, 400))
+    for obj in submission.objects if grace is not None else ():
+        for pods in _pod_specs(obj):
+            pods["terminationGracePeriodSeconds"] = grace
+
+
+def _pod_specs(obj: Json) -> Iterator[Json]:
+    """The specs of its pods, wherever they are."""
+    if "containers" in obj:
+        yield obj
+    for value in obj.values():
+        for inner in value if isinstance(value, list) else [value]:
+            if isinstance(inner, dict):
+                yield from _pod_specs(inner)
 
 
 def template(cpu: str) -> Json:

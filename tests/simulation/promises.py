@@ -15,7 +15,7 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, MANAGED_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, labels_of
+from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.workloads import (
     OUT_OF_SYNC,
     OWNER_NOT_FOUND,
@@ -79,6 +79,8 @@ class Promises:
     """Seconds by which clocks were set while the daemon was restarted: so much less than a loss may be waited for."""
     most_stepped: float = 0.0
     """Seconds by which a clock was off at most: what is told to wait by it may wait for so much longer."""
+    settled: set[str] = attrs.field(factory=set)
+    """UIDs of jobs of the manager of which somebody has settled that they fail."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
     """What has ended on the manager, by UID."""
     starts: int = 0
@@ -218,12 +220,10 @@ class Promises:
         self.note(f"{item} starts on {worker.name}")
         self.starts += 1
         workload = workload_of(worker, item, obj)
-        for holder in self.world.workers.values():
-            if holder.name not in (worker.name, *elsewhere) and self._is_held(holder, item, workload):
-                self.broken.append(f"{item} starts on {worker.name} while a finalizer holds it on {holder.name}")
-        for other in elsewhere:
-            if other != worker.name and not serves(item, obj) and not self._is_old_run(worker, obj):
-                self._started_beside(worker, item, other)
+        ending = [holder.name for holder in self.world.workers.values() if self._ends_on(holder, item, workload)]
+        for other in {*elsewhere, *ending} - {worker.name}:
+            if not serves(item, obj) and not self._is_old_run(worker, obj):
+                self.began_beside(worker, other, f"{item} starts on {worker.name} while it runs on {other}")
         self._begun.add(obj["metadata"]["uid"])
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
@@ -231,31 +231,37 @@ class Promises:
         if local is not None and (item, local["metadata"]["uid"]) in self.ended:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
 
-    def _is_held(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
-        """Whether a worker within reach shows that it still runs what somebody's finalizer keeps there.
+    def _ends_on(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
+        """Whether a worker shows that pods of it are there still.
 
         A pod of another Workload was another pod: its controller has made this one in its place.
         """
-        obj = find(worker, KINDS[item.plural].resource, item.key)
-        if obj is not None and item.plural == POD_RESOURCE.plural and workload_of(worker, item, obj) != workload:
+        obj = (
+            find(worker, KINDS[item.plural].resource, item.key) if worker.serves(KINDS[item.plural].resource) else None
+        )
+        if obj is None or not is_ours(obj) or has_ended(item.plural, obj) or obj["metadata"]["uid"] not in self._begun:
             return False
-        held = obj is not None and is_ours(obj) and HOLD in obj["metadata"].get("finalizers", ())
-        active = obj is not None and KINDS[item.plural].course.is_active(obj) and not has_ended(item.plural, obj)
-        return held and active and self.reach.longer_than(worker.name, GRACE)
+        if item.plural == POD_RESOURCE.plural and workload_of(worker, item, obj) != workload:
+            return False
+        return KINDS[item.plural].course.is_active(obj) or bool(dig(obj, "status", "terminating"))
 
     def _is_old_run(self, worker: SimCluster, obj: Json) -> bool:
         """Whether a worker out of sight starts again what it ran: the other start was looked at when that came."""
         return obj["metadata"]["uid"] in self._begun and not self.reach.longer_than(worker.name, GRACE)
 
-    def _started_beside(self, worker: SimCluster, item: Item, other: str) -> None:
-        """Something starts on one worker while it runs on another.
+    def began_beside(self, worker: SimCluster, other: str, told: str) -> None:
+        """Something starts on one worker while it is there on another.
 
         That may be only if one of them was out of reach for `workerLostTimeout`, as the daemon counts it: all the time
-        in which one ran, until the worker is connected to again. What has been asked to end does not count as running,
-        a kind that is not served counts as out of reach, and pods of sets may overlap (`serves`).
+        in which one ran, until the worker is connected to again. A kind that is not served counts as out of reach, and
+        pods of sets may overlap (`serves`).
+
+        Args:
+            worker: where it starts.
+            other: where it is.
+            told: what is said if that may not be.
         """
         least = self.least_loss
-        told = f"{item} starts on {worker.name} while it runs on {other}"
         out_for = self.reach.out_for(other)
         lost_for = max(self.reach.recently_out_for(name) for name in (other, worker.name))
         if lost_for == 0.0:

@@ -26,12 +26,12 @@ from tests.simulation import (
     rivals,
     shutting,
 )
-from tests.simulation.adversity import DRAWS, ROWS, open_all
+from tests.simulation.adversity import DRAWS, ENDS, ROWS, open_all
 from tests.simulation.breaking import Trouble, fine_weather
 from tests.simulation.needing import with_needs
 from tests.simulation.nominating import ByLabel
 from tests.simulation.objects import objects
-from tests.simulation.population import Submission
+from tests.simulation.population import Submission, with_grace
 from tests.simulation.scene import Scene
 
 TROUBLE_ENDS: Final = 420.0
@@ -84,6 +84,7 @@ class Script:
                 *self._of_the_chooser(),
                 *self._of_the_mapping(),
                 *self._adverse(),
+                *self._of_ends(),
             ):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
@@ -99,6 +100,8 @@ class Script:
         for number in range(1, dice.randint(3, 8) + 1):
             draw = dice.choice(world.population.draws)
             submission, seconds = draw(dice, number), dice.uniform(0, 240)
+            if world.ending:
+                with_grace(submission, random.Random(f"grace/{world.seed}/{number}"))
             needs = random.Random(f"needed/{world.seed}/{number}")
             yield with_needs(submission, needs) if world.needing else submission, seconds
         if world.choosing is not None:
@@ -142,6 +145,14 @@ class Script:
         if self.scene.world.unusual and dice.random() < ADVERSE:
             wanted += [dice.choice([draw.trouble for draw in DRAWS.values()])]
         return [] if self.calm else [(trouble, dice.uniform(5, TROUBLE_ENDS - 60)) for trouble in wanted]
+
+    def _of_ends(self) -> list[tuple[Trouble, float]]:
+        """What is drawn where pods take time to end, and when."""
+        if self.calm or not self.scene.world.ending:
+            return []
+        dice = random.Random(f"ends script/{self.scene.world.seed}")
+        drawn = [dice.choice(ENDS) for _ in range(dice.randint(1, 4))]
+        return [(trouble, dice.uniform(10, TROUBLE_ENDS - 60)) for trouble in drawn]
 
     def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
         """What is drawn where a hub looks after the workers, and when."""
@@ -209,6 +220,8 @@ class Script:
         world = self.scene.world
         self.scene.promises.note("everything is mended")
         fine_weather(self.scene)
+        for runner in world.runners.values():
+            runner.node_is_dead = False
         for place in world.clusters:
             fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
             place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset())

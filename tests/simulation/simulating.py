@@ -25,6 +25,7 @@ from tests.simulation.gating import Gating
 from tests.simulation.holding import Holding
 from tests.simulation.impostors import Impostors
 from tests.simulation.inventory import Inventory
+from tests.simulation.leaving import Leaving
 from tests.simulation.listing import Listing
 from tests.simulation.needing import Needs
 from tests.simulation.nominating import DISPATCHERS, Nominator
@@ -106,6 +107,7 @@ def _described(world: World) -> str:
         + f", {world.own} is the manager" * bool(world.own)
         + ", by an inventory" * (world.inventory is not None)
         + ", mappings change" * world.remapped
+        + f", {world.runner}, retention {world.retention}" * world.ending
         + (f", by {world.choosing.sites}" if world.choosing is not None else "")
     )
 
@@ -131,6 +133,8 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             promises.listen()
             taking.listen()
             _watch_rules(world, reach, promises)
+            leaving = Leaving(world, promises, taking)
+            leaving.listen()
             impostors = Impostors(world, promises)
             impostors.listen()
             await tasks.start(world.run)
@@ -147,6 +151,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
             await script.end_serving()
             await _wait_until_done(scene)
             _check_the_end(scene, logged, calm=script.calm)
+            _check_what_is_left(leaving)
             await _check_listings(scene, listings)
             tasks.cancel_scope.cancel()
     except* BrokenPromise as failures:
@@ -219,6 +224,11 @@ async def _check_listings(scene: Scene, listings: list[Listing]) -> None:
     await anyio.sleep(SETTLED)
     for listing in listings:
         listing.check_the_end()
+
+
+def _check_what_is_left(leaving: Leaving) -> None:
+    if left := leaving.left():
+        raise BrokenPromise(f"left over: {', '.join(left)}")
 
 
 def _check_the_end(scene: Scene, logged: list[str], *, calm: bool) -> None:

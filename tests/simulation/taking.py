@@ -8,10 +8,10 @@ import anyio
 import attrs
 
 from multikueue.core.model.conditions import condition, is_true
-from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, is_terminating
+from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
 from multikueue.core.model.workloads import (
     CheckState,
     check_state,
@@ -66,7 +66,7 @@ class Taking:
         self._excused[worker, workload] = anyio.current_time()
         self.promises.removed.add(workload)
 
-    def _is_excused(self, worker: str, workload: ObjectKey) -> bool:
+    def is_excused(self, worker: str, workload: ObjectKey) -> bool:
         since = self._excused.get((worker, workload))
         return since is not None and anyio.current_time() - since < EXCUSED
 
@@ -115,7 +115,7 @@ class Taking:
         copy = find(worker, WORKLOAD, key)
         if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
             return True
-        if not is_of_present_attempt(worker, copy, workload) or self._is_excused(name, key):
+        if not is_of_present_attempt(worker, copy, workload) or self.is_excused(name, key):
             return True
         return self._is_lost(name)
 
@@ -129,18 +129,28 @@ class Taking:
         workload = find(self.world.manager, WORKLOAD, key)
         if workload is None or is_terminating(workload):
             return "its Workload is deleted"
+        job = self._job(workload)
         reasons = {
+            "its Kueue has stopped it": job is not None and dig(job, "spec", "suspend") is True,
+            "somebody has settled its end": job is not None and uid(job) in self.promises.settled,
             "it has finished": is_finished(workload),
             "it was evicted": is_evicted(workload),
             "it has no quota": not has_quota(workload),
             "it was deactivated": dig(workload, "spec", "active") is False,
             "it is of an earlier attempt": not is_of_present_attempt(worker, copy, workload),
             "it is on another worker": cluster_name(workload) not in (worker.name, None),
-            "a user took it": self._is_excused(worker.name, key),
+            "a user took it": self.is_excused(worker.name, key),
             "its group goes elsewhere": self._may_move(worker.name, workload),
             "our check was taken off": not dig(workload, "status", "admissionChecks"),
         }
         return next((name for name, holds in reasons.items() if holds), "")
+
+    def _job(self, workload: Json) -> Json | None:
+        """The manager's Job of a Workload."""
+        of = owner(workload)
+        if of is None or of.gvk != JOB.gvk:
+            return None
+        return find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], of.name))
 
     def _may_move(self, name: str, workload: Json) -> bool:
         """Whether the group of a part goes elsewhere, and nothing is recorded: it follows its first part."""

@@ -65,8 +65,12 @@ RENAMED: Final = 0.5
 """Share of those without HTTP in which some workers call the namespace otherwise."""
 REMAPPED: Final = 0.6
 """Share of those with Jobs of a fixed size in which that changes."""
+ENDING: Final = 0.5
+"""Share of the runs in which pods take time to end, and more of how runs end is drawn; the others stay as they were."""
 OWN: Final = 0.5
 """Share of those with Jobs alone, and nobody who looks after the workers, in which one worker is the manager itself."""
+BLOCKING: Final = 0.85
+"""Share of these in which pods keep their job until they have ended."""
 OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
@@ -152,6 +156,14 @@ class World:
     """How far the daemon's clock is ahead of the manager's."""
     replica_skews: tuple[float, ...] = ()
     """Two daemons elect a leader, with clocks ahead of `daemon_skew` by so much; empty: there is one daemon."""
+    ending: bool = False
+    """Whether pods take time to end, and what may happen meanwhile is drawn."""
+    retention: float = 0.0
+    """Seconds for which the daemon keeps the copies of what has finished."""
+    runners: dict[str, JobRunner] = attrs.field(factory=dict)
+    """Those of the clusters that have one, by cluster."""
+    away: dict[str, anyio.Event] = attrs.field(factory=dict)
+    """The Kueues that are away, by cluster: until when."""
     unusual: bool = False
     unused_after: float = UNUSED_AFTER
     """Seconds after which a kind is not watched on a worker that has nothing of it."""
@@ -185,6 +197,7 @@ class World:
     steps: dict[str, float] = attrs.field(factory=dict)
     """By how many seconds somebody has set the clock of a cluster, or of the daemon's host, whose name is empty."""
     dice: random.Random = attrs.field(init=False)
+    _kueues: dict[str, anyio.CancelScope] = attrs.field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.dice = random.Random(f"world/{self.seed}")
@@ -225,6 +238,8 @@ class World:
         world.unusual = unusual.random() < UNUSUAL
         if world.unusual and unusual.random() < ELECTIONS:
             world.replica_skews = (0.0, unusual.choice((0.0, 0.0, -2.0, 3.0)))
+        if (ends := random.Random(f"ends/{seed}")).random() < ENDING:
+            world.end_slowly(ends)
         world.over_http = world.unusual and unusual.random() < OVER_HTTP
         world.needing = world.unusual and random.Random(f"needing/{seed}").random() < NEEDING
         if world.unusual and (watching := random.Random(f"watching/{seed}")).random() < RARELY_WATCHED:
@@ -234,6 +249,14 @@ class World:
             world.remapped = drawn and not (population.kinds or population.elastic)
             world.rename(name for name in world.workers if naming.random() < 0.7)
         return world
+
+    def end_slowly(self, dice: random.Random) -> None:
+        """Have pods go on after SIGTERM, and the daemon keep what has finished for a while, perhaps."""
+        self.ending = True
+        self.runner = attrs.evolve(
+            self.runner, trap=dice.choice((5.0, 25.0, 25.0, 300.0)), blocking=dice.random() < BLOCKING
+        )
+        self.retention = dice.choice((0.0, 0.0, 30.0, 200.0))
 
     def give_to(self, inventory: Inventory | None) -> None:
         """Have somebody look after the workers: who makes them says nothing of names there."""
@@ -297,10 +320,10 @@ class World:
                 if cluster.name in self.bare:
                     continue
                 kinds = self.population.all_kinds
-                kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, kinds=kinds, events=False)
                 client = DirectClient(cluster.registry, user="runner")
                 runner = JobRunner(client, seed=self.seed, clock=clock, options=self.runner, kinds=kinds, events=False)
-                await tasks.start(kueue.run)
+                self.runners[cluster.name] = runner
+                await tasks.start(self._run_kueue, cluster)
                 await tasks.start(runner.run)
             if self.inventory is not None:
                 await tasks.start(self.inventory.run)
@@ -312,6 +335,24 @@ class World:
             finally:  # what is cancelled after this sends nothing late
                 for cluster in self.clusters:
                     cluster.link.late = None
+
+    async def _run_kueue(
+        self, cluster: SimCluster, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Run a cluster's Kueue, one after the other."""
+        clock, kinds = wall_clock(cluster.skew, self.step_of(cluster.name)), self.population.all_kinds
+        while True:
+            kueue = SmallKueue(DirectClient(cluster.registry, user="kueue"), clock=clock, kinds=kinds, events=False)
+            with anyio.CancelScope() as self._kueues[cluster.name]:
+                await kueue.run(task_status=task_status)
+            task_status = anyio.TASK_STATUS_IGNORED
+            await self.away.pop(cluster.name).wait()
+
+    def stop_kueue(self, worker: str) -> anyio.Event:
+        """Have a worker's Kueue be away until this event."""
+        back = self.away[worker] = anyio.Event()
+        self._kueues[worker].cancel()
+        return back
 
     def cluster_of(self, worker: str) -> Json:
         """The MultiKueueCluster of a worker."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import threading
 from collections.abc import Callable
@@ -13,10 +12,10 @@ from typing import Any, Final, Literal, TypeAlias, TypeVar
 import attrs
 import click
 
+from multikueue.core.model.written_values import LONGEST_SELECTOR, is_label_selector, parse_duration
 from multikueue.errors import KubeconfigError
 from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_kubeconfig
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
-from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 Format: TypeAlias = Literal["table", "wide", "json", "yaml"]
@@ -151,23 +150,14 @@ class Duration(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-_VALUE: Final = r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?)?"
-_KEY: Final = r"(?:[A-Za-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?"
-_SET: Final = rf"\s+(?:not)?in\s*\(\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*\)"
-_REQUIREMENT: Final = rf"\s*(?:!\s*{_KEY}|{_KEY}(?:\s*(?:==?|!=)\s*{_VALUE}|{_SET})?)\s*"
-_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(?:,{_REQUIREMENT})*")
-LONGEST_SELECTOR: Final = 1_000
-"""Characters of a selector."""
-
-
 def checked_selector(_context: click.Context, _parameter: click.Parameter, text: str) -> str:
     """The selector of an option.
 
     Raises:
         click.BadParameter: it is none.
     """
-    if text and (len(text) > LONGEST_SELECTOR or _SELECTOR.fullmatch(text) is None):
-        known = "KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY or !KEY, with commas between them"
+    if text and not is_label_selector(text):
+        known = "KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY>N, KEY or !KEY, with commas between them"
         raise click.BadParameter(f"{text[:LONGEST_SELECTOR]!r} is no label selector: write {known}")
     return text
 

@@ -17,6 +17,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.outside_text import has_hidden, is_hidden
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 from multikueued.commands.exits import NOT_REACHABLE, CommandError
 from multikueued.settings.values import camel
 
@@ -44,7 +45,7 @@ def as_json(value: Any) -> str:
 
 def as_yaml(value: Any) -> str:
     """A report as YAML; characters that a terminal would obey are escaped."""
-    made = partial(yaml.safe_dump, plain(value), sort_keys=False, width=120)
+    made = partial(yaml.dump, plain(value), Dumper=KubernetesDumper, sort_keys=False, width=120)
     text = str(made(allow_unicode=True))
     return (str(made(allow_unicode=False)) if has_hidden(text) else text).rstrip("\n")
 

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
-import orjson
 import yaml
 
 from multikueue import GVK, Json, SettingsError
@@ -19,12 +18,13 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
 from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.settings.config import IntegrationSettings, Settings
-from multikueued.settings.documents import Loader, read_text, reading
+from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import framework_names
 
 NAMESPACE: Final = "default"
@@ -145,7 +145,7 @@ def load_jobs(paths: Iterable[Path], available: Sequence[SandboxKind] = AVAILABL
 def _jobs_in(path: Path, rehearsal: Registry, available: Sequence[SandboxKind]) -> list[Submission]:
     text = read_text(path)
     with reading(str(path)):
-        documents = list(yaml.load_all(text, Loader))  # a SafeLoader
+        documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
     jobs = [_checked(job, where, rehearsal, available) for where, job in _listed(documents, path)]
     if not jobs:
         raise SettingsError(f"{path}: holds no job")
@@ -168,7 +168,7 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
         where = f"{path}, document {number}"
         if document is None:
             continue
-        obj = _as_json(document, where)
+        obj = _object(document, where)
         if obj.get("kind") != "List":
             yield where, obj
             continue
@@ -177,18 +177,13 @@ def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
             raise SettingsError(f"{where}: items is not a list")
         for item_number, item in enumerate(items, 1):
             place = f"{where}, item {item_number}"
-            yield place, _as_json(item, place)
+            yield place, _object(item, place)
 
 
-def _as_json(value: Any, where: str) -> Json:
-    """The value as JSON: dates and keys become texts."""
-    try:
-        obj = orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS))
-    except orjson.JSONEncodeError as error:
-        raise SettingsError(f"{where}: cannot be sent as JSON: {error}") from error
-    if not isinstance(obj, dict):
+def _object(value: Any, where: str) -> Json:
+    if not isinstance(value, dict):
         raise SettingsError(f"{where}: is not a Kubernetes object")
-    return obj
+    return value
 
 
 def _checked(job: Json, where: str, rehearsal: Registry, available: Sequence[SandboxKind]) -> Submission:

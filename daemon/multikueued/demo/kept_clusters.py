@@ -16,6 +16,7 @@ from rich.console import Console
 
 from multikueue import Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 from multikueue.sandbox import Sandbox, SandboxKind
 from multikueue.sandbox.jobs import DURATION_ANNOTATION
 from multikueued.demo.jobs import drawn_job
@@ -32,7 +33,7 @@ def sample(kind: SandboxKind) -> str:
         obj["metadata"]["annotations"] = {**annotations_of(obj), **noted}
     if not more and not kind.gated:  # the names of a group's members and of a set's pods have a meaning
         job["metadata"] = {"generateName": f"{job['metadata'].pop('name')}-", **job["metadata"]}
-    return yaml.safe_dump_all((job, *more), sort_keys=False)
+    return yaml.dump_all((job, *more), Dumper=KubernetesDumper, sort_keys=False)
 
 
 async def keep(sandbox: Sandbox, console: Console) -> None:
@@ -66,7 +67,7 @@ def kept_folder(prefix: str) -> Iterator[Path]:
 async def write_kubeconfig(file: Path, kubeconfig: Json) -> None:
     """Write a kubeconfig that only this user can read."""
     # As YAML: kubectl reads JSON as well, but people read this.
-    text = yaml.safe_dump(orjson.loads(orjson.dumps(kubeconfig)), sort_keys=False)
+    text = yaml.dump(orjson.loads(orjson.dumps(kubeconfig)), Dumper=KubernetesDumper, sort_keys=False)
     await anyio.Path(file).write_text(text)
     await anyio.Path(file).chmod(0o600)
 

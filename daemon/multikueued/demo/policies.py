@@ -27,7 +27,7 @@ from multikueued.demo.output import print_problems, problems
 from multikueued.demo.run import Demo
 from multikueued.settings.config import DispatcherSettings, Settings
 
-PROFILE: Final = Profile(weights=Weights(quota=30, cost=60))
+PROFILE: Final = Profile(weights=Weights(cost=60))
 """Of the scored one: it looks at the price first."""
 POLICIES: Final = {
     "AllAtOnce": DispatcherSettings(name=ALL_AT_ONCE),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import anyio
 import attrs
@@ -77,6 +78,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         request.connect,
         request.measure,
         accounts,
+        now=now,
         tell=request.tell,
     )
     async with anyio.create_task_group() as tasks:
@@ -140,6 +142,9 @@ def _credentials(taken: Mapping[str, Published]) -> dict[str, KubeconfigFacts]:
     return {name: one.credentials for name, one in taken.items() if one.credentials is not None}
 
 
+_LOOKS: Final = "somebody with its credentials; explain tells it of a job that waits"
+
+
 def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChecked]:
     """What the daemon could not see, and what only somebody with the credentials can."""
     assert one.at is not None, "it was looked at"
@@ -150,4 +155,5 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
         if why is None
         else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
     )
-    return [*own, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]
+    ends = NotChecked(f"which job copies on {name} do not end", "the daemon does not look for them", _LOOKS)
+    return [*own, ends, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

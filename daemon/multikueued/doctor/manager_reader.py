@@ -28,7 +28,7 @@ from multikueue.core.model.kinds import (
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, name_of
 from multikueue.errors import Forbidden, NotFound
-from multikueue.kube.kubeconfigs.bounded_yaml import BoundedLoader
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.commands.manager_lists import job_behind
 from multikueued.doctor.checks.jobs import rejected
 from multikueued.doctor.checks.webhooks import ours
@@ -164,7 +164,7 @@ async def _kueue(sight: Sight, namespace: str) -> KueueFacts:
 
 def _document(sight: Sight, stored: Json, field: str) -> Json | None:
     try:
-        found = yaml.load(str(dig(stored, "data", field) or ""), BoundedLoader)
+        found = yaml.load(str(dig(stored, "data", field) or ""), KubernetesLoader)
     except yaml.YAMLError:
         found = ""
     if found is None or isinstance(found, dict):

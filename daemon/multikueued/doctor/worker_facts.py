@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 
 import attrs
 
-from multikueue.core.model.names import GVK
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.labels import MANAGED_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig, finalizers_of, is_terminating, namespace_of
 from multikueue.core.model.worker_kueue import WorkerKueue
+from multikueued.reports.ending_copies import EndingCopy
 from multikueued.tokens.bound import Bound
 from multikueued.workers.move_targets import QueuesOnWorker
 
@@ -73,6 +78,22 @@ class ClockBound:
         return self.low if self.low > 0 else min(self.high, 0.0)
 
 
+def stranded_pods(pods: Iterable[Json], workloads: Container[ObjectKey]) -> Iterator[Json]:
+    """Pods of groups that have ended and are deleted, and that Kueue's finalizer holds though their Workload is gone.
+
+    Kueue up to 0.19.2 lets go of them only while it sees their Workload being deleted.
+
+    Args:
+        pods: copies of ours.
+        workloads: those that are there.
+    """
+    for pod in pods:
+        key = ObjectKey(namespace_of(pod), prebuilt_workload(pod))
+        ended = dig(pod, "status", "phase") in ("Succeeded", "Failed")
+        if ended and is_terminating(pod) and MANAGED_LABEL in finalizers_of(pod) and key.name and key not in workloads:
+            yield pod
+
+
 @attrs.frozen
 class WorkerFacts:
     """What a worker answered, asked with the credentials that the manager holds."""
@@ -94,6 +115,10 @@ class WorkerFacts:
     kueue: WorkerKueue | None = None
     takes_anybody: bool | None = None
     """Whether no policy there asks its namespaces whose copies they take."""
+    stranded: tuple[Json, ...] = ()
+    """Pods of groups, copies of ours, that nobody lets go of; see `stranded_pods`."""
+    overdue: tuple[EndingCopy, ...] = ()
+    """Job copies that were deleted and should have ended."""
 
 
 @attrs.frozen

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import AbstractAsyncContextManager
+from datetime import datetime, timedelta
 from typing import Final, TypeAlias
 
 import anyio
 import attrs
 
 from multikueue import JobKind
-from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, POD, WORKLOAD
+from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ObjectKey
-from multikueue.core.model.objects import name_of
-from multikueue.errors import ApiError, Cause, KubeconfigError, Unreachable
+from multikueue.core.model.objects import is_terminating, name_of
+from multikueue.errors import ApiError, Cause, KubeconfigError, ServerFault, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.probe import Measure, probe
-from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts
+from multikueued.doctor.worker_facts import NotChecked, Permission, WorkerFacts, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.rbac.policies import TAKING, taking_name
 from multikueued.rbac.rules import on_worker, own_token_rules
 from multikueued.settings.config import Settings
+from multikueued.workers.copy_reader import CopyReader
 from multikueued.workers.move_targets import QueuesOnWorker
 
 LONG: Final = 3.0
@@ -56,6 +59,8 @@ class Rounds:
     """By worker: who must be able to ask for tokens of itself, because they are bound."""
     granted: Mapping[str, Set[Permission]] = attrs.field(factory=dict)
     """By worker: what it has granted not long ago, which it is not asked again."""
+    now: datetime | None = None
+    """This machine's clock; None: job copies that do not end are not looked for."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
@@ -81,7 +86,7 @@ class Rounds:
 
     async def _asked(self, name: str, config: ClusterConfig) -> None:
         account, granted = self.accounts.get(name), self.granted.get(name, frozenset())
-        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, account, granted)
+        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, account, granted, self.now)
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -121,6 +126,8 @@ class Visit:
     """Whose tokens are bound."""
     granted: Set[Permission] = frozenset()
     """See `Rounds`."""
+    now: datetime | None = None
+    """See `Rounds`."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -142,7 +149,16 @@ class Visit:
             here = "run multikueue doctor where the daemon runs"
             sight.blind(f"clock and latency of {self.name}", measured.error, here)
         self.facts = attrs.evolve(self.facts, latency=measured.latency, clock=measured.clock)
-        for step in (self._kinds, self._kueue, self._permissions, self._namespaces, self._queues, self._taking):
+        for step in (
+            self._kinds,
+            self._kueue,
+            self._permissions,
+            self._namespaces,
+            self._queues,
+            self._taking,
+            self._pods,
+            self._overdue,
+        ):
             await step(sight)
 
     async def _permissions(self, sight: Sight) -> None:
@@ -179,6 +195,33 @@ class Visit:
         if name := self.settings.manager_name:
             found = await sight.exists(TAKING, ObjectKey("", taking_name(name)), f"who may have copies on {self.name}")
             self.facts = attrs.evolve(self.facts, takes_anybody=None if found is None else not found)
+
+    async def _pods(self, sight: Sight) -> None:
+        if POD.gvk in self.facts.lacking or all(kind.resource.gvk != POD.gvk for kind in self.kinds):
+            return
+        what = f"pods on {self.name} that Kueue does not let go of"
+        ours = await sight.items(POD, what, label_selector=ORIGIN_LABEL)
+        if not (deleted := list(filter(is_terminating, ours or ()))):
+            return
+        if (listed := await sight.items(WORKLOAD, what, label_selector=ORIGIN_LABEL)) is not None:
+            found = stranded_pods(deleted, set(map(ObjectKey.of, listed)))
+            self.facts = attrs.evolve(self.facts, stranded=tuple(found))
+
+    async def _overdue(self, sight: Sight) -> None:
+        if self.now is None:
+            return
+        behind = self.facts.clock.low if self.facts.clock is not None else 0.0
+        kinds = [kind for kind in self.kinds if kind.resource.gvk not in self.facts.lacking]
+        reader, there = CopyReader(sight.client, kinds, str(self.settings.origin)), self.now + timedelta(seconds=behind)
+        what = f"which job copies on {self.name} do not end"
+        try:
+            seen = await reader.look(there, overdue_only=True)
+        except (Unreadable, ServerFault) as error:
+            sight.blind(what, str(error))
+            return
+        if seen.not_read:
+            sight.blind(what, f"the user of its kubeconfig may not list {', '.join(map(str, seen.not_read))} there")
+        self.facts = attrs.evolve(self.facts, overdue=seen.copies)
 
 
 async def lacking_of(sight: Sight, kinds: Iterable[GVK]) -> frozenset[GVK]:

@@ -50,6 +50,7 @@ class LeaderCollector(Collector):
     queues: QueueSource = dict
     workers: StatusSource = tuple
     counts: CountSource = tuple
+    starving: Callable[[], int] = int
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The lengths of queues; how the workers are, a metric of Kueue's (v0.20); what they have and are offered."""
@@ -70,7 +71,10 @@ class LeaderCollector(Collector):
         for cluster, placed, offered in itertools.islice(self.counts(), MAX_COUNTED):
             running.add_metric([cluster], placed)
             waiting.add_metric([cluster], offered)
-        yield from (due, active, status, running, waiting)
+        about = "Workloads that are held for more than an hour while later ones of their queue have started."
+        starving = GaugeMetricFamily("multikueue_workloads_starving", about)
+        starving.add_metric([], self.starving())
+        yield from (due, active, status, running, waiting, starving)
 
 
 @attrs.frozen(eq=False)

@@ -241,10 +241,12 @@ class Metrics:
         """See `ReviewHook`."""
         self._reviews.of(outcome).inc()
 
-    def began(self, queues: QueueSource, workers: StatusSource, counts: CountSource = tuple) -> None:
+    def began(
+        self, queues: QueueSource, workers: StatusSource, counts: CountSource = tuple, starving: Callable[[], int] = int
+    ) -> None:
         """This process leads from now on; its queues and workers are read at each scrape."""
         self._leading.set(1)
-        self._leader = LeaderCollector(self._leader.role, queues, workers, counts)
+        self._leader = LeaderCollector(self._leader.role, queues, workers, counts, starving)
 
     def ended(self) -> None:
         """It does not lead any more, and watches no cluster."""

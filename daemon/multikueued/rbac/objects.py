@@ -139,6 +139,12 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         binding(name, account),
         role(name, in_namespace(settings), namespace),
         binding(name, account, namespace),
+        # Empty: the daemon puts the key there, so it needs no right to create Secrets.
+        {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": str(settings.marks.secret_name), "namespace": namespace},
+        },
         *(granting_objects(settings) if settings.ocm.grants else ()),
     ]
 

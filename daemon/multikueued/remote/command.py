@@ -13,6 +13,7 @@ import click
 
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import one_line, without_controls
+from multikueue.core.model.written_values import parse_duration
 from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
@@ -29,7 +30,6 @@ from multikueued.remote.through_api import PATIENCE, Shown, logs_through_api
 from multikueued.remote.worker_access import worker_client, worker_for_people
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName
 from multikueued.settings.config import Settings
-from multikueued.settings.values import parse_duration
 
 F = TypeVar("F", bound=Callable[..., Any])
 

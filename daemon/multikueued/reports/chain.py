@@ -18,7 +18,7 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
 )
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueued.reports.jobs import missing_queue
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.queues import queue_problem
@@ -29,6 +29,8 @@ FIRST_WORKER: Final = (
     "(docs/workers.md); the daemon must run meanwhile"
 )
 
+_TOLD: Final = 200
+"""Bytes of what a check says: it lists all that is missing."""
 _FROM_PLACEMENT: Final = (
     "a Placement has selected it: the daemon makes that MultiKueueCluster once what the event WorkerNotReady of the "
     "ManagedCluster names is there; with ocm.clusters.source: none it is yours to create"
@@ -87,15 +89,19 @@ def _of_config(check: str, config: Json, told: str, objects: ManagerObjects) -> 
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
     where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
-    free = set(objects.clusters_by_name) - set(listed)
-    for name in (one for one in listed if one not in objects.clusters_by_name):
-        guess = similar(name, free) or similar(name, objects.clusters_by_name)
-        why = f'it lists "{name}", and there is no MultiKueueCluster of that name{guess}'
-        remedy = f'correct the name in spec.clusters, or create MultiKueueCluster "{name}"'
-        if CONFIG_LABEL in labels_of(config):
-            remedy = _FROM_PLACEMENT
-        others = any(one in objects.clusters_by_name for one in listed)
-        yield Finding("cluster-missing", where, why, told, remedy, blocking=not others)
+    known, placed = objects.clusters_by_name, CONFIG_LABEL in labels_of(config)
+    free, missing = set(known) - set(listed), [name for name in listed if name not in known]
+    guesses = {name: "" if placed else similar(name, free) or similar(name, known) for name in missing}
+    plain = [name for name, guess in guesses.items() if not guess]
+    groups = [[name] for name, guess in guesses.items() if guess] + ([plain] if plain else [])
+    for names in groups:
+        first, more = f'"{names[0]}"', f" and {len(names) - 1} more" if len(names) > 1 else ""
+        each = "of that name" if not more else "of these names"
+        why = f"it lists {first}{more}, and there is no MultiKueueCluster {each}{guesses[names[0]]}"
+        remedy = f"correct the name in spec.clusters, or create MultiKueueCluster {first}{more}"
+        blocking = len(missing) == len(listed)
+        told = shortened(told, _TOLD)
+        yield Finding("cluster-missing", where, why, told, _FROM_PLACEMENT if placed else remedy, blocking=blocking)
 
 
 def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:

@@ -17,15 +17,17 @@ from multikueue.core.workload.check_message import Message
 from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, JobReport, JobState, check_message, job_report
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
 from multikueued.reports.links import ChainLink, chain_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
+from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
+from multikueued.reports.starving import starving
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import WorkerAnswer, ask_workers
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -109,6 +111,9 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
         yield from _about_job(seen, job)
+    if job.state in WAITING_STATES:
+        told = check_message(seen.workload, seen.objects)
+        yield from earlier_run_findings(seen.workload, told, seen.objects, seen.now)
     if job.state is JobState.LOCAL:
         return
     going = job.state in _WITHOUT_TROUBLE
@@ -116,6 +121,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     for finding in check_findings(seen.objects, check) if check else ():
         yield attrs.evolve(finding, blocking=finding.blocking and not going)
     yield from narrowed_out(job, answers)
+    yield from starving(seen.objects, seen.now, seen.workload)
     yield from _about_workers(seen, job, answers)
     yield from clock_findings(seen.workload, seen.job, job, seen.now)
 
@@ -179,7 +185,6 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
 
 def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
     first = next((one for one in findings if one.blocking), None)
-    asked = ", ".join(job.offered_to)
     match job.state:
         case JobState.RUNNING:
             return f'It runs on worker cluster "{job.worker}".'
@@ -196,11 +201,18 @@ def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
             return "It was sent back, and is queued again."
     if first is not None:
         return f"It does not run, and somebody has to act: {first.why}."
+    return _waits(job, findings)
+
+
+def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
+    earlier = next((one for one in findings if one.id == EARLIER_RUN), None)
+    if earlier is not None:
+        return f'It waits for an earlier run of it to end on worker cluster "{earlier.where}".'
     match job.state:
         case JobState.QUEUED:
             return "It waits for quota here."
         case JobState.OFFERED:
-            return f"It is offered to {asked}: the first to admit it gets it."
+            return f"It is offered to {', '.join(job.offered_to)}: the first to admit it gets it."
     return "It waits."
 
 

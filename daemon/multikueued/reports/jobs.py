@@ -17,6 +17,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, l
 from multikueue.core.model.worker_names import cordon_of, origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
+from multikueue.core.workload.facts.earlier_run_facts import earlier_runs_in
 from multikueued.reports.objects import ManagerObjects, queue_name, similar
 from multikueued.reports.typenames import type_name
 
@@ -173,7 +174,7 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
     message = check_message(workload, objects)
     match state:
         case JobState.QUEUED:
-            why = told("QuotaReserved") or told("Evicted")
+            why = _sent_back_for(workload, objects) or told("QuotaReserved") or told("Evicted")
             return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
         case JobState.LOST:
             active = condition(objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {}), "Active")
@@ -191,6 +192,12 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
     return message
+
+
+def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
+    """That it was sent back because an earlier run of it does not end; empty: it was not."""
+    runs = earlier_runs_in(workload, objects.check_of(workload))
+    return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
 def missing_queue(workload: Json, objects: ManagerObjects, told: str = "") -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Final
 
 import attrs
@@ -19,10 +20,11 @@ from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.remedy_table import about_worker
+from multikueued.reports.starving import starving
 from multikueued.reports.workers import WorkerReport, worker_reports
 
 MOST: Final = 10
-"""Queues that do not exist of which is told: anybody may name more."""
+"""Queues that do not exist of which is told, and jobs that starve: anybody may make more."""
 _SILENT: Final = timedelta(seconds=30)
 """How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""
 
@@ -68,7 +70,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
     daemon = daemon_report(objects.lease, now)
     findings = [*daemon_findings(daemon, daemon_namespace), *check_findings(objects)]
     findings += [found for one in workers for found in about(one, objects, daemon_namespace)]
-    findings += _without_queue(objects)
+    findings += [*_without_queue(objects), *islice(starving(objects, now), MOST)]
     queues = queue_reports(objects, jobs)
     return StatusReport(now, daemon, workers, queues, dict(sorted(totals.items())), tuple(findings))
 

@@ -55,6 +55,12 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
     if settings.ocm.enabled and name != INCREMENTAL:
         told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
         yield Remark("ocm", told)
+    for profile, one in (settings.dispatcher.profiles or {}).items():
+        if one.weights.quota is not None:
+            told = (
+                "equal workers are asked in the config's order now: put first those to be filled first, and remove this"
+            )
+            yield Remark(f"dispatcher.profiles.{profile}.scores.quota", told, important=True)
 
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:

@@ -64,7 +64,8 @@ class Leadership:
     ) -> None:
         """Run the manager, what it does beside dispatching, and register the webhook until cancelled."""
         self.manager, self._ended = manager, anyio.Event()
-        metrics.began(manager.statistics, manager.cluster.worker_statuses, manager.cluster.counts)
+        cluster = manager.cluster
+        metrics.began(manager.statistics, cluster.worker_statuses, cluster.counts, manager.starving)
         try:
             async with anyio.create_task_group() as beside:
                 if webhook is not None:

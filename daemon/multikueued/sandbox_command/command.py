@@ -11,6 +11,7 @@ import click
 import yaml
 
 from multikueue import Json
+from multikueue.kube.kubernetes_yaml import KubernetesDumper
 from multikueue.sandbox import Sandbox, SandboxOptions
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
@@ -67,7 +68,7 @@ async def _write(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], 
     frameworks, declared = frameworks_of(clusters.kinds, own.declarations)
     kinds_of = {"integrations": {"frameworks": frameworks}, "externalFrameworks": [written(one) for one in declared]}
     settings = DAEMON | kinds_of
-    await anyio.Path(folder / "daemon.yaml").write_text(yaml.safe_dump(settings, sort_keys=False))
+    await anyio.Path(folder / "daemon.yaml").write_text(yaml.dump(settings, Dumper=KubernetesDumper, sort_keys=False))
 
 
 def told_lines(clusters: Sandbox, folder: Path, kinds: Sequence[SandboxKind], *, bare: bool) -> list[str]:

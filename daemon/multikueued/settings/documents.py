@@ -5,30 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from multikueue.errors import SettingsError
-from multikueue.kube.kubeconfigs.bounded_yaml import MAX_SIZE, BoundedLoader, fault
-
-
-class Loader(BoundedLoader):
-    """Raises a YAML error with its place for every fault, also for a value that does not fit its tag."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        """See `yaml.constructor.BaseConstructor`."""
-        try:
-            return super().construct_object(node, deep)
-        except (ValueError, TypeError, AttributeError, LookupError) as error:
-            kind = node.tag.rpartition(":")[2]
-            problem = f'"{node.value}" is no {kind}: put it in quotes if it is a text'
-            raise fault(problem, node.start_mark) from error
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 
 
 @contextmanager
 def reading(source: str) -> Iterator[None]:
-    """Turn YAML errors of a `Loader` into a `SettingsError`.
+    """Turn YAML errors of a `KubernetesLoader` into a `SettingsError`.
 
     Args:
         source: the file, for the message.

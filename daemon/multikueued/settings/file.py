@@ -12,15 +12,14 @@ import yaml
 from cattrs.gen import make_dict_structure_fn, override
 
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.model.objects import shortened
 from multikueue.errors import SettingsError
-from multikueue.kube.kubeconfigs.bounded_yaml import fault
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.run.dispatcher import dispatcher_contradictions, dispatcher_remarks
 from multikueued.run.kinds import kind_contradictions, kind_remarks
 from multikueued.settings.config import IntegrationSettings, Settings
-from multikueued.settings.documents import Loader, read_text, reading
+from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import AUTO
-from multikueued.settings.inventory import ocm_contradictions
+from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
 from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
 from multikueued.settings.profiles import profile_contradictions
 from multikueued.settings.sections import dependency_contradictions
@@ -82,7 +81,8 @@ def parse(text: str, *, source: str) -> Loaded:
             raise SettingsError(_listed(source, [complaint]))
         document, remarks = without_kueues(document)
     settings = _structured(document, source)
-    return Loaded(settings, (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings)))
+    told = (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings), *ocm_remarks(settings.ocm))
+    return Loaded(settings, told)
 
 
 def _structured(document: Any, source: str) -> Settings:
@@ -134,7 +134,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
     if settings.manager_name == DEFAULT_ORIGIN:
         yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
-    if settings.webhook.service_port == 0:
+    if settings.webhook.enabled and settings.webhook.service_port == 0:
         yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
     yield from _shared_ports(settings)
 
@@ -165,20 +165,10 @@ def _own_namespace(file: Path) -> str:
         return KUEUE_NAMESPACE
 
 
-class _Loader(Loader):
+class _Loader(KubernetesLoader):
     """Refuses a setting that is written twice. YAML would silently keep the last."""
 
-    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping of distinct keys."""
-        if not isinstance(node, yaml.MappingNode):
-            raise fault("a mapping is expected here", node.start_mark)
-        seen: set[str] = set()
-        for key, _ in node.value:
-            name = str(key.value)
-            if name in seen:
-                raise fault(f'"{shortened(name, 100)}" is written twice', key.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep)
+    distinct = True
 
 
 def _group(cls: type[Any], converter: cattrs.Converter) -> Hook:

@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, Adopt, PlacementSettings, Policy
+from multikueued.settings.kueue_configuration import Remark
 from multikueued.settings.value_types import AccountName, ConfigName, Selector, TokenValidity
 
 
@@ -102,8 +103,12 @@ class InventorySettings:
 def ocm_contradictions(settings: OcmSettings) -> Iterator[str]:
     """Settings of OCM that cannot be used together: the setting, and why."""
     clusters = settings.clusters
-    if clusters.source == "kubeconfig" and clusters.credentials == "external":
+    if settings.enabled and clusters.source == "kubeconfig" and clusters.credentials == "external":
         yield "ocm.clusters.credentials: a kubeconfig needs a token: write managedServiceAccount, or leave it out"
-    if settings.cluster_permissions.enabled and (clusters.source == "none" or not settings.enabled):
+
+
+def ocm_remarks(settings: OcmSettings) -> Iterator[Remark]:
+    """What has no effect. It ends nothing: the daemon dispatches with and without OCM."""
+    if settings.cluster_permissions.enabled and not settings.grants:
         advice = "turn on ocm.enabled and choose an ocm.clusters.source, or leave it out"
-        yield f"ocm.clusterPermissions.enabled: no cluster gets one: {advice}"
+        yield Remark("ocm.clusterPermissions.enabled", f"no cluster gets one: {advice}", important=True)

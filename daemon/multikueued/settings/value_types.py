@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.quantities import exact
+from multikueue.core.model.written_values import is_label_selector
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
@@ -21,11 +22,6 @@ from multikueued.settings.values import SettingRule, advice, at_least, checked, 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_LABEL_KEY: Final = r"([a-z0-9]([-.a-z0-9]*[a-z0-9])?/)?[A-Za-z0-9]([-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
-_REQUIREMENT: Final = (
-    rf" *(!? *{_LABEL_KEY}|{_LABEL_KEY} *(==?|!=) *[-_.A-Za-z0-9]*|{_LABEL_KEY} +(not)?in *\([^()]*\)) *"
-)
-_SELECTOR: Final = re.compile(rf"{_REQUIREMENT}(,{_REQUIREMENT})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -150,8 +146,8 @@ ConfigName = Annotated[
 """The same for a MultiKueueConfig that an AdmissionCheck can name."""
 Selector = Annotated[
     str,
-    _text(
-        _SELECTOR,
+    checked(
+        lambda value: isinstance(value, str) and is_label_selector(value),
         "is not a label selector: write it as for kubectl get -l, like accelerator=nvidia-tesla-t4,region in (eu,us)",
     ),
 ]

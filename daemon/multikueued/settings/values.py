@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
@@ -12,13 +11,12 @@ import attrs
 import cattrs
 from cattrs.cols import list_structure_factory
 
+from multikueue.core.model.written_values import parse_duration
+
 Hook: TypeAlias = Callable[[Any, Any], Any]
 """Reads a value as a type; raises ValueError with what to write instead."""
 Read: TypeAlias = Callable[[Any], Any]
 """The same, of one type."""
-
-_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART: Final = re.compile(rf"(\d+\.?\d*|\.\d+)({'|'.join(_SECONDS)})(?![a-zµμ])")
 
 
 @attrs.frozen(eq=False)
@@ -63,26 +61,6 @@ def is_list(kind: Any) -> bool:
     return _origin(kind) is tuple
 
 
-def parse_duration(text: str) -> timedelta:
-    """Read a duration as Go and Kubernetes write it, `15m`, `1m30s`, `1.5h`, `250ms`; none is negative.
-
-    Raises:
-        ValueError: it is not one.
-    """
-    if text == "0":
-        return timedelta(0)
-    seconds, position = 0.0, 0
-    while part := _DURATION_PART.match(text, position):
-        seconds += float(part[1]) * _SECONDS[part[2]]
-        position = part.end()
-    if position == 0 or position != len(text):
-        raise ValueError(f'"{text}" is not a duration: write it like "15m", "1m30s" or "500ms"')
-    try:
-        return timedelta(seconds=seconds)
-    except OverflowError:
-        raise ValueError(f'"{text}" is too long a duration') from None
-
-
 def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
     entries = list_structure_factory(kind, converter)
 
@@ -113,7 +91,7 @@ def checked(holds: Callable[[Any], bool], error: str) -> SettingRule:
 
 
 def duration(value: Any) -> timedelta:
-    """Read a duration as YAML has it; see `parse_duration`."""
+    """Read a duration as YAML has it; see `written_values.parse_duration`."""
     if type(value) in (int, float) and value != 0:
         raise ValueError(f'{value} lacks a unit: write it like "15m", "1m30s" or "500ms"')
     return parse_duration(str(value))

@@ -250,7 +250,11 @@ def uncordon(name: str, clusters: Clusters) -> None:
 @click.option("--move", is_flag=True, help="Move its jobs to other workers, one at a time: they begin anew there.")
 @click.option("--yes", is_flag=True, help="With --move: do not ask.")
 def drain(name: str, clusters: Clusters, reason: str, timeout: float | None, move: bool, yes: bool) -> None:
-    """Cordon the worker cluster NAME, and wait until it has no job. Exit code 1: it has some left."""
+    """Cordon the worker cluster NAME, and wait until it has no job, and nothing of ours there may have pods.
+
+    For the latter it looks at the worker, with the credentials that the manager holds. While it waits it says for what.
+    Exit code 1: something is left, or what runs there could not be looked at.
+    """
     from multikueued.workers.drain import drain as empty
 
     agreed = (lambda question: yes or confirmed(question)) if move else None

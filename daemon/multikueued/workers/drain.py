@@ -17,6 +17,7 @@ from multikueue.core.model.objects import uid
 from multikueue.protocols import read
 from multikueued.commands.exits import WorkerError
 from multikueued.reports.typenames import title
+from multikueued.workers.ending_wait import EndingWait
 from multikueued.workers.jobs import (
     Ours,
     ask_to_leave,
@@ -68,7 +69,7 @@ async def drain(
         move: asked before jobs are moved; None: they are left to end.
 
     Raises:
-        WorkerError: jobs are left, each with why.
+        WorkerError: jobs are left, each with why; or what runs there could not be looked at.
     """
     deadline = time.monotonic() + timeout if timeout is not None else None
     await cordon(manager, worker, reason)
@@ -79,6 +80,7 @@ async def drain(
     if move is not None and sorted_out.movable:
         await _move_all(manager, worker, sorted_out.movable, move, deadline)
     await _until_empty(manager, worker, deadline)
+    await EndingWait(manager, worker).until_ended(deadline)
     manager.say(f"{worker} is drained: it has no job of ours.")
 
 
@@ -136,6 +138,7 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
     key = ObjectKey.of(workload)
     await ask_to_leave(manager, workload, worker)
     manager.say(f"moving {title(workload)}")
+    ending = EndingWait(manager, worker)
     while True:
         now = await read(manager.client, WORKLOAD, key)
         if now is None or uid(now) != uid(workload) or workloads.is_finished(now):
@@ -147,7 +150,8 @@ async def _move(manager: ManagerAccess, worker: str, workload: Json, deadline: f
             manager.say(f"{title(workload)} is on {place}")
             return
         if deadline is not None and time.monotonic() > deadline:
-            raise WorkerError(await _unmoved(manager, worker, now))
+            raise WorkerError("\n  ".join([await _unmoved(manager, worker, now), *ending.what_ends]))
+        await ending.tell_what_ends()
         await anyio.sleep(INTERVAL)
 
 

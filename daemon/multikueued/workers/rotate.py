@@ -14,7 +14,7 @@ import yaml
 from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of, resource_version
-from multikueue.kube.kubeconfigs.bounded_yaml import BoundedLoader
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
@@ -168,7 +168,7 @@ def with_token(secret: Json, token: str) -> bytes:
         WorkerError: it cannot be read, or the daemon would refuse it.
     """
     try:
-        document = yaml.load(decoded(secret, KUBECONFIG_KEY), BoundedLoader)
+        document = yaml.load(decoded(secret, KUBECONFIG_KEY), KubernetesLoader)
         user = document["users"][0]
     except (yaml.YAMLError, KeyError, IndexError, TypeError):
         raise WorkerError(f"the kubeconfig in Secret {ObjectKey.of(secret)} cannot be read: use worker add") from None

@@ -11,6 +11,7 @@ import yaml
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.protocols import ApiClient, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.commands.exits import WorkerError
@@ -114,7 +115,7 @@ def server_in(secret: Json) -> str:
 
 def _field(secret: Json, listed: str, one: str, field: str) -> str:
     try:
-        document = yaml.safe_load(decoded(secret, KUBECONFIG_KEY))
+        document = yaml.load(decoded(secret, KUBECONFIG_KEY), KubernetesLoader)
         return str(document[listed][0][one].get(field) or "")
     except (yaml.YAMLError, KeyError, IndexError, TypeError, AttributeError):
         return ""

@@ -32,6 +32,7 @@ from multikueue.core.model.labels import (
     QUEUE_LABEL,
 )
 from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.objects import json_fault
 from multikueue.errors import AdapterError
 
 _G = TypeVar("_G")
@@ -89,9 +90,10 @@ class DeclarationReader:
             self.faults.append((field, str(error)))
             return None
 
-    def expression(self, field: str, text: str | None) -> Expression | None:
-        """An expression over the job."""
-        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), f"{self.source}.{field}"))
+    def expression(self, field: str, text: str | None, wanted: type) -> Expression | None:
+        """An expression over the job, and what its value must be."""
+        where = f"{self.source}.{field}"
+        return self.of(field, text, lambda text: Expression.compiled(text, ("object",), where, wanted=wanted))
 
     def patch(self, field: str, steps: Sequence[Any] | None, variables: tuple[str, ...]) -> DeclaredPatch:
         """A JSON patch; an empty one changes nothing."""
@@ -126,7 +128,9 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:
     delegation, value = _delegation(declared, reading)
     suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
-    suspend_value = True if declared.suspend_value is None else declared.suspend_value
+    suspend_value = (
+        True if declared.suspend_value is None else reading.of("suspendValue", declared.suspend_value, _json)
+    )
     status = _status(declared, reading)
     creation = reading.patch("creationPatches", declared.creation_patches, _CREATING)
     sync = reading.patch("syncPatches", declared.sync_patches, _SYNCING)
@@ -164,11 +168,14 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
 def _status(declared: Declaration, reading: DeclarationReader) -> StatusRules:
     """What is shown of a copy, and what its status says."""
     ending = Ending(
-        reading.expression("finished", declared.finished),
-        reading.expression("failed", declared.failed),
-        reading.expression("message", declared.message),
+        reading.expression("finished", declared.finished, bool),
+        reading.expression("failed", declared.failed, bool),
+        reading.expression("message", declared.message, str),
     )
-    active, gone = reading.expression("active", declared.active), reading.expression("podsGone", declared.pods_gone)
+    active, gone = (
+        reading.expression("active", declared.active, bool),
+        reading.expression("podsGone", declared.pods_gone, bool),
+    )
     shown = reading.all_of("statusPaths", declared.status_paths, functools.partial(_path, _in_status))
     status = StatusRules(rule=ShownStatus(shown), subresource=declared.status_subresource is not False)
     if any(told is not None for told in (ending.finished, ending.failed, active)):
@@ -236,6 +243,12 @@ def _path(why_not: Callable[[FieldPath], str], text: str) -> FieldPath:
     if why:
         raise ValueError(f"{text} {why}")
     return path
+
+
+def _json(value: Any) -> Any:
+    if fault := json_fault(value, "it"):
+        raise ValueError(f"{fault}: put it in quotes if it is a text")
+    return value
 
 
 def _template_path(text: str) -> FieldPath:

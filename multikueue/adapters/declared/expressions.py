@@ -6,7 +6,7 @@ They are compiled once, at start. Evaluating one takes only the fields it reads:
 from __future__ import annotations
 
 import functools
-import math
+import itertools
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -17,7 +17,7 @@ from cel.stdlib import STDLIB_FUNCTIONS
 
 from multikueue.adapters.declared.costs import MAX_RANGE, MAX_STEPS, degree, exceeds
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import shortened
+from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
 
 _MACRO_VARIABLE: Final = re.compile(r"\.(?:all|exists|exists_one|map|filter)\(\s*([A-Za-z_]\w*)\s*,")
@@ -28,6 +28,8 @@ _NATIVE: Final = _TYPES.union(
     ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
+_OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
+"""How the library begins to say that a value is of another type than what it is used for."""
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
 
 MAX_TOLD: Final = 100
@@ -63,11 +65,20 @@ class Expression:
     """Of its loops; see `costs`."""
 
     @classmethod
-    def compiled(cls, text: str, variables: tuple[str, ...], where: str = "") -> Expression:
-        """Compile an expression that may use these variables; `where` is the setting it stands in.
+    def compiled(
+        cls, text: str, variables: tuple[str, ...], where: str = "", *, wanted: type | None = None
+    ) -> Expression:
+        """Compile an expression that may use these variables.
+
+        Args:
+            text: in CEL.
+            variables: that it may use.
+            where: the setting it stands in.
+            wanted: what its value must be; None: anything.
 
         Raises:
-            ValueError: it does not compile, or uses a variable or function that does not exist.
+            ValueError: it does not compile, uses a variable or function that does not exist, or has no such value for
+                any object.
         """
         if not isinstance(text, str):
             raise ValueError(f"{text} is not an expression: put it in quotes")
@@ -75,14 +86,39 @@ class Expression:
             program = cel.compile(text)
         except ValueError as error:
             raise ValueError(f"{text!r} is not an expression in CEL{_cause(str(error))}") from None
-        functions = _libraries(text, program.functions())
+        functions = libraries(program)
+        provided = _NATIVE.union(full.rpartition(".")[2] for full in functions)
+        for name in filter(str.isidentifier, program.functions()):  # others are operators, `_&&_`
+            if name not in provided:
+                raise ValueError(f"{text!r}: there is no function {name!r}")
         namespaces = {name.partition(".")[0] for name in functions if "." in name}
         known = {*variables, *_TYPES, *_MACRO_VARIABLE.findall(text), *namespaces}
         for name in program.variables():
             if name not in known:
                 raise ValueError(f"{text!r}: there is no variable {name!r}; there is {' and '.join(variables)}")
         reads = {name: _fields_read(text, name) for name in variables if name in program.variables()}
-        return cls(text, where, program, reads, functions, degree(text, variables))
+        made = cls(text, where, program, reads, functions, degree(text, variables))
+        made._try_on_nothing(wanted)
+        return made
+
+    def _try_on_nothing(self, wanted: type | None) -> None:
+        """Refuse what fails already for objects with nothing in them, by no fault of what is not in them."""
+        try:
+            result = self._evaluated({name: "" if name == "origin" else _filled({}) for name in self._reads})
+        except LookupError:
+            return
+        except Exception as error:  # whatever the library raises
+            told = _first_sentence(str(error))
+            if told.startswith(_OF_TYPES):
+                raise ValueError(f"{self.text!r} cannot hold for any job: {told}") from None
+            return
+        if wanted is not None and not isinstance(result, wanted):
+            name = {bool: "neither true nor false", str: "no text"}[wanted]
+            raise ValueError(f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}, which is {name}")
+
+    def _evaluated(self, known: Mapping[str, Any]) -> Any:
+        context: Any = cel.Context(variables=dict(known), functions=dict(self._functions)) if self._functions else known
+        return self._program.execute(context)
 
     def value(self, **given: Json | str) -> Any:
         """Its value, as JSON has values.
@@ -102,15 +138,14 @@ class Expression:
                 f"it reads so much that its loops may take more than {MAX_STEPS:,} steps; write it with fewer of them"
             )
             raise CostError(self._saying(told))
-        context: Any = cel.Context(variables=known, functions=dict(self._functions)) if self._functions else known
         try:
-            result = self._program.execute(context)
+            result = self._evaluated(known)
         except LookupError as error:
             raise MissingError(self._saying(shortened(_missing(error), MAX_TOLD))) from None
         except Exception as error:  # whatever the library raises: no object may stop what reads it
             raise EvaluationError(self._saying(shortened(_first_sentence(str(error)), MAX_TOLD))) from None
-        if not _is_json(result):
-            raise EvaluationError(self._saying(f"gives a {type(result).__name__}, which JSON does not have"))
+        if fault := json_fault(result, "its value"):
+            raise EvaluationError(self._saying(shortened(fault, MAX_TOLD)))
         return result
 
     def holds(self, **given: Json | str) -> bool:
@@ -146,23 +181,56 @@ def _missing(error: LookupError) -> str:
     return f"there is no {told!r}" if isinstance(error, KeyError) else told
 
 
-def _libraries(text: str, used: list[str]) -> dict[str, Callable[..., Any]]:
-    """The functions it needs of the extension libraries."""
-    found: dict[str, Callable[..., Any]] = {}
-    for name in used:
-        if name in _NATIVE or not name.isidentifier():  # an operator, `_&&_`
-            continue
-        named = {full: function for full, function in STDLIB_FUNCTIONS.items() if name in (full, full.split(".")[-1])}
-        if not named:
-            raise ValueError(f"{text!r}: there is no function {name!r}")
-        found |= named
-    return found | {"lists.range": _range} if "lists.range" in found else found
+def libraries(program: cel.Program) -> dict[str, Callable[..., Any]]:
+    """The functions that an expression uses of the extension libraries."""
+    namespaces = program.variables()
+    names = (full for name in program.functions() for full in (name, *(f"{space}.{name}" for space in namespaces)))
+    return {full: _FUNCTIONS[full] for full in names if full in _FUNCTIONS}
+
+
+def _string(value: Any) -> str:
+    if not isinstance(value, bool):
+        raise TypeError("string takes numbers, truth values, texts, bytes, durations and times")
+    return "true" if value else "false"
+
+
+def _bool(text: Any) -> bool:
+    return bool({"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}[text.lower()])
+
+
+def _is_sorted(items: list[Any]) -> bool:
+    return all(one <= other for one, other in itertools.pairwise(items))
+
+
+def _index_of(where: Any, item: Any, *offset: int) -> int:
+    if isinstance(where, str):
+        return where.find(item, *offset)
+    return next((number for number, one in enumerate(where) if one == item), -1)
+
+
+def _last_index_of(where: Any, item: Any, *offset: int) -> int:
+    if isinstance(where, str):
+        return int(STDLIB_FUNCTIONS["lastIndexOf"](where, item, *offset))
+    return max((number for number, one in enumerate(where) if one == item), default=-1)
 
 
 def _range(size: int) -> list[int]:
     if size > MAX_RANGE:
         raise ValueError(f"lists.range makes at most {MAX_RANGE} entries")
     return list(range(size))
+
+
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **STDLIB_FUNCTIONS,
+    "lists.range": _range,
+    "string": _string,
+    "bool": _bool,
+    "isSorted": _is_sorted,
+    "indexOf": _index_of,
+    "lastIndexOf": _last_index_of,
+}
+"""Those of the library, and what it lacks. One of the language's own name is for the values that the language does not
+take."""
 
 
 def _fields_read(text: str, name: str) -> _Fields | None:
@@ -197,13 +265,3 @@ def _filled(value: Any) -> Any:
         return value
     metadata = {"labels": {}, "annotations": {}, **(value.get("metadata") or {})}
     return {"spec": {}, "status": {}, **value, "metadata": metadata}
-
-
-def _is_json(value: Any) -> bool:
-    if value is None or isinstance(value, bool | int | str):
-        return True
-    if isinstance(value, float):
-        return math.isfinite(value)
-    if isinstance(value, list):
-        return all(map(_is_json, value))
-    return isinstance(value, dict) and all(isinstance(key, str) and _is_json(item) for key, item in value.items())

@@ -13,7 +13,7 @@ from multikueue.adapters.declared.expressions import MAX_TOLD, Expression
 from multikueue.adapters.paths import MAPS
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, JOB_MARK_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import shortened
+from multikueue.core.model.objects import json_fault, shortened
 from multikueue.errors import RuleError
 
 _OPERATIONS: Final = {
@@ -45,12 +45,14 @@ class Operation:
         if not isinstance(given, Mapping):
             raise ValueError(f"{given!r} is not a step of a patch: write it like {{op: add, path: /spec/a, value: 1}}")
         raw = dict(given)
+        if fault := json_fault(raw.get("value"), "value"):
+            raise ValueError(f"{fault}: put it in quotes if it is a text")
         expression, when = raw.pop("valueExpression", None), raw.pop("when", None)
         _check_fields(raw, has_expression=expression is not None)
         _check_pointer("path", raw["path"], written=True)
         if "from" in raw:
             _check_pointer("from", raw["from"], written=raw["op"] == "move")
-        return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables))
+        return cls(raw, _compiled("valueExpression", expression, variables), _compiled("when", when, variables, bool))
 
     def applied(self, target: Json, variables: Mapping[str, Json | str]) -> Json:
         """The target after this step; the argument stays as it is.
@@ -101,9 +103,9 @@ class DeclaredPatch:
         return once
 
 
-def _compiled(field: str, expression: Any, variables: tuple[str, ...]) -> Expression | None:
+def _compiled(field: str, expression: Any, variables: tuple[str, ...], wanted: type | None = None) -> Expression | None:
     try:
-        return None if expression is None else Expression.compiled(expression, variables, field)
+        return None if expression is None else Expression.compiled(expression, variables, field, wanted=wanted)
     except ValueError as error:
         raise ValueError(f"{field}: {error}") from None
 

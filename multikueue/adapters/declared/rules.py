@@ -16,7 +16,7 @@ from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.rules import ended
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without
+from multikueue.core.model.objects import clone, dig, merge_patch, resource_version, with_value, without, without_nulls
 from multikueue.errors import RuleError
 
 OWN_DOMAINS: Final = ("kueue.x-k8s.io/", "multikueue.dev/", "kubectl.kubernetes.io/")
@@ -112,7 +112,8 @@ class FollowedFields:
             followed = self._followed(followed, local, path)
         known: dict[str, Json | str] = {"object": local, "workload": stamp.workload, "origin": stamp.origin}
         wanted = self.patch.applied_idempotently(followed, known | {"remote": remote})
-        patch: Json = merge_patch(remote, wanted)
+        # A null in a merge patch takes a field away, and servers may drop others: neither makes a difference.
+        patch: Json = merge_patch(without_nulls(remote), without_nulls(wanted))
         if _replaces_list(followed, merge_patch(followed, wanted)):
             # Made from the list that was read, it would undo what has become of it since.
             patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
@@ -120,7 +121,8 @@ class FollowedFields:
 
     def _followed(self, wanted: Json, local: Json, path: FieldPath) -> Json:
         value = dig(local, *path.steps)
-        if not isinstance(value, dict):
+        there = dig(wanted, *path.steps)
+        if not isinstance(value, dict) or not (there is None or isinstance(there, dict)):
             return wanted if self._holds_own(path) else _with(wanted, path, value)
         for key, item in value.items():
             inner = FieldPath((*path.steps, key))

@@ -118,7 +118,13 @@ class Members:
 
 
 def members(
-    ranked: Sequence[str], listed: Iterable[str], running: Set[str], *, beside: bool, policy: Policy
+    ranked: Sequence[str],
+    listed: Iterable[str],
+    running: Set[str],
+    standing: Mapping[str, int],
+    *,
+    beside: bool,
+    policy: Policy,
 ) -> Members:
     """What a config should list.
 
@@ -129,6 +135,7 @@ def members(
         ranked: the selected clusters, best first.
         listed: what the config lists, or listed before somebody changed it.
         running: clusters with work of this config.
+        standing: how far each is from being a worker; those that are nearer come first where not all find a place.
         beside: whether another controller dispatches.
         policy: what becomes of that work.
     """
@@ -136,7 +143,7 @@ def members(
     leaving = frozenset(running - selected)
     held = beside and policy is not Policy.IMMEDIATE
     kept = sorted(present & leaving)[:MAX_CLUSTERS] if held else []
-    order = {name: (name not in present & running, name not in running) for name in ranked}
+    order = {name: (name not in present & running, name not in running, standing.get(name, 0)) for name in ranked}
     room = MAX_CLUSTERS - len(kept)
     chosen = set(sorted(ranked, key=order.__getitem__)[:room])  # sorting keeps the rank of equal ones
     target = tuple(name for name in ranked if name in chosen)

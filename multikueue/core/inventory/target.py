@@ -16,7 +16,7 @@ from multikueue.core.inventory.ownership import new_config, owners, renamed, ren
 from multikueue.core.inventory.ranking import Scores, due_in, has_turned, rank, score, weights
 from multikueue.core.inventory.selection import Accepted, Decision, accept, read_decision, with_min_dwell
 from multikueue.core.inventory.snapshot import ConfigSnapshot, Labelled, Memory, Scheduled
-from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
@@ -47,6 +47,8 @@ class ConfigTarget:
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
+    without_hub: bool = False
+    """See `Decision`."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def decided(snapshot: ConfigSnapshot) -> Decision:
         case Scheduled(placement, decisions):
             found = renamed(read_decision(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
             others = found.names if HUB in snapshot.clusters else found.names - {HUB}
-            return attrs.evolve(found, names=others)
+            return attrs.evolve(found, names=others, without_hub=others != found.names)
         case Labelled(profiles):
             return Decision(profiles)
         case unknown:
@@ -102,12 +104,25 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
     chosen = with_min_dwell(accepted.names or frozenset(), memory.joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
-    found = members(rank(chosen.names, scores), present, work | waits.keys(), beside=beside, policy=settings.policy)
+    ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
+    found = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
-        name, live, accepted, found, wanted, scores, beside, used, busy, chosen.joined, look_again, put_off
+        name,
+        live,
+        accepted,
+        found,
+        wanted,
+        scores,
+        beside,
+        used,
+        busy,
+        chosen.joined,
+        look_again,
+        put_off,
+        without_hub=decision.without_hub,
     )
 
 
@@ -128,6 +143,12 @@ def _scores(snapshot: ConfigSnapshot, names: frozenset[str], decision: Decision,
     source, adopt = snapshot.source, snapshot.settings.adopt
     reported = renamed_scores(source.scores, source.placement, snapshot.clusters, adopt)
     return score(names, decision.scores, weights(source.placement), reported, now)
+
+
+def _standing(names: Iterable[str], snapshot: ConfigSnapshot) -> dict[str, int]:
+    """How far clusters are from being workers: connected, known, neither."""
+    known = {name: snapshot.clusters.get(name) for name in names}
+    return {name: 2 if one is None else 1 - is_true(one, "Active") for name, one in known.items()}
 
 
 def _in_order(

@@ -163,6 +163,31 @@ def without_nulls(value: Any) -> Any:
     return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
+def json_fault(value: Any, path: str = "") -> str:
+    """What in a value is no JSON that an API server gives back as it got it, after its place; empty: nothing.
+
+    Numbers beyond 64 bits, and fractions beyond 53, come back rounded.
+    """
+    match value:
+        case None | bool():
+            return ""
+        case str():
+            broken = any("\ud800" <= character <= "\udfff" for character in value)
+            return f"{path} has half of a character" if broken else ""
+        case int() | float():
+            bound = 1 << (63 if isinstance(value, int) else 53)
+            return "" if -bound <= value < bound else f"{path} is {value}, which API servers round or refuse"
+        case list():
+            faults = (json_fault(item, f"{path}[{number}]") for number, item in enumerate(value))
+        case dict() if all(isinstance(key, str) for key in value):
+            faults = (json_fault(item, f"{path}.{key}") or json_fault(key, path) for key, item in value.items())
+        case dict():
+            return f"{path} has a key that is no text"
+        case _:
+            return f"{path} is a {type(value).__name__}, which JSON does not have"
+    return next(filter(None, faults), "")
+
+
 def digest(value: Any) -> str:
     """A short fingerprint of a JSON value that does not depend on the order of keys."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))

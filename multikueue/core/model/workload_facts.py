@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import ByIdentity, annotations_of, dig, is_terminating
@@ -26,7 +27,6 @@ from multikueue.core.model.workloads import (
     nominated,
     noted_worker,
     owner,
-    pod_grace,
     reserved_at,
 )
 

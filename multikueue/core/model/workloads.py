@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
@@ -39,10 +39,6 @@ class Rejection(StrEnum):
 
 VERDICT: Final = "multikueue.dev/Rejected"
 """The type of that condition. Kueue resets the check as soon as it has deactivated the Workload; this one stays."""
-DEFAULT_GRACE: Final = 30
-"""Kubernetes' own `terminationGracePeriodSeconds`."""
-MAX_GRACE: Final = 366 * 24 * 3600
-"""The most seconds of a grace period that count: an API server takes any whole number."""
 OUT_OF_SYNC: Final = "OutOfSync"
 """A worker's Kueue finished the Workload because the job that claims it is another."""
 OWNER_NOT_FOUND: Final = "OwnerNotFound"
@@ -284,14 +280,6 @@ def evictions(workload: Json) -> int:
 def retry_count(workload: Json, name: str) -> int:
     """How often Kueue has evicted it because that check was Retry, since the check was Ready last."""
     return int((check(workload, name) or {}).get("retryCount") or 0)
-
-
-def pod_grace(workload: Json) -> timedelta:
-    """The longest grace period of its pods; Kubernetes' default of 30 s where a template does not say."""
-    pod_sets = dig(workload, "spec", "podSets") or []
-    graces = (dig(pod_set, "template", "spec", "terminationGracePeriodSeconds") for pod_set in pod_sets)
-    seconds = max((DEFAULT_GRACE if grace is None else grace for grace in graces), default=DEFAULT_GRACE)
-    return timedelta(seconds=min(seconds, MAX_GRACE))
 
 
 def pod_counts(workload: Json) -> dict[str, int]:

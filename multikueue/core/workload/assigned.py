@@ -186,7 +186,7 @@ def _not_gone(situation: Situation, worker: Worker) -> tuple[Leftover, ...]:
 def _wait_for_earlier(situation: Situation, worker: Worker, earlier: tuple[Leftover, ...]) -> Plan:
     """Remove what has the job's name here; the Workload is sent back after a while, as waiting holds quota."""
     if is_stubborn(situation, earlier):
-        return Plan((send_back(situation, f"Waiting for {earlier[0]}"),))
+        return Plan((send_back(situation, earlier),))
     stale = [job.object for job in situation.stale_jobs_on(worker)]
     removed = remove(situation, without(worker, lambda copy: copy not in stale))
     return Plan(tuple(removed), look_again=LEFTOVER_GRACE.total_seconds())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,14 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAG
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import OUT_OF_TIME, VERDICT, CheckState, Rejection, is_out_of_time
+from multikueue.core.model.workloads import (
+    OUT_OF_TIME,
+    VERDICT,
+    CheckState,
+    Rejection,
+    is_out_of_time,
+    retry_count,
+)
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -23,6 +30,7 @@ from multikueue.core.workload.effects import (
     CountRejections,
     Effect,
 )
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
@@ -36,9 +44,18 @@ def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
     return _alone(situation, CheckState.REJECTED, base, None, told)
 
 
-def retry(situation: Situation, base: str, after: timedelta | None = None) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or after a time."""
-    return _alone(situation, CheckState.RETRY, base, after)
+def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason.
+
+    They have one owner, as `say` writes them: what two have written, and one takes away, is left in pieces.
+    """
+    if not runs:
+        return _alone(situation, CheckState.RETRY, base, after)
+    message = Message(_with_previous(situation, base))
+    entry = _entry(situation, CheckState.RETRY, message, after)
+    waits = [*owned_conditions(situation.workload), *_waits_for(situation, runs, message.render())]
+    changes = {"admissionChecks": with_check(situation.workload, entry), "conditions": waits}
+    return _admission(situation, changes, takes_away=True)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -83,17 +100,24 @@ def nominate(situation: Situation, names: tuple[str, ...], message: Message | No
     return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
 
 
-def say(situation: Situation, message: Message) -> Effect:
-    """Change what our check says, and nothing else."""
-    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
+def say(situation: Situation, message: Message, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Change what our check says, and nothing else; with the earlier runs that are waited for."""
+    told = _checked(situation, situation.state, message) | _refusals(situation, message.render(), runs)
     return _admission(situation, told)
 
 
-def _refusals(situation: Situation, message: str) -> Json:
-    """The change of the status that says for programs why workers refuse it, beside a message of our check."""
+def _refusals(situation: Situation, message: str, runs: Sequence[EarlierRun] = ()) -> Json:
+    """The change of the status that says for programs what our check says for people: why workers refuse it."""
     facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
-    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
+    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    told = [*([] if refusals is None else [refusals]), *_waits_for(situation, runs, message)]
+    return {"conditions": [*owned_conditions(situation.workload), *told]} if told else {}
+
+
+def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
+    if runs:
+        tried, written = retry_count(situation.workload, situation.check), shortened(message, MAX_CONDITION_MESSAGE)
+        yield earlier_run_condition(runs, written, tried, situation.now)
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:

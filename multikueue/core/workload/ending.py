@@ -160,13 +160,13 @@ def clean_finished(situation: Situation) -> Plan:
     """The manager's Workload is Finished: remove the copies once the job's last status is synced to the manager.
 
     The winner's are kept for `PlanSettings.finished_retention`, so that logs of the job can be read. A status that the
-    manager refuses is waited for no longer than `SYNC_GRACE`; the event of the refusal tells it.
+    manager refuses for what stands there is in vain, and nothing waits for it; the event of the refusal tells it.
     """
     worker = situation.assigned_worker
     if worker is None or not worker.reachable or situation.snapshot.adapter is None:
         return Plan(tuple(remove_all(situation)))
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = last_status(situation, ended)
+    patches = tuple(sync_status(situation, ended))
     left = retention_left(situation, worker)
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None

@@ -20,6 +20,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
+from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
@@ -142,6 +143,29 @@ def clean_up_deleted(situation: Situation) -> Plan:
         return cleaned
     told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
     return attrs.evolve(cleaned, effects=(*cleaned.effects, *told))
+
+
+def is_deleted_by_pods(situation: Situation) -> bool:
+    """Whether all pods of a group are on their way out on the manager, and none runs anywhere, nor may.
+
+    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again.
+    """
+    if not situation.facts.has_members or situation.facts.is_finished:
+        return False
+    pods = situation.snapshot.jobs.values()
+    leave = bool(pods) and all(is_terminating(pod) and not runs_here(pod) for pod in pods)
+    worker = situation.assigned_worker
+    hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
+    return leave and not hidden and not may_run(situation)
+
+
+def end_deleted_by_pods(situation: Situation) -> Plan:
+    """Finish it, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along."""
+    cleaned = ending.clean_up(situation)
+    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
+    end = finish(situation, "Failed", "All pods of the group were deleted")
+    return attrs.evolve(cleaned, effects=(end, *cleaned.effects))
 
 
 def may_run(situation: Situation) -> bool:

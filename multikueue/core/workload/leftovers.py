@@ -15,19 +15,21 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
-from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, KUBERNETES_FINALIZERS
+from multikueue.core.model.giving_up import given_up, holders_of
+from multikueue.core.model.grace import ends_by
+from multikueue.core.model.kinds import POD, WORKLOAD
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, finalizers_of, is_terminating, name_of, uid
+from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import Message, plain
 from multikueue.core.workload.check_updates import retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueue.core.workload.facts.places import namespace_for
 from multikueue.core.workload.facts.possible_runs import (
     LEFTOVER_GRACE,
-    given_up,
     is_given_up,
     may_have_pods,
     stuck,
@@ -45,6 +47,9 @@ PODS_AGAIN: Final = 2.0
 """Seconds between two looks for pods that only a label shows."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
+
+MOST_FINALIZERS: Final = 8
+"""That are named of one object: whoever may write to a worker can set any number."""
 
 
 @attrs.frozen
@@ -79,14 +84,13 @@ def may_have_left_pods(situation: Situation) -> list[Worker]:
 def look_for_pods(situation: Situation) -> Plan:
     """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
     (worker,), owner = may_have_left_pods(situation), situation.facts.owner
-    selector = f"{situation.traits.pods_label}={owner.name if owner else ''}"
-    place = namespace_for(situation.snapshot, worker)
-    why = f'Waiting for pods of an earlier attempt to end on worker cluster "{worker.name}"'
-    effects = (*clean_stale(situation), LookForPods(worker.name, place, selector, situation.facts.attempt))
-    if situation.snapshot.quiet_for >= hold_limit(situation):
-        return Plan((*effects, AnnounceWorkload("Warning", why), send_back(situation, why)))
-    said = [] if situation.head == why else [say(situation, Message(why))]
-    return Plan((*said, *effects), look_again=PODS_AGAIN)
+    selector = f"{situation.traits.pods_label}={owner.name if owner is not None else ''}"
+    look = LookForPods(worker.name, namespace_for(situation.snapshot, worker), selector, situation.facts.attempt)
+    pods = [
+        Leftover(worker.name, POD.gvk.kind, pod, "of an earlier attempt has not ended") for pod in worker.pods or ()
+    ]
+    waiting = _wait_for(situation, tuple(pods), (look, *clean_stale(situation)))
+    return attrs.evolve(waiting, look_again=PODS_AGAIN)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -139,7 +143,7 @@ def overdue_in(situation: Situation, job: Json) -> timedelta | None:
     deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
     if deleted is None or not may_have_pods(situation, job):
         return None
-    return max(timedelta(0), hold_limit(situation) - (situation.now - deleted))
+    return max(timedelta(0), situation.facts.pod_grace + LEFTOVER_GRACE - (situation.now - deleted))
 
 
 def _state(job: Json) -> str:
@@ -149,7 +153,7 @@ def _state(job: Json) -> str:
 
 
 def _holders(job: Json) -> list[str]:
-    return [plain(name) for name in finalizers_of(job) if name not in KUBERNETES_FINALIZERS]
+    return [plain(name) for name in holders_of(job)]
 
 
 def _held(job: Json) -> str:
@@ -216,7 +220,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
     """What is wrong with an annotation that was to give up something of this, and gives up nothing."""
     names = {one.worker for one in left}
     if noted := annotations_of(situation.workload).get(GIVE_UP_ANNOTATION):
-        named = given_up(situation)
+        named = given_up(situation.workload)
         if not any(named.get(worker.name, set()) & _uids_on(worker) for worker in situation.workers):
             yield f'the annotation {GIVE_UP_ANNOTATION} gives up nothing: no worker has "{plain(noted)}" as WORKER/UID'
     for worker in situation.workers:
@@ -262,10 +266,22 @@ def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
     return max((situation.now - time for time in times if time is not None), default=timedelta(0))
 
 
-def send_back(situation: Situation, why: str) -> Effect:
+def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
     tried = min(retry_count(situation.workload, situation.check), 8)
-    return retry(situation, why, after=min(LEFTOVER_GRACE * 2**tried, MAX_DELAY))
+    after = min(LEFTOVER_GRACE * 2**tried, MAX_DELAY)
+    return retry(situation, f"Waiting for {left[0]}", after, _facts(situation, left))
+
+
+def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
+    """Leftovers for programs."""
+    found = []
+    for one in left:
+        deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
+        due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
+        held = tuple(_holders(one.object)[:MOST_FINALIZERS])
+        found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
+    return found
 
 
 def wait_for_earlier_run(situation: Situation) -> Plan:
@@ -273,15 +289,19 @@ def wait_for_earlier_run(situation: Situation) -> Plan:
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    stale = tuple(clean_stale(situation))
+    return _wait_for(situation, earlier_runs(situation), tuple(clean_stale(situation)))
+
+
+def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Effect, ...]) -> Plan:
     if noted := tuple(note_last_worker(situation)):
-        return Plan((*noted, *stale))
-    earlier = earlier_runs(situation)
-    why = f"Waiting for {earlier[0]}"
-    if not is_stubborn(situation, earlier):
-        said = [] if situation.head == why else [say(situation, Message(why))]
-        return Plan((*said, *stale), look_again=hold_limit(situation).total_seconds())
-    return Plan((*tell_held_up(situation, earlier), *([send_back(situation, why)] * situation.facts.is_active), *stale))
+        return Plan((*noted, *others))
+    again = hold_limit(situation).total_seconds()
+    if not left or (situation.head == (why := f"Waiting for {left[0]}") and not is_stubborn(situation, left)):
+        return Plan(others, look_again=again)
+    if not is_stubborn(situation, left):
+        return Plan((say(situation, Message(why), _facts(situation, left)), *others), look_again=again)
+    back = [send_back(situation, left)] if situation.facts.is_active else []
+    return Plan((*tell_held_up(situation, left), *back, *others))
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:

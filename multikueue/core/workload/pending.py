@@ -63,12 +63,13 @@ def dispatch(situation: Situation) -> Plan:
         return Plan((give_up(situation, nomination.give_up), *stale))
     told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, f"Waiting for {left[0]}"), *told, *stale))
+        return Plan((send_back(situation, left), *told, *stale))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
-    unseen = min((run.until for run in situation.possible_runs), default=None)
+    hidden = any(not worker.in_sight for worker in situation.workers)
+    unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))

@@ -30,8 +30,10 @@ from multikueue.core.workload.ending import (
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_unadmitted,
+    end_deleted_by_pods,
     is_asked_again,
     is_being_stopped,
+    is_deleted_by_pods,
     stop_evicted,
 )
 from multikueue.core.workload.facts.cordons import with_company
@@ -256,6 +258,7 @@ TABLE: tuple[Row, ...] = (
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("left behind", _stays_behind, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
+    Row("pods deleted", is_deleted_by_pods, end_deleted_by_pods),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),

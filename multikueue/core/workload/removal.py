@@ -158,7 +158,8 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
             return False
         had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
         return had_it and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent) and not is_new(situation, worker)
+    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+    hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
 
@@ -172,7 +173,7 @@ def delete_job(
     """
     foreground = copy.resource != POD and may_have_pods(situation, copy.object)
     goes = is_terminating(copy.object)
-    if goes and (not foreground or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
+    if goes and (not foreground or copy.deleted_here or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
         return
     key, of = ObjectKey.of(copy.object), uid(copy.object)
     yield DeleteJob(worker.name, copy.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)

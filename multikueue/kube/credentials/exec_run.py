@@ -99,8 +99,7 @@ async def output_of(plugin: ExecPlugin) -> bytes:
         said = one_line(complaint.decode(errors="replace"))
         log.warning("credential plugin failed", command=plugin.command, code=code, stderr=said)
         failure = f"exec: executable {plugin.command} failed with exit code {code}"
-        lacks = "" if plugin.inherit_env else "; it gets few variables unless env or inheritEnv gives it more"
-        raise BadAnswer(f"{failure}{lacks}")
+        raise BadAnswer(f"{failure}: what it wrote is in the log of who ran it")
     return printed
 
 

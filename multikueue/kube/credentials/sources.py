@@ -9,11 +9,11 @@ import anyio
 import anyio.to_thread
 import attrs
 
-from multikueue.errors import Unauthorized
+from multikueue.errors import KubeconfigError, Unauthorized
 from multikueue.kube.credentials.authenticator import Authenticator, Authenticators
 from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.http.single_flight import SingleFlight
-from multikueue.kube.kubeconfigs.config import ClusterConfig, TokenHook
+from multikueue.kube.kubeconfigs.config import IN_CLEAR, REASON, ClusterConfig, TokenHook
 from multikueue.kube.kubeconfigs.kubeconfig_document import is_token
 
 TOKEN_FILE_PERIOD: Final = 60.0
@@ -114,7 +114,13 @@ class PluginCredential:
 
 
 def credential_source(config: ClusterConfig, flights: SingleFlight, plugins: Authenticators) -> CredentialSource:
-    """The source of credentials for a configuration."""
+    """The source of credentials for a configuration.
+
+    Raises:
+        KubeconfigError: others could read them on the way.
+    """
+    if config.tells_in_clear:
+        raise KubeconfigError(REASON, f"{config.source}: {IN_CLEAR}" if config.source else IN_CLEAR)
     if config.exec_plugin is not None:
         return PluginCredential(plugins.get(config.exec_plugin), flights)
     if config.token_hook is not None:

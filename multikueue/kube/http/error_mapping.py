@@ -13,6 +13,7 @@ import orjson
 
 from multikueue import errors
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import ApiError, Cause
 from multikueue.kube.http.requests import Request
@@ -58,11 +59,19 @@ def error_of_status(
     reason, said = (one_line(str(body.get(field) or "")[:MAX_MESSAGE]) for field in ("reason", "message"))
     message = said or f"HTTP {status}"
     kind = _BY_REASON.get(reason) or _BY_STATUS.get(status) or (errors.ServerFault if status >= 500 else ApiError)
+    if kind is errors.Invalid and _is_other_object(body):
+        kind = errors.Conflict
     error = kind(f"{where}: {message}", status=status, reason=reason, retry_after=_retry_after(headers or {}))
     error.cluster = cluster
     if isinstance(error, errors.NotFound) and isinstance(details := body.get("details"), dict):
         error.name = str(details.get("name") or "")
     return error
+
+
+def _is_other_object(body: Json) -> bool:
+    """Whether a patch was refused because its UID is another object's: for all other verbs that is 409."""
+    causes = dig(body, "details", "causes")
+    return isinstance(causes, list) and any(dig(cause, "field") == "metadata.uid" for cause in causes)
 
 
 def decoded(body: bytes) -> Json | None:

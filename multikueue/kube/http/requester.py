@@ -63,15 +63,15 @@ async def open_requester(
     """Open the sessions with a server; this sends nothing yet. They are closed also while being cancelled.
 
     Raises:
-        KubeconfigError: the certificates cannot be used.
+        KubeconfigError: the certificates cannot be used, or others could read the credentials on the way.
     """
     named = config.files != CertificateFiles()
     tls = await anyio.to_thread.run_sync(ssl_context, config) if named else ssl_context(config)
     async with SingleFlight() as flights:
+        credentials = credential_source(config, flights, plugins or Authenticators())
         names = NameLookup(flights, options.connect_deadline)
         calls, watches = (open_session(config, names, limit, options.user_agent) for limit in (options.connections, 0))
         sessions = Sessions(config, calls, watches, flights, options.deadline, tls)
-        credentials = credential_source(config, flights, plugins or Authenticators())
         try:
             yield Requester(config, name, options, hook, credentials, sessions, activity or Activity())
         finally:

@@ -60,10 +60,17 @@ def cluster_config(given: Given) -> ClusterConfig:
         tls_server_name=configuration.tls_server_name or "",
         proxy=configuration.proxy or "",
         proxy_headers=_headers(configuration.proxy_headers),
-        verify_tls=bool(configuration.verify_ssl),
-        strict_tls=not configuration.disable_strict_ssl_verification,
+        verify_tls=_flag(configuration, "verify_ssl"),
+        strict_tls=not _flag(configuration, "disable_strict_ssl_verification"),
         source="Configuration",
     )
+
+
+def _flag(configuration: Configuration, name: str) -> bool:
+    value = getattr(configuration, name)
+    if not isinstance(value, bool):
+        raise KubeconfigError(REASON, f"Configuration: {name} is neither True nor False")
+    return value
 
 
 def _hook(configuration: Configuration) -> TokenHook | None:

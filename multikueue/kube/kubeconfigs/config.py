@@ -20,16 +20,18 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import KubeconfigError
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
-from multikueue.kube.kubeconfigs.bounded_yaml import MAX_SIZE
 from multikueue.kube.kubeconfigs.kubeconfig_document import (
     ContextSelection,
     Document,
+    flag,
+    is_loopback,
     pem,
     refuse,
     refused_as,
     split_url,
     text,
 )
+from multikueue.kube.kubernetes_yaml import MAX_SIZE
 
 REASON: Final = "BadKubeConfig"
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -37,6 +39,7 @@ SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 _FOR_PLUGINS: Final = "client.authentication.k8s.io/exec"
 """The extension of a cluster that plugins are shown."""
+IN_CLEAR: Final = "server is http:// on another machine: credentials are sent over TLS or to this machine only"
 _FILES: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 
@@ -102,6 +105,15 @@ class ClusterConfig:
     source: str = attrs.field(default="", eq=False)
     """The file this came from, for error messages; empty if the reader of the error knows it."""
 
+    @property
+    def tells_in_clear(self) -> bool:
+        """Whether others on the way to the server, or to a proxy, could read the credentials that it gets."""
+        url = split_url(self.server)
+        if url is None or url.scheme != "http" or (is_loopback(url.hostname) and not self.proxy):
+            return False
+        sent = any(name.lower() in ("authorization", "cookie") for name, _ in self.headers)
+        return bool(sent or self.token or self.token_file or self.exec_plugin or self.token_hook)
+
 
 def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOUNT) -> ClusterConfig:
     """Read the configuration of the pod that this process runs in.
@@ -126,7 +138,9 @@ def load_incluster(environment: Mapping[str, str], *, root: Path = SERVICE_ACCOU
     return ClusterConfig(server, ca_pem=authority, token_file=str(root / "token"), namespace=namespace)
 
 
-def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> ClusterConfig:
+def load_kubeconfig(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], context: str | None = None
+) -> ClusterConfig:
     """Read the daemon's own kubeconfig.
 
     Args:
@@ -137,7 +151,7 @@ def load_kubeconfig(path: Path | Sequence[Path], context: str | None = None) -> 
     Raises:
         KubeconfigError: it cannot be read or lacks something. The message names file and field, and no secret.
     """
-    paths = [path] if isinstance(path, Path) else list(path)
+    paths = [Path(one) for one in ([path] if isinstance(path, str | os.PathLike) else path)]
     if len(paths) > 1:
         paths = [path for path in paths if path.exists()] or paths[:1]
     merged = Document()
@@ -181,7 +195,7 @@ def inline_config(selection: ContextSelection) -> ClusterConfig:
         client_key_pem=pem(user, "client-key-data"),
         tls_server_name=text(cluster, "tls-server-name"),
         proxy=text(cluster, "proxy-url"),
-        disable_compression=bool(cluster.get("disable-compression")),
+        disable_compression=flag(cluster, "disable-compression"),
         namespace=selection.namespace,
     )
 
@@ -194,13 +208,16 @@ def _config(document: Document, context: str | None, source: str) -> ClusterConf
     config = attrs.evolve(
         inline,
         ca_pem=inline.ca_pem or _content(cluster, "certificate-authority"),
-        token_file=str(user.get("tokenFile") or ""),
+        token_file=text(user, "tokenFile"),
         client_cert_pem=inline.client_cert_pem or _content(user, "client-certificate"),
         client_key_pem=inline.client_key_pem or _content(user, "client-key"),
-        verify_tls=not cluster.get("insecure-skip-tls-verify"),
+        verify_tls=not flag(cluster, "insecure-skip-tls-verify"),
         source=source,
     )
-    return attrs.evolve(config, exec_plugin=_plugin(selection, config))
+    config = attrs.evolve(config, exec_plugin=_plugin(selection, config))
+    if config.tells_in_clear:
+        refuse(IN_CLEAR)
+    return config
 
 
 def _check(selection: ContextSelection) -> None:
@@ -225,7 +242,7 @@ def _plugin(selection: ContextSelection, config: ClusterConfig) -> ExecPlugin | 
     named: list[tuple[Any, Any]] = [(dig(one, "name"), dig(one, "value")) for one in env] if lists else []
     if not lists or not all(isinstance(word, str) for word in (*args, *itertools.chain(*named))):
         refuse("exec: args must be a list of texts, and env a list of names and values")
-    shown = cluster_info(config, exec_extension(selection.cluster)) if section.get("provideClusterInfo") else ""
+    shown = cluster_info(config, exec_extension(selection.cluster)) if flag(section, "provideClusterInfo") else ""
     command, version = text(section, "command"), text(section, "apiVersion")
     plugin = ExecPlugin(command, args, named, version, shown, search_path=True, inherit_env=True)
     if plugin.problem:

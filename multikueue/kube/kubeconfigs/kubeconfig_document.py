@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
 import attrs
@@ -17,7 +17,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import shortened
 from multikueue.core.model.outside_text import one_line
 from multikueue.errors import KubeconfigError
-from multikueue.kube.kubeconfigs.bounded_yaml import MAX_SIZE, BoundedLoader, OutOfBoundsError
+from multikueue.kube.kubernetes_yaml import MAX_SIZE, KubernetesLoader, OutOfBoundsError
 
 MAX_HOST: Final = 253
 MAX_TOLD: Final = 1_000
@@ -26,14 +26,22 @@ MAX_TOLD: Final = 1_000
 _DNS_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*")
 
 
-class _Loader(BoundedLoader):
-    """Reads everything but booleans and null as text: a token of digits stays text, and so does a date."""
+class _Loader(KubernetesLoader):
+    """Reads numbers as text, too: a token of digits stays as it is."""
+
+    def kind_of(self, value: str) -> str:
+        """See `KubernetesLoader`."""
+        kind = super().kind_of(value)
+        return "str" if kind in ("int", "float") else kind
 
 
-_Loader.yaml_implicit_resolvers = {
-    letter: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("bool", "null")]
-    for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+class _ForeignLoader(_Loader):
+    aliases = False
+
+
+FLAGS: Final = ("insecure-skip-tls-verify", "disable-compression", "provideClusterInfo")
+"""Of a kubeconfig's clusters and users, and of an exec plugin: all that we read and that is true or false. None that we
+read is a number."""
 
 
 @attrs.frozen
@@ -46,13 +54,17 @@ class Document:
     contexts: Mapping[str, Json] = attrs.field(factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, data: bytes) -> Document:
+    def parse(cls, data: bytes, *, foreign: bool = False) -> Document:
         """Parse YAML or JSON.
+
+        Args:
+            data: the kubeconfig.
+            foreign: whether somebody else than the operator may have written it.
 
         Raises:
             Refusal: it is no kubeconfig. The message names the place and quotes nothing.
         """
-        parsed = _parsed(data)
+        parsed = _parsed(data, _ForeignLoader if foreign else _Loader)
         sections = (_named(parsed, f"{field}s", field) for field in ("cluster", "user", "context"))
         return cls(text(parsed, "current-context"), *sections)
 
@@ -177,6 +189,21 @@ def text(section: Json, field: str) -> str:
     return value
 
 
+def flag(section: Mapping[str, Any], field: str) -> bool:
+    """Whether a field says true; without one it is false. As for client-go a text or a number is neither.
+
+    Raises:
+        Refusal: it is neither true nor false. What is meant may be less security, or more.
+    """
+    assert field in FLAGS, "what is not listed is not checked where nobody reads it"
+    value = section.get(field)
+    if value is None:
+        return False
+    if not isinstance(value, bool):
+        refuse(f"failed to parse kubeconfig(apiconfig): {field} is neither true nor false: write it without quotes")
+    return value
+
+
 def is_host(host: str | None) -> bool:
     """Whether a text is a DNS name or an IP address."""
     try:
@@ -184,6 +211,14 @@ def is_host(host: str | None) -> bool:
     except ValueError:
         return host is not None and len(host) <= MAX_HOST and _DNS_NAME.fullmatch(host.lower()) is not None
     return True
+
+
+def is_loopback(host: str | None) -> bool:
+    """Whether what is sent there does not leave the machine."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host or "").is_loopback
+    except ValueError:
+        return False
 
 
 def split_url(url: str) -> SplitResult | None:
@@ -200,11 +235,11 @@ def is_token(word: str) -> bool:
     return word.isascii() and word.isprintable() and " " not in word
 
 
-def _parsed(data: bytes) -> Json:
+def _parsed(data: bytes, loader: type[_Loader]) -> Json:
     if len(data) > MAX_SIZE:
         refuse(f"failed to parse kubeconfig(apiconfig): larger than {MAX_SIZE} bytes")
     try:
-        document = yaml.load(data, _Loader)
+        document = yaml.load(data, loader)
     except OutOfBoundsError as error:
         refuse(f"failed to parse kubeconfig(apiconfig): {error.problem}")
     except yaml.MarkedYAMLError as error:
@@ -229,5 +264,9 @@ def _named(document: Json, section: str, field: str) -> dict[str, Json]:
         value = entry.get(field) or {}
         if not isinstance(value, dict):
             refuse(f"failed to parse kubeconfig(apiconfig): {section}[].{field} is not a mapping")
+        for part in (value, value.get("exec")):
+            if isinstance(part, dict):
+                for name in FLAGS:
+                    flag(part, name)
         result.setdefault(text(entry, "name"), value)
     return result

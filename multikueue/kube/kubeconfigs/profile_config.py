@@ -16,11 +16,12 @@ from multikueue.core.model.names import Json
 from multikueue.errors import ClusterProfileError, KubeconfigError
 from multikueue.kube.credentials.exec_plugin import ExecPlugin
 from multikueue.kube.kubeconfigs.config import ClusterConfig, cluster_info, inline_config
-from multikueue.kube.kubeconfigs.kubeconfig_document import ContextSelection, refuse, refused_as
+from multikueue.kube.kubeconfigs.kubeconfig_document import ContextSelection, flag, refuse, refused_as
 from multikueue.kube.kubeconfigs.worker_kubeconfig import check_endpoint
 
 REASON: Final = "BadRestConfig"
 """Kueue's condition reason for a connection that must not be used."""
+_INSECURE: Final = "insecure-skip-tls-verify"
 
 
 @refused_as(REASON)
@@ -36,15 +37,12 @@ def parse_profile_cluster(cluster: Json) -> ClusterConfig:
     selection.check()
     if not cluster.get("server"):
         refuse("server URL is required")
-    if cluster.get("insecure-skip-tls-verify"):
+    if flag(cluster, _INSECURE):
         refuse("insecure TLS verification is not allowed")
     if cluster.get("certificate-authority"):
         refuse("certificate-authority file paths are not allowed, use certificate-authority-data")
     check_endpoint(selection.server)
     return inline_config(selection)
-
-
-_INSECURE = "insecure-skip-tls-verify"
 
 
 def profile_config(access: ProfileAccess, settings: ProfileSettings, token: str = "") -> ClusterConfig:
@@ -58,9 +56,10 @@ def profile_config(access: ProfileAccess, settings: ProfileSettings, token: str 
     Raises:
         ClusterProfileError: the address may not be used. The message names the field and never its value.
     """
-    insecure = settings.allow_insecure_tls and bool(access.cluster.get(_INSECURE))
-    cluster = {field: value for field, value in access.cluster.items() if not (insecure and field == _INSECURE)}
     try:
+        with refused_as(REASON):
+            insecure = settings.allow_insecure_tls and flag(access.cluster, _INSECURE)
+        cluster = {field: value for field, value in access.cluster.items() if not (insecure and field == _INSECURE)}
         config = parse_profile_cluster(cluster)
     except KubeconfigError as error:
         raise ClusterProfileError(error.reason, str(error)) from None

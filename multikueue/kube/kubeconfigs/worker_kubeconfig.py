@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import attrs
 
@@ -15,6 +16,7 @@ from multikueue.kube.kubeconfigs.config import ClusterConfig, inline_config
 from multikueue.kube.kubeconfigs.kubeconfig_document import (
     ContextSelection,
     Document,
+    flag,
     is_host,
     refuse,
     refused_as,
@@ -29,16 +31,23 @@ _NO_CREDENTIALS: Final = ("source", "namespace", "disable_compression")
 
 
 @refused_as(REASON)
-def parse_worker_kubeconfig(data: bytes) -> ClusterConfig:
+def parse_worker_kubeconfig(data: bytes | str | Mapping[str, Any]) -> ClusterConfig:
     """Parse a worker's kubeconfig and refuse what is insecure.
 
     Beyond Kueue's checks it refuses http, a query or password in the server's URL, client certificates in files, and
     impersonation: without a check they would fail later with a worse message, or never.
 
+    Args:
+        data: YAML or JSON, or what it holds.
+
     Raises:
         KubeconfigError: with Kueue's reason. The message names the field and never its value.
     """
-    document = Document.parse(data)
+    try:
+        raw = data if isinstance(data, bytes) else (data if isinstance(data, str) else json.dumps(data)).encode()
+    except (TypeError, ValueError):
+        refuse("failed to parse kubeconfig(apiconfig): it is not JSON")
+    document = Document.parse(raw, foreign=True)
     _check_file(document)
     selection = document.select()
     check_endpoint(selection.server)
@@ -60,7 +69,7 @@ def _check_file(document: Document) -> None:
     if any(user.get("tokenFile") for user in document.users.values()):
         refuse("tokenFile is not allowed")
     for name, cluster in document.clusters.items():
-        if cluster.get("insecure-skip-tls-verify"):
+        if flag(cluster, "insecure-skip-tls-verify"):
             refuse(f"insecure TLS verification is not allowed for cluster {name}")
         if cluster.get("certificate-authority"):
             why = "certificate-authority file paths are not allowed, use certificate-authority-data"

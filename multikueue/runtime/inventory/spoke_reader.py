@@ -115,10 +115,8 @@ class SpokeReader:
         if used:
             self._used_at[name] = loop_time()
             return False
-        if loop_time() - self._used_at.get(name, -LINGER) < LINGER:
-            return True
-        self._used_at.pop(name, None)
-        return False
+        # A process that has not seen it in use does not know when that was: the span is never shorter for a restart.
+        return loop_time() - self._used_at.setdefault(name, loop_time()) < LINGER
 
     async def _token(self, key: ObjectKey, account: Json | None) -> tuple[Json | None, str]:
         if dig(account, "status", "tokenSecretRef", "name") != key.name:

@@ -18,9 +18,10 @@ from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, Fa
 from multikueue.core.dispatchers.scored.profile import PROFILE_ANNOTATION
 from multikueue.core.dispatchers.scored.reasons import Reason, Why
 from multikueue.core.dispatchers.scored.run_times import RunTimes, size
+from multikueue.core.dispatchers.scored.starts import starves
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of
-from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished
+from multikueue.core.model.workloads import cluster_name, cluster_queue, has_quota, is_finished, reserved_at
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
@@ -29,6 +30,7 @@ from multikueue.runtime.loop import loop_time
 from multikueue.runtime.workers.informers import WorkerInformers
 from multikueue.runtime.workers.own_queue_room import own_queue_room
 from multikueue.runtime.workers.pool import WorkerPool
+from multikueue.runtime.workers.running_copies import RunningCopies
 
 log = get_logger(__name__)
 
@@ -71,6 +73,7 @@ class WorkerFigures:
     due: float = 0.0
     """When they may be read again, on the loop's clock."""
     changed: bool = False
+    running: RunningCopies | None = None
 
 
 @attrs.define(eq=False)
@@ -97,10 +100,11 @@ class WorkerRooms:
 
     def job_changed(self, _key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """A Workload of the manager changed: the first time it is seen to have ended, its run time counts."""
-        if new is not None and is_finished(new) and (old is None or not is_finished(old)):
-            found = kueue_objects.ended(new)
-            if found is not None:
-                self.run_times.add(found)
+        if new is not None and cluster_name(new) is not None and (reserved := reserved_at(new)) is not None:
+            self.run_times.started(cluster_queue(new), reserved)
+        has_ended = new is not None and is_finished(new) and (old is None or not is_finished(old))
+        if new is not None and has_ended and (found := kueue_objects.ended(new)) is not None:
+            self.run_times.add(found)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -134,6 +138,11 @@ class WorkerRooms:
             self.ledger.drop(key)
         for key in self.ledger.woken(self.clock()):
             self.enqueue(key)
+
+    def starving(self) -> int:
+        """How many are held for too long (`starts.starves`)."""
+        now, latest = self.clock(), self.run_times.latest
+        return sum(starves(one.reserved, latest.get(one.queue), now) for one in self.ledger.waiting())
 
     def planned(self, key: ObjectKey, claim: Entry | None) -> None:
         """A Workload has been planned.
@@ -196,6 +205,7 @@ class WorkerRooms:
             profile=annotations_of(config or {}).get(PROFILE_ANNOTATION) or "default",
             check=seen.check or "",
             company=company.worker if company is not None else None,
+            overtaken_by=self.run_times.latest.get(cluster_queue(workload)),
             run_time=run_time,
         )
 
@@ -227,7 +237,9 @@ class WorkerRooms:
         self._figures[worker] = figures
         if informers is not None and informers.queues.known:
             try:
-                self._take_in(worker, informers, before)
+                running = earlier.running or RunningCopies(self.manager.workloads.get, self.run_times)
+                figures.running = running.again()
+                self._take_in(worker, informers, before, figures.running)
             except Exception as error:  # whatever a worker shows costs its own figures only
                 if earlier.state is not Known.ODD:
                     log.error("figures of a worker cannot be read", cluster=worker, exc_info=error)
@@ -242,7 +254,9 @@ class WorkerRooms:
             for key in self.ledger.held({(worker, name) for name in before} if same else ()):
                 self.enqueue(key)
 
-    def _take_in(self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts]) -> None:
+    def _take_in(
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
+    ) -> None:
         """Keep the facts of a worker's queues, unless it has too many figures; note when it is looked at again."""
         queues, figures = informers.queues, self._figures[worker]
         cohorts = queues.cohorts.values() if queues.cohorts is not None else ()
@@ -251,11 +265,11 @@ class WorkerRooms:
         if size > FIGURES:
             figures.unused = Known.TOO_MANY
         else:
-            found = dict(self._queues(worker, informers, self._state(worker), before))
+            found = dict(self._queues(worker, informers, before, running))
             figures.targets, figures.facts = dict(queues.targets()), found
 
     def _queues(
-        self, worker: ClusterName, informers: WorkerInformers, known: Known, before: Mapping[str, QueueFacts]
+        self, worker: ClusterName, informers: WorkerInformers, before: Mapping[str, QueueFacts], running: RunningCopies
     ) -> Iterator[tuple[str, QueueFacts]]:
         queues, copies = informers.queues, informers.workloads.informer
         until = self._penalized_until(worker)
@@ -273,9 +287,9 @@ class WorkerRooms:
                     tree,
                     queue,
                     self.clock(),
-                    known=known,
+                    known=self._state(worker),
                     ours_pending=sum(len(copies.keys_by(PENDING, key)) for key in local.get(name, ())),
-                    running=kueue_objects.running_of(ours),
+                    running=tuple(running.of(ours)),
                     before=before.get(name),
                     penalized_until=until,
                 ),

@@ -10,6 +10,7 @@ import orjson
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
 
 
 def encode(value: Any) -> bytes:
@@ -43,24 +44,19 @@ def clone(obj: Json) -> Json:
     return copied
 
 
-class _PlainLoader(yaml.SafeLoader):
-    """YAML as Kubernetes reads it: YAML 1.1, except that timestamps stay strings."""
-
-
-_PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
+class _BodyLoader(KubernetesLoader):
+    aliases = False
+    max_values = max_characters = 3 << 20
 
 
 def decode_yaml(raw: bytes) -> Any:
-    """Read one YAML document.
+    """Read one YAML document that a client sends.
 
     Raises:
         ValueError: it is not YAML.
     """
     try:
-        return yaml.load(raw, Loader=_PlainLoader)
+        return yaml.load(raw, Loader=_BodyLoader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 
@@ -69,5 +65,5 @@ def packaged(package: str, name: str) -> Any:
     """What a file of ours says: JSON, packed or not, or YAML."""
     raw = resources.files(package).joinpath(name).read_bytes()
     if name.endswith(".yaml"):
-        return decode_yaml(raw)
+        return yaml.load(raw, KubernetesLoader)
     return decode(gzip.decompress(raw) if name.endswith(".gz") else raw)

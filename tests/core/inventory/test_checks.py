@@ -161,6 +161,21 @@ def test_21_clusters_are_20_and_the_check_says_how_many_are_left_out() -> None:
     assert ground.said()[0] == "True"
 
 
+def test_of_more_than_20_those_that_can_be_workers_find_a_place_first() -> None:
+    """A hundred clusters without an agent, first by name, took the places of three workers: nothing was admitted."""
+    ground = hub(*(f"a-{number:03}" for number in range(24)), "w1", "w2", "w3")
+    for name in ("a-022", "w2"):
+        ground.clusters[name] = worker(name, active=False)
+    for number in range(22):
+        del ground.clusters[f"a-{number:03}"]
+    listed = ground.settled()
+    assert listed is not None
+    assert {"a-022", "a-023", "w1", "w2", "w3"} <= set(listed)
+    assert listed == sorted(listed)
+    assert listed[:2] == ["a-000", "a-001"]
+    assert len(listed) == 20
+
+
 def test_two_checks_share_a_config_and_the_last_takes_it_along() -> None:
     """§0.5: deleting either deleted it under the other."""
     ground = hub("a")
@@ -346,6 +361,8 @@ def test_a_hub_that_is_selected_is_no_worker() -> None:
     """A config that listed it waited for a MultiKueueCluster that nobody makes."""
     ground = hub("a")
     ground.select("a", "local-cluster")
-    assert ground.listed() == ["a"]
+    assert ground.settled() == ["a"]
+    assert "the hub itself (local-cluster) is selected and left out" in ground.said()[2]
     ground.clusters["local-cluster"] = worker("local-cluster")
     assert ground.settled() == ["a", "local-cluster"]
+    assert "local-cluster)" not in ground.said()[2]

@@ -21,11 +21,13 @@ from multikueue.core.model.copies import (
 )
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    GROUP_WORKLOAD_ANNOTATION,
     JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
     SPEC_ANNOTATION,
     STARTED_LABELS,
+    WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.marks import Marks, Proof, mark_of
 from multikueue.core.model.names import Json
@@ -33,6 +35,7 @@ from multikueue.core.model.objects import dig, digest, pruned, with_value
 from multikueue.core.model.workload_facts import COPIES
 from multikueue.core.model.workloads import attempt
 from tests.core.building import UNMARKED, copy_of, job, workload
+from tests.core.pods import group
 from tests.core.recorded import Recorded, recorded
 
 STAMP = Stamp("here", "job-train-1a2b3", "abc")
@@ -55,6 +58,13 @@ def test_a_copy_has_labels_and_annotations_and_no_other_metadata() -> None:
     assert set(made["metadata"]) == {"name", "namespace", "labels", "annotations"}
     assert made["metadata"]["labels"] == {"team": "x", ORIGIN_LABEL: "here"}
     assert made["metadata"]["annotations"].items() >= {("a", "1"), (ATTEMPT_ANNOTATION, "abc")}
+
+
+def test_the_copy_of_a_group_has_what_kueue_would_have_put_on_it() -> None:
+    """By the annotation its Kueue is woken, by the finalizer it sees the deletion, and lets go of the pods (T4, T9)."""
+    made = workload_copy(group("a", "b"), STAMP)
+    assert made["metadata"]["annotations"][GROUP_WORKLOAD_ANNOTATION] == "true"
+    assert made["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
 
 
 def test_a_copy_shares_nothing_with_the_cached_object() -> None:

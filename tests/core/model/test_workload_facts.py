@@ -6,6 +6,7 @@ import attrs
 import pytest
 
 from multikueue.core.model import workloads
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import ELASTIC_ANNOTATION, LAST_WORKER_ANNOTATION, MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import ByIdentity, is_terminating
@@ -41,12 +42,13 @@ def with_conditions(*listed: Json) -> Json:
 )
 def test_each_fact_is_what_its_reader_says(local: Json) -> None:
     facts = WORKLOADS.of(local)
-    readers = {field.name for field in attrs.fields(WorkloadFacts)} - {"is_terminating", "leaves"}
+    readers = {field.name for field in attrs.fields(WorkloadFacts)} - {"is_terminating", "leaves", "pod_grace"}
     assert {name: getattr(facts, name) for name in readers} == {
         name: getattr(workloads, name)(local) for name in readers
     }
     assert facts.is_terminating == is_terminating(local)
     assert facts.is_live == workloads.is_live(local)
+    assert facts.pod_grace == pod_grace(local)
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,7 @@ class TestLostWorkers:
         """Its CRD or a permission is gone. What the worker's Kueue says of the Workload is known meanwhile."""
         made = copy_of(LOCAL, **copy) if copy is not None else None
         w1 = worker("w1", made, kind=Unserved(timedelta(minutes=minutes)))
-        seen = snapshot(LOCAL, w1, worker("w2"))
+        seen = snapshot(LOCAL, w1, worker("w2"), quiet_for=timedelta(minutes=1))
         decided = decide(seen)
         assert (in_words(seen, decided), decided.look_again) == (words, look_again)
 

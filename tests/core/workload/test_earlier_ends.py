@@ -96,6 +96,14 @@ class TestItsEndCounts:
         unreadable = snapshot(AGAIN, attrs.evolve(syncing, kind=Opaque()), worker("w2"))
         assert decide(attrs.evolve(unreadable, last_worker=ClusterName("w1"))).look_again == 900.0
 
+    def test_a_worker_that_comes_back_has_time_to_show_its_jobs(self) -> None:
+        """However long it was away: its jobs are listed after its Workloads."""
+        back = attrs.evolve(ended(), jobs=(), kind=Unserved(timedelta(hours=1)))
+        seen = attrs.evolve(snapshot(AGAIN, back, worker("w2")), last_worker=ClusterName("w1"))
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 60.0)
+        (written,) = words(attrs.evolve(seen, quiet_for=timedelta(minutes=1)))
+        assert written.startswith("finish Succeeded")
+
     def test_it_waits_for_the_managers_job(self) -> None:
         """Without its status a Finished Workload tells too little."""
         assert words(snapshot(AGAIN, ended(), worker("w2"), job={})) == []

@@ -127,12 +127,16 @@ class TestCleaning:
         changed = attrs.evolve(seen, in_vain={effect.key.name: {**effect.patch, "status": {"succeeded": 2}}})
         assert words(changed) == ["copy job status"]
 
-    def test_they_go_after_a_while_if_the_managers_server_refuses_it(self) -> None:
+    def test_they_go_once_the_managers_server_has_refused_it(self) -> None:
         """Its Job has ended by an earlier attempt, say, and may not end again: copies would hold the worker's quota."""
         seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB)
-        for quiet, expected in ((29, ["copy job status"]), (30, ["delete job on w1", "delete workload on w1"])):
-            later = attrs.evolve(seen, quiet_for=timedelta(seconds=quiet))
-            assert words(later) == expected
+        (patch,) = (one for one in decide(seen).effects if isinstance(one, PatchJobStatus))
+        refused = attrs.evolve(seen, in_vain={patch.key.name: patch.patch})
+        assert words(refused) == ["delete job on w1", "delete workload on w1"]
+
+    def test_they_wait_for_as_long_as_it_may_not_be_written(self) -> None:
+        seen = snapshot(self.FINISHED, done(), job=RUNNING_JOB, quiet_for=timedelta(minutes=10))
+        assert words(seen) == ["copy job status"]
 
     def test_they_stay_while_the_job_cannot_be_seen(self) -> None:
         """Its kind's watch is down: its result is synced when it is up again."""

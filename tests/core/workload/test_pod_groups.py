@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import pytest
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS
+from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
@@ -206,10 +206,62 @@ class TestRemoving:
         )
         assert words(shown) == ["delete job on w1", "delete job on w1"]
 
+    def test_the_copy_of_an_older_daemon_gets_kueues_finalizer_first(self) -> None:
+        """Without it the pods would stay for ever: Kueue lets go of them while it sees the copy being deleted (T9)."""
+        idle = group("a", "b", quota=False)
+        older = copy_of(PLACED)
+        older["metadata"].pop("finalizers", None)
+        ended = [copied(PLACED, pod(name), BROKEN, deleting=True) for name in ("a", "b")]
+        (patch,) = decide(seen(idle, [], place("w1", older, *ended))).effects
+        assert isinstance(patch, PatchWorkload)
+        assert patch.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
+        older["metadata"]["finalizers"] = [WORKLOAD_FINALIZER]
+        assert words(seen(idle, [], place("w1", older, *ended))) == ["delete workload on w1"]
+
     def test_a_pod_that_is_going_is_not_deleted_again(self) -> None:
         going = copied(PLACED, pod("a"), deleting=True)
         shown = seen(group("a", quota=False), [pod("a")], place("w1", None, going))
         assert words(shown) == []
+
+
+class TestDeletedByItsPods:
+    """Kueue holds deleted pods of a group, as it waits for others in their place, and gives it quota again (E1)."""
+
+    OFFERED = group("a", "b", nominated=("w1",))
+    GOING: ClassVar = [pod("a", deleting=True), pod("b", deleting=True)]
+    OVER = "finish Failed"
+
+    @pytest.mark.parametrize(
+        "local",
+        [OFFERED, PLACED, group("a", "b", quota=False), group("a", "b", evicted="Preempted", evictions=1)],
+        ids=["offered", "recorded", "without quota", "evicted"],
+    )
+    def test_one_that_runs_nowhere_is_finished(self, local: Json) -> None:
+        """Then Kueue lets go of the pods, and they take the Workload along."""
+        assert words(seen(local, self.GOING, place("w1", None), quiet_for=QUIET)) == [self.OVER]
+
+    def test_it_gives_back_the_quota_of_workers_at_once(self) -> None:
+        """And is finished a moment later: somebody may be about to create other pods."""
+        shown = seen(self.OFFERED, self.GOING, place("w1", copy_of(self.OFFERED)))
+        assert words(shown) == ["delete workload on w1"]
+        assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
+
+    @pytest.mark.parametrize("one", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
+    def test_one_with_a_pod_that_stays_goes_on(self, one: Json) -> None:
+        shown = seen(self.OFFERED, [pod("a", deleting=True), one], place("w1", None), quiet_for=QUIET)
+        assert decide(shown).row == "pending"
+
+    def test_one_that_runs_goes_on_until_nothing_is_left_there(self) -> None:
+        """As without us: pods may be replaced, also after they ran."""
+        ends = copied(PLACED, pod("a"), deleting=True)
+        shown = seen(PLACED, self.GOING, place("w1", admitted(PLACED), ends), quiet_for=QUIET)
+        assert self.OVER not in words(shown)
+        away = place("w1", None, reach=Lost())
+        assert self.OVER not in words(seen(PLACED, self.GOING, away, quiet_for=timedelta(seconds=5)))
+
+    def test_it_is_finished_once(self) -> None:
+        over = group("a", "b", finished="Failed")
+        assert words(seen(over, self.GOING, place("w1", None), quiet_for=QUIET)) == []
 
 
 class TestEvicting:

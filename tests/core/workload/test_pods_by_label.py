@@ -54,5 +54,6 @@ def test_the_first_attempt_has_left_none() -> None:
 
 def test_while_they_do_not_end_others_get_the_quota() -> None:
     assert any(
-        word.startswith("retry: Waiting for pods") for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
+        word.startswith("retry: Waiting for worker cluster")
+        for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
     )

@@ -240,6 +240,25 @@ class TestLeaving:
                 part: uid(obj) for part, obj in before.items()
             }
 
+    async def test_a_restart_does_not_shorten_the_minutes_that_a_cluster_is_kept(self) -> None:
+        """A process forgot when it was selected last, and took worker, account and role away at once."""
+        async with hub("c1") as on:
+            async with on.managed(settings()):
+                on.select("c1")
+                await until(on.is_active)
+                before = await on.parts()
+                on.select()
+                await anyio.sleep(20)
+            async with on.managed(settings()):
+                await anyio.sleep(LINGER - 60)
+                on.select("c1")
+                await anyio.sleep(60)
+                assert {part: uid(obj) for part, obj in (await on.parts()).items()} == {
+                    part: uid(obj) for part, obj in before.items()
+                }
+                on.select()
+                await until(lambda: _gone(on), within=LEFT)
+
     @pytest.mark.parametrize("answers", [True, False], ids=["it answers", "it answers later"])
     async def test_after_a_restart_a_cluster_stays_until_nothing_of_ours_is_there(self, answers: bool) -> None:
         """What an eviction has left there runs on, and nobody else would ever remove it."""

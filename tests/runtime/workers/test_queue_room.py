@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -18,9 +18,11 @@ from multikueue.core.dispatchers.scored.entries import Entry
 from multikueue.core.dispatchers.scored.facts import Known, ResourceRequest
 from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.runtime.workers import queue_room
 from multikueue.runtime.workers.queue_room import SHOWN_AFTER, WorkerRooms
+from tests.core.building import condition, workload
 from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
@@ -66,6 +68,26 @@ async def test_a_workload_that_waits_again_keeps_its_claim() -> None:
     await anyio.sleep(SHOWN_AFTER + 0.1)
     found.look()
     assert KEY in found.ledger
+
+
+def started(key: ObjectKey, reserved: datetime) -> Json:
+    """One that a worker has since then."""
+    admitted = condition("Admitted", at=timestamp(reserved))
+    made = workload(cluster="worker1", check="Ready", reserved_at=timestamp(reserved))
+    made["metadata"] |= {"name": key.name, "namespace": key.namespace}
+    made["status"]["conditions"].append(admitted)
+    return made
+
+
+@pytest.mark.parametrize(("minutes", "starving"), [(-70, 0), (-50, 1)])
+async def test_who_is_held_for_an_hour_while_later_ones_start_is_counted(minutes: int, starving: int) -> None:
+    found, reserved = rooms(), now() - timedelta(hours=1)
+    found.planned(KEY, attrs.evolve(CLAIM, reserved=reserved))
+    found.job_changed(KEY, None, started(ObjectKey("default", "other"), now() + timedelta(minutes=minutes)))
+
+    assert found.starving() == starving
+    found.planned(KEY, attrs.evolve(CLAIM, reserved=reserved, offered=CLAIM.places))
+    assert found.starving() == 0
 
 
 def states(found: WorkerRooms) -> dict[str, Known | None]:

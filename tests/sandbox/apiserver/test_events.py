@@ -5,8 +5,11 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import pytest
+
 from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import Invalid
 from multikueue.protocols import WatchEvent
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.sandbox.apiserver.storage.selectors import Selector
@@ -80,3 +83,32 @@ async def test_a_watch_of_the_old_group_tells_of_both() -> None:
     async with running(functools.partial(client.watch, OLD, told.append, resource_version="0")):
         await turn_until(lambda: bool(told))
     assert told[0].object["message"] == "The workload was admitted"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        *(
+            ({name: None}, name)
+            for name in ("eventTime", "reportingController", "reportingInstance", "action", "reason")
+        ),
+        *(({name: "x" * 129}, name) for name in ("reportingInstance", "action", "reason")),
+        *(({"type": word}, "type") for word in ("normal", "", None, "Error")),
+        ({"note": "é" * 513}, "note"),
+    ],
+)
+async def test_an_event_that_a_server_refuses_is_refused(wrong: Json, field: str) -> None:
+    client = DirectClient(ApiServer("a"))
+    with pytest.raises(Invalid, match=field):
+        await client.create(EVENT, reported(**wrong))
+    await client.create(EVENT, reported(note="x" * 1024, reason="x" * 128))
+
+
+async def test_only_the_series_of_an_event_goes_on() -> None:
+    client = DirectClient(ApiServer("a"))
+    await client.create(EVENT, reported())
+    for change in ({"note": "other"}, {"reason": "Other"}, {"type": "Warning"}, {"action": "Other"}):
+        with pytest.raises(Invalid, match=next(iter(change))):
+            await client.merge_patch(EVENT, KEY, change)
+    series: Json = {"count": 2, "lastObservedTime": "2026-01-01T00:00:01.000000Z"}
+    assert (await client.merge_patch(EVENT, KEY, {"series": series}))["series"] == series

@@ -17,11 +17,12 @@ from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import remedy as remedies
+from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
 from multikueued.reports.typenames import title
 
 MOST: Final = 500
 """Jobs that are looked at; as a rule many wait for the same reason."""
-_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check")
+_PASSING: Final = ("quota-in-use", "connecting", "cordoned", "clock-skew", "queue-without-check", EARLIER_RUN)
 """What is no fault, or is told elsewhere."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
 

@@ -9,7 +9,9 @@ from typing import Final
 
 from multikueue.core.dispatchers.scored.reasons import Why
 from multikueue.core.model import workloads
+from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import KUEUE_GROUP
+from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueued.doctor.checks.access import refused
@@ -23,6 +25,8 @@ from multikueued.workers.move_targets import quota_mismatch
 
 SKEW: Final = 10.0
 """Seconds by which clocks may differ."""
+LONG_GONE: Final = 60.0
+"""Seconds after which Kueue lets go of no pod that it has not let go of."""
 SLOW: Final = 1.0
 """Seconds that a small request may take."""
 
@@ -215,6 +219,25 @@ def never_fitting(facts: Facts) -> Iterator[Spot]:
             told = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             name = title(one)
             yield Spot(name, f"no worker could ever have quota for it: {told}")
+
+
+@on_worker(
+    "pods-stranded",
+    Severity.WARNING,
+    "they stay for ever, with their names; their job runs nowhere meanwhile, and their namespace cannot be deleted",
+    "with an administrator's context of {worker}: kubectl patch pod {name} -n {namespace} --type=merge "
+    '-p \'{{"metadata":{{"finalizers":null}}}}\'',
+)
+def stranded(facts: Facts) -> Iterator[Spot]:
+    """Kueue holds ended pods of a group that an older daemon, or Kueue's own controller, took the Workload from."""
+    for worker in facts.workers.values():
+        for pod in worker.stranded:
+            since = parse_timestamp(pod["metadata"]["deletionTimestamp"])
+            if since is not None and (facts.now - since).total_seconds() > LONG_GONE:
+                key = ObjectKey.of(pod)
+                told = f"it is deleted and has ended, and its finalizer {MANAGED_LABEL} stays: its Workload is gone"
+                words = {"worker": worker.name, "name": key.name, "namespace": key.namespace}
+                yield Spot(f"{worker.name}, Pod {key}", told, words)
 
 
 @on_worker(

@@ -17,6 +17,7 @@ from multikueue.core.workload.facts.snapshot import PlanSettings
 from multikueued.reports.answers import cluster_state
 from multikueued.reports.jobs import JobReport, JobState, check_message
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.earlier_runs import earlier_runs
 from multikueued.reports.remedies.remedy import Finding, command_for
 from multikueued.reports.worker_answers import WorkerAnswer
 
@@ -52,8 +53,8 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
                 yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
                 yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
-        case JobState.WAITING if not stuck:
-            yield NextStep("it is offered to workers as soon as one of them can take it")
+        case JobState.WAITING:
+            yield from _of_waiting(workload, objects, stuck=stuck)
         case JobState.OFFERED if not stuck:
             yield NextStep(
                 f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
@@ -70,6 +71,17 @@ def _of_job(workload: Json, job: JobReport, findings: Sequence[Finding], objects
             yield NextStep(f"nothing, until spec.active of the Workload is true again{_how(workload, job)}")
         case JobState.STOPPING:
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
+
+
+def _of_waiting(workload: Json, objects: ManagerObjects, *, stuck: bool) -> Iterator[NextStep]:
+    runs = earlier_runs(workload, objects)
+    if runs:
+        due = max((run.due for run in runs if run.due is not None), default=None)
+        if due is not None and not stuck:
+            yield NextStep("by then its earlier run should have ended", due)
+        yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
+    elif not stuck:
+        yield NextStep("it is offered to workers as soon as one of them can take it")
 
 
 def _how(workload: Json, job: JobReport) -> str:

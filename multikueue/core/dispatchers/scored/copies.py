@@ -20,6 +20,12 @@ def refuses(worker: Candidate) -> bool:
     return quota is not None and quota.get("status") != "True" and quota.get("reason") in REFUSALS
 
 
+def waits(worker: Candidate) -> bool:
+    """Whether its Kueue has looked at it and has no room for it. One that preempts, or could, may have it soon."""
+    quota = find(worker.conditions, "QuotaReserved")
+    return quota is not None and quota.get("status") != "True" and not preempts(worker)
+
+
 def has_quota(worker: Candidate) -> bool:
     """Whether it has taken it. Quota of a queue in which no copy starts counts only for one that has started before."""
     starts = worker.obstacle is None or worker.obstacle.why is not Why.NEVER_STARTS

@@ -5,6 +5,7 @@ Amounts are in thousandths of a unit (`core.model.quantities`), `pods` included.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -34,6 +35,10 @@ OTHERS_FIRST: Final = timedelta(minutes=10)
 """For so long at most what is free belongs to the jobs of others that wait there: some may never fit."""
 OTHERS_START: Final = timedelta(hours=1)
 """After the last of those has started they count as ones that may for so long."""
+
+
+USUAL: Final = 3600.0
+"""Seconds that a job runs of which nothing is known."""
 
 
 class Known(StrEnum):
@@ -73,6 +78,15 @@ class Running:
 
     priority: int
     amounts: FlavorAmounts
+    started: datetime | None = None
+    """When it got its quota; None: nobody knows."""
+    usual: float = USUAL
+    """Seconds that it runs, by estimate."""
+
+    def remaining(self, now: datetime) -> float:
+        """Seconds until it ends, by estimate: what has run for longer than usual runs for as long again."""
+        ran = (now - self.started).total_seconds() if self.started is not None else math.inf
+        return self.usual - ran if ran < self.usual else ran
 
 
 @attrs.frozen
@@ -103,6 +117,8 @@ class QueueFacts:
     """`spec.preemption.withinClusterQueue`."""
     reclaim: str = "Never"
     """`spec.preemption.reclaimWithinCohort`."""
+    borrowable: FlavorAmounts = attrs.field(factory=dict)
+    """Of `free`, what is not its own: its lenders take it back."""
     lent: FlavorAmounts = attrs.field(factory=dict)
     """Of its nominal quota, what others of the cohort use."""
     running: tuple[Running, ...] = ()
@@ -219,5 +235,7 @@ class JobFacts:
     """The name of our AdmissionCheck."""
     company: ClusterName | None = None
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
+    overtaken_by: datetime | None = None
+    """When the last job of its ClusterQueue got its quota that has started; None: none has."""
     run_time: float | None = None
     """Seconds: the median of ended Workloads of its queue and size."""

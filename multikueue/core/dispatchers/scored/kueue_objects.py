@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from datetime import datetime
 from typing import Any, Final
 
 from multikueue.core.config.quota import cohort_of, parent_of
 from multikueue.core.dispatchers.scored.facts import (
+    USUAL,
     Amounts,
     Flavored,
     Group,
@@ -117,6 +117,7 @@ def queue_facts(
         generation=f"{uid(cluster_queue)[:8]}.{dig(cluster_queue, 'metadata', 'generation') or 0}",
         within=dig(cluster_queue, "spec", "preemption", "withinClusterQueue") or "Never",
         reclaim=dig(cluster_queue, "spec", "preemption", "reclaimWithinCohort") or "Never",
+        borrowable=worker.borrowable(name),
         lent=worker.lent(name),
         running=running,
         penalized_until=penalized_until,
@@ -149,13 +150,16 @@ def usage(workload: Json) -> dict[Flavored, int]:
     return used
 
 
-def running_of(copies: Iterable[Json]) -> tuple[Running, ...]:
-    """Copies with quota, those of one priority as one."""
-    found: dict[int, Counter[Flavored]] = {}
-    for copy in copies:
-        priority = int(dig(copy, "spec", "priority") or 0)
-        found.setdefault(priority, Counter()).update(usage(copy))
-    return tuple(Running(priority, dict(amounts)) for priority, amounts in sorted(found.items()))
+def running(copy: Json) -> Running:
+    """A copy with quota, of which nobody knows how long it usually runs: for as long as it may."""
+    limit, started = longest(copy), changed_at(copy, "QuotaReserved")
+    return Running(int(dig(copy, "spec", "priority") or 0), usage(copy), started, USUAL if limit is None else limit)
+
+
+def longest(workload: Json) -> float | None:
+    """Seconds after which Kueue stops it; None: never."""
+    told = dig(workload, "spec", "maximumExecutionTimeSeconds")
+    return float(told) if isinstance(told, int) and told > 0 else None
 
 
 def flavors(workload: Json) -> frozenset[str]:

@@ -8,22 +8,13 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Container
-from datetime import datetime, timedelta
+from datetime import datetime
 from heapq import heapify, heappop, heappush, merge
-from itertools import islice
-from typing import Final
 
-from multikueue.core.dispatchers.scored.entries import Entry, Held, Kind, Line, Rank
+from multikueue.core.dispatchers.scored.entries import RESERVED_AFTER, Entry, Held, Kind, Line, Rank, Reservation
 from multikueue.core.dispatchers.scored.facts import FlavorAmounts, Flavored, Place, QueueFacts
-from multikueue.core.dispatchers.scored.room import missing, placed, without
+from multikueue.core.dispatchers.scored.room import missing, placed, wait, without
 from multikueue.core.model.names import ObjectKey
-
-RESERVED_AFTER: Final = timedelta(minutes=1)
-"""How long a Workload is held until it may get a reservation."""
-RESERVATIONS: Final = 2
-"""How many there are at most, each on a queue of its own: what they keep free waits for its owner."""
-QUEUES: Final = 10
-"""One reservation for so many, but always one: a second keeps too much of a few workers free."""
 
 
 class Ledger:
@@ -42,7 +33,7 @@ class Ledger:
         self._bases: dict[Place, tuple[tuple[bool, bool], FlavorAmounts]] = {}
         self._taken: dict[Place, dict[ObjectKey, FlavorAmounts]] = {}
         self._version = 0
-        self._reservations: tuple[int, datetime | None, dict[Place, ObjectKey]] = (0, None, {})
+        self._reserved: tuple[int, datetime | None, dict[Place, Reservation]] = (0, None, {})
 
     def __contains__(self, key: ObjectKey) -> bool:
         """Whether a Workload is counted."""
@@ -120,9 +111,9 @@ class Ledger:
         own = self._taken[place].get(key, {})
         return {one: amount + own.get(one, 0) for one, amount in line.rest.items()}
 
-    def reservation(self, place: Place, now: datetime) -> ObjectKey | None:
-        """Who has the reservation of a place."""
-        return self._line(place, now).reserved if place in self._queues else None
+    def reservation(self, place: Place, now: datetime) -> Reservation | None:
+        """Who is to start next at a place where it has no room yet."""
+        return self._line(place, now).reservation if place in self._queues else None
 
     def leads(self, key: ObjectKey, place: Place) -> bool:
         """Whether it is the first of its priority that is held for a place, and none of that priority is offered there:
@@ -149,8 +140,8 @@ class Ledger:
         found: dict[ObjectKey, None] = {}
         for place in self._queues:
             self._base(place, now)
-        reserved = self._reserved(now)
-        for place in [place for place, line in self._lines.items() if line.reserved != reserved.get(place)]:
+        reservations = self._reservations(now)
+        for place in [place for place, line in self._lines.items() if line.reservation != reservations.get(place)]:
             self._forget_line(place)
         for place in sorted(self._dirty):
             before, here = self._woken.get(place, {}), self._candidates(place, now)
@@ -163,6 +154,10 @@ class Ledger:
         """Held Workloads that go to none of these places, in their order."""
         kinds = [one for kind, one in self._held.items() if not any(place in apart_from for place in kind.places)]
         return [rank.key for rank in merge(*(held.ranked for held in kinds))]
+
+    def waiting(self) -> list[Entry]:
+        """All that no worker is offered."""
+        return [entry for entry in self._entries.values() if not entry.offered]
 
     def _candidates(self, place: Place, now: datetime) -> dict[ObjectKey, bool]:
         """Whom it may be offered to, and whether they fit: who only leads is woken again when it does."""
@@ -197,20 +192,21 @@ class Ledger:
 
     def _line(self, place: Place, now: datetime) -> Line:
         self._base(place, now)
-        reserved = self._reserved(now).get(place)
+        reservation = self._reservations(now).get(place)
         line = self._lines.get(place)
-        if line is None or line.reserved != reserved:
-            line = self._lines[place] = self._walk(place, reserved, now)
+        if line is None or line.reservation != reservation:
+            line = self._lines[place] = self._walk(place, reservation, now)
             woken = {} if self._queues[place].is_raced else self._woken.get(place, {})
             for key in [key for key, fits in woken.items() if fits and key not in line.fits]:
                 del woken[key]  # it came too late, and is woken when it fits again
         return line
 
-    def _walk(self, place: Place, reserved: ObjectKey | None, now: datetime) -> Line:
-        """Let all that are held for a place pass in their order, and take what they need."""
-        left = base = self._base(place, now)
-        before, fits = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None]()
-        owner = None if reserved is None else self._entries[reserved]
+    def _walk(self, place: Place, reservation: Reservation | None, now: datetime) -> Line:
+        """Let all that are held for a place pass in their order, and take what they need. Behind the owner of the
+        reservation what is kept for it is free for those that end before it could start."""
+        left = whole = base = self._base(place, now)
+        before, fits, spare = dict[ObjectKey, FlavorAmounts](), dict[ObjectKey, None](), 0.0
+        owner = None if reservation is None else self._entries[reservation.owner]
         queues: dict[str, list[tuple[Rank, int, Kind]]] = {}
         for kind in self._kinds.get(place, {}):
             ranked, first = self._held[kind].ranked, 0
@@ -228,21 +224,24 @@ class Ledger:
             heads = queues[name]
             rank, index, kind = heappop(heads)
             entry, ranked = self._entries[rank.key], self._held[kind].ranked
-            taken = self._place(entry, place, left)
-            if taken is not None or rank.key == reserved:
-                before[rank.key] = left
-                left = without(left, self._taken_by(entry, place, base) if taken is None else taken)
+            free, taken = left, self._place(entry, place, left)
+            if taken is None and kind.ends_within(spare):
+                free, taken = whole, self._place(entry, place, whole)
             if taken is not None:
-                fits[rank.key] = None
+                before[rank.key], fits[rank.key] = free, None
+                left, whole = without(left, taken), without(whole, taken)
                 index += 1
             else:  # none of its kind fits any more; the reservation keeps its turn
                 later = owner is not None and owner.kind == kind and owner.rank > rank
                 index = bisect.bisect_left(ranked, owner.rank) if later and owner is not None else len(ranked)
+                if owner is entry and reservation is not None:
+                    before[rank.key], spare = left, reservation.wait
+                    left = without(left, self._taken_by(entry, place, base))
             if index < len(ranked):
                 heappush(heads, (ranked[index], index, kind))
             if heads:
                 heappush(waiting, (self._entries[heads[0][0].key].reserved, name))
-        return Line(base, before, fits, left, reserved)
+        return Line(base, before, fits, left, reservation)
 
     def _base(self, place: Place, now: datetime) -> FlavorAmounts:
         """What is free net of offers. Time alone may change it: others count for a while, and so does a penalty."""
@@ -277,24 +276,23 @@ class Ledger:
         facts = self._queues[place]
         return placed(entry.request, facts.groups, facts.ceiling, free) or {}
 
-    def _reserved(self, now: datetime) -> dict[Place, ObjectKey]:
-        """One reservation a place and a Workload, the eldest first; each gets the place that is left to it where least
-        is missing, and of these the best. None where others would take what it keeps free."""
-        if self._reservations[:2] != (self._version, now):
-            self._reservations = (self._version, now, self._reserve(now))
-        return self._reservations[2]
+    def _reservations(self, now: datetime) -> dict[Place, Reservation]:
+        """At most one. Nobody has one where others would take what it keeps free."""
+        then = Reservation.estimated_at(now)
+        if self._reserved[:2] != (self._version, then):
+            self._reserved = (self._version, then, self._reserve(then, now))
+        return self._reserved[2]
 
-    def _reserve(self, now: datetime) -> dict[Place, ObjectKey]:
-        found: dict[Place, ObjectKey] = {}
-        most = min(RESERVATIONS, max(1, len(self._queues) // QUEUES))
-        for reserved, _, key in islice(merge(*(held.aged for held in self._held.values())), most):
-            if now - reserved < RESERVED_AFTER:
-                break
-            entry = self._entries[key]
-            open_to_it = [one for one in entry.waits_for or () if one in self._queues and one not in found]
-            free = {one: self._base(one, now) for one in open_to_it if not self._queues[one].is_contested(now)}
-            taken = {place: self._taken_by(entry, place, base) for place, base in free.items()}
-            short = {place: missing(amounts, free[place]) for place, amounts in taken.items() if amounts}
-            if short:
-                found[min(short, key=short.__getitem__)] = key
-        return found
+    def _reserve(self, then: datetime, now: datetime) -> dict[Place, Reservation]:
+        """That of the one that has been held for the longest, where least is missing."""
+        reserved, _, key = min((held.aged[0] for held in self._held.values()), default=(then, "", None))
+        if key is None or then - reserved < RESERVED_AFTER:
+            return {}
+        entry = self._entries[key]
+        open_to_it = [one for one in entry.waits_for or () if one in self._queues]
+        free = {one: self._base(one, now) for one in open_to_it if not self._queues[one].is_contested(then)}
+        short = {one: missing(taken, free[one]) for one in free if (taken := self._taken_by(entry, one, free[one]))}
+        if not short:
+            return {}
+        place = min(short, key=short.__getitem__)
+        return {place: Reservation(key, wait(entry.request, self._queues[place], free[place], then))}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from datetime import timedelta
 from enum import StrEnum
@@ -12,6 +11,7 @@ import attrs
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, read
+from multikueue.core.model.written_values import parse_duration
 
 SCORED: Final = "multikueue.dev/scored"
 """What the settings call this dispatcher."""
@@ -43,8 +43,8 @@ class Then(StrEnum):
 class Weights:
     """How much each score counts; each is 0 to 1 for a worker, and weights are 0 to 1,000."""
 
-    quota: float = 20
-    """What stays free there."""
+    quota: float | None = None
+    """Counts no more: it is accepted, and told of, for a release."""
     preference: float = 50
     """`multikueue.dev/cluster-preference` of the job, or what its profile prefers."""
     finish: float = 60
@@ -161,9 +161,10 @@ def _duration(value: Any, path: str) -> timedelta | None:
     """`90s`, `15m`, `1h30m`; None if there is none."""
     if value is None:
         return None
-    found = re.fullmatch(r"(?:(\d{1,6})h)?(?:(\d{1,6})m)?(?:(\d{1,6})s)?", value) if isinstance(value, str) else None
-    hours, minutes, seconds = (int(part or 0) for part in (found.groups() if found else (0, 0, 0)))
-    length = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        length = parse_duration(value) if isinstance(value, str) else timedelta(0)
+    except ValueError:
+        length = timedelta(0)
     if not length:
         raise ValueError(f"{path} is {value!r}: it must be a duration, as 90s or 1h30m")
     return length

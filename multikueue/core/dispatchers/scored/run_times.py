@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from datetime import datetime
 from statistics import median
 from typing import Final, TypeAlias
 
@@ -29,12 +30,18 @@ class Ended:
 
 
 class RunTimes:
-    """What is remembered of jobs that have ended. Driven by one task."""
+    """What is remembered of jobs that have started, and ended. Driven by one task."""
 
     def __init__(self) -> None:
         """Of none."""
         self._seen: dict[tuple[str, Size], deque[Ended]] = {}
         self._medians: dict[tuple[str, Size], float] = {}
+        self.latest: dict[str, datetime] = {}
+        """By ClusterQueue: when the last one got its quota that has started."""
+
+    def started(self, queue: str, reserved: datetime) -> None:
+        """One has that got its quota then."""
+        self.latest[queue] = max(reserved, self.latest.get(queue, reserved))
 
     def add(self, ended: Ended) -> None:
         """One more: in the order in which they end."""

@@ -15,6 +15,7 @@ from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
 from multikueue.core.dispatchers.scored.give_up import give_up, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.reasons import Reason, Why, summary
+from multikueue.core.dispatchers.scored.starts import STARVING, looked_at_again, starves
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
 from multikueue.core.dispatchers.scored.view import View, claim, entry, view
 from multikueue.core.model.names import ClusterName, Json
@@ -73,12 +74,20 @@ class Scored:
         times = (choice.look_again, self._expiry(candidates, names, profile, after, now), *_lapses(state, seen, now))
         times = (*times, remaining(workload, profile, now))
         again = [max(1.0, seconds) for seconds in times if seconds is not None]
-        ignored = ", ".join(seen.narrowing.ignored)
+        reserved, problems = reserved_at(workload) or now, list[str]()
+        if not names and profile.hold is Hold.AUTO:
+            again.append(looked_at_again(reserved, now))
+            if starves(reserved, candidates.job.overtaken_by, now):
+                problems.append(
+                    f"It is {STARVING}: raise its priority, or have giveUp of its profile give its quota back"
+                )
+        if seen.narrowing.ignored:
+            problems.append(f"Ignored, as it cannot be read: {', '.join(seen.narrowing.ignored)}")
         return Nomination(
             names,
             look_again=min(again, default=None),
             message=candidates.message if after == said or (said is None and early) else _told(after, names, why),
-            problem=f"Ignored, as it cannot be read: {ignored}" if ignored else "",
+            problem="; ".join(problems),
             claim=claim(workload, candidates, seen, names),
             reasons=why,
         )
@@ -91,7 +100,8 @@ class Scored:
     def _sorted_out(
         self, candidates: Candidates, seen: View, profile: Profile, state: State, now: datetime
     ) -> tuple[list[str], list[str]]:
-        """Of the workers it is offered to: those that keep it, and those whose time is over."""
+        """Of the workers it is offered to: those that keep it, and those whose time is over. One without room has it no
+        longer as soon as another has room."""
         firm, expired = list[str](), list[str]()
         for worker in candidates.workers:
             if worker.name not in candidates.kept:
@@ -100,7 +110,8 @@ class Scored:
                 firm.append(worker.name)
             elif worker.name in seen.tiers:
                 late = now >= state.since + self._patience(worker, profile, state)
-                (expired if late else firm).append(worker.name)
+                if late or not _is_in_vain(worker, seen):
+                    (expired if late else firm).append(worker.name)
         order = candidates.kept.index
         return sorted(firm, key=order), sorted(expired, key=order)
 
@@ -145,6 +156,11 @@ class Scored:
         since = state.since if names == state.offered else now
         asked = tuple(dict.fromkeys(name for name in choice.asked if name not in names))
         return State(since, names, min(choice.round, 9999), asked, state.refused)
+
+
+def _is_in_vain(worker: Candidate, seen: View) -> bool:
+    without_room = seen.tiers[worker.name] in (Tier.PREEMPTION, Tier.PROBE, Tier.NONE)
+    return seen.best is Tier.ROOM and without_room and copies.waits(worker)
 
 
 def _try_preemption(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
@@ -27,6 +27,29 @@ FEW: Final = 10
 OUTSIDE: Final = 15
 """One in so many of those seen is left out on each side. One in ten would do if the next were like them: waits come in
 busy hours, and `tests.dispatch` finds four of five in this."""
+
+
+STARVES_AFTER: Final = timedelta(hours=1)
+STARVING: Final = "held for more than an hour, while jobs of its queue that came later have started"
+
+
+def starves(reserved: datetime, latest: datetime | None, now: datetime) -> bool:
+    """Whether one that is held since then is held for too long.
+
+    Args:
+        reserved: when it got its quota.
+        latest: when the last one of its ClusterQueue did that has started; None: none has.
+        now: the manager's wall clock.
+    """
+    return latest is not None and latest > reserved and now - reserved >= STARVES_AFTER
+
+
+def looked_at_again(reserved: datetime, now: datetime) -> float:
+    """Seconds until a held one is looked at for that: after an hour, and twice as long each time."""
+    wait = STARVES_AFTER
+    while reserved + wait <= now:
+        wait *= 2
+    return (reserved + wait - now).total_seconds()
 
 
 @attrs.frozen

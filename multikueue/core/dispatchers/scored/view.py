@@ -10,6 +10,7 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.facts import USUAL
 from multikueue.core.dispatchers.scored.filters import FilteredWorkload, Tier, obstacle, tier
 from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, Narrowing, read
 from multikueue.core.dispatchers.scored.penalties import failed_on
@@ -75,7 +76,7 @@ def view(workload: Json, candidates: Candidates, profile: Profile, state: State,
         if why is not None:
             reasons[worker.name] = why
     places = [str(one.get("worker")) for one in history]
-    taste = Taste(uid(workload), job, narrowing, profile.weights, places)
+    taste = Taste(job, narrowing, profile.weights, places)
     ranked = [
         worker
         for wanted in sorted(set(tiers.values()))
@@ -106,6 +107,7 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
     request = candidates.job.request
     if reserved is None or request is None:
         return None
+    tiers = {seen.tiers.get(name) for name in names}
     queues = {worker.name: worker.queue.name for worker in candidates.workers if worker.queue is not None}
     return Entry(
         key=ObjectKey.of(workload),
@@ -117,5 +119,7 @@ def claim(workload: Json, candidates: Candidates, seen: View, names: tuple[str, 
         request=request,
         places=tuple((worker.name, queues[worker.name]) for worker in seen.able if worker.name in queues),
         offered=tuple((ClusterName(name), queues[name]) for name in map(ClusterName, names) if name in queues),
-        doubtful=bool(names) and all(seen.tiers.get(name) is Tier.DOUBT for name in names),
+        run_time=kueue_objects.longest(workload) or candidates.job.run_time or USUAL,
+        doubtful=tiers == {Tier.DOUBT},
+        without_room=bool(tiers) and tiers <= {Tier.PREEMPTION, Tier.PROBE, Tier.NONE},
     )

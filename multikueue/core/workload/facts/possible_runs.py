@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from multikueue.core.model import giving_up
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, is_terminating, uid
+from multikueue.core.model.objects import is_terminating, uid
 from multikueue.core.model.workloads import (
     cluster_name,
     evictions,
@@ -134,20 +134,8 @@ def is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    if uid(left) in given_up(situation).get(worker.name, ()):
-        return True
-    before = parse_timestamp(worker.annotations.get(GIVE_UP_BEFORE_ANNOTATION))
     made = parse_timestamp(left["metadata"].get("creationTimestamp"))
-    return before is not None and made is not None and made < before
-
-
-def given_up(situation: Situation) -> dict[str, set[str]]:
-    """The UIDs by worker that the annotation on the Workload names."""
-    found: dict[str, set[str]] = {}
-    for entry in annotations_of(situation.workload).get(GIVE_UP_ANNOTATION, "").split(","):
-        worker, _, of = entry.strip().partition("/")
-        found.setdefault(worker, set()).add(of)
-    return found
+    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
@@ -161,11 +149,13 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
 
-    Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
+    Of a worker that comes back the Workloads are read first: its jobs have the time of a first answer, however long it
+    was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
     """
-    left = assumed_for(situation, worker)
-    ended_unread = worker.reachable and isinstance(worker.kind, Opaque) and worker.copy.has_ended
-    return max(_NO_TIME, left - situation.snapshot.quiet_for) if ended_unread else left
+    left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
+    if not (worker.reachable and worker.copy.has_ended):
+        return left
+    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, Opaque) else left)
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:

@@ -25,9 +25,10 @@ from multikueue.sandbox.apiserver.serving.representations import (
     read_body,
 )
 from multikueue.sandbox.apiserver.serving.routing import TOKEN, Route, group_version, route, split
-from multikueue.sandbox.apiserver.status_errors import StatusError, unsupported_media
+from multikueue.sandbox.apiserver.status_errors import StatusError, invalid_options, unsupported_media
 from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.storage.watching import is_true
+from multikueue.sandbox.apiserver.validation.rules import unsupported
 from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
 from multikueue.sandbox.apiserver.verbs.listing import ListOptions
 from multikueue.sandbox.apiserver.verbs.patching import APPLY_PATCH, accepted_formats
@@ -35,6 +36,9 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.apiserver.verbs.updating import scale_of, scaled
 
 _log = logging.getLogger(__name__)
+
+_VALIDATIONS = ("Ignore", "Strict", "Warn")
+"""What may be done about fields that a kind does not have."""
 
 
 @attrs.define(eq=False)
@@ -148,8 +152,12 @@ class Handler:
                 answer = self._delete_collection(request, found, body), 200
         obj, code = answer
         if form.form != "object" and obj["kind"] == found.row.kind:
-            return json_response(form.one(obj, self._registry.cluster.moment()), code)
-        return json_response(obj, code)
+            response = json_response(form.one(obj, self._registry.cluster.moment()), code)
+        else:
+            response = json_response(obj, code)
+        for field in options.unknown or ():
+            response.headers.add("Warning", f'299 - "unknown field \\"{field}\\""')
+        return response
 
     def _update(self, found: Route, body: Any, options: WriteOptions) -> Json:
         if found.subresource == "scale":
@@ -171,7 +179,7 @@ class Handler:
         if request.content_type == APPLY_PATCH:
             manager = request.query.get("fieldManager") or ""
             force = is_true(request.query.get("force"))
-            options = WriteOptions(manager, options.dry_run, options.strict, force)
+            options = attrs.evolve(options, manager=manager, force=force)
         obj, created = self._registry.patch(found.target, request.content_type, body, options)
         return obj, 201 if created else 200
 
@@ -194,10 +202,15 @@ class Handler:
 def _write_options(request: web.BaseRequest) -> WriteOptions:
     query = request.query
     agent = request.headers.get("User-Agent", "unknown").split("/")[0]
+    validation = query.get("fieldValidation") or "Warn"
+    if validation not in _VALIDATIONS:
+        kind = {"POST": "CreateOptions", "PUT": "UpdateOptions"}.get(request.method, "PatchOptions")
+        raise invalid_options(kind, unsupported("fieldValidation", validation, ("", *_VALIDATIONS)))
     return WriteOptions(
         manager=query.get("fieldManager") or agent,
         dry_run=query.get("dryRun") == "All",
-        strict=query.get("fieldValidation") == "Strict",
+        strict=validation == "Strict",
+        unknown=[] if validation == "Warn" else None,
     )
 
 

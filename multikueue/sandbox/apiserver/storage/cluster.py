@@ -37,12 +37,14 @@ class WriteOptions:
         dry_run: answer as if, store nothing.
         strict: unknown fields are an error instead of being dropped.
         force: for apply: take fields over from other managers.
+        unknown: gets the fields that are dropped because the kind does not have them.
     """
 
     manager: str | None = "unknown"
     dry_run: bool = False
     strict: bool = False
     force: bool = False
+    unknown: list[str] | None = None
 
 
 class Cluster:

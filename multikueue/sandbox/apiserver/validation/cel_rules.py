@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 import cel
 
+from multikueue.adapters.declared.expressions import libraries
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.encoding import decode, encode
 from multikueue.sandbox.apiserver.status_errors import Cause
@@ -23,8 +24,9 @@ _USES: Final = re.compile(
 
 
 @functools.lru_cache(2048)
-def _compile(rule: str) -> cel.Program:
-    return cel.compile(rule)
+def _compile(rule: str) -> tuple[cel.Program, Mapping[str, Callable[..., Any]]]:
+    program = cel.compile(rule)
+    return program, libraries(program)
 
 
 @functools.lru_cache(2048)
@@ -100,7 +102,9 @@ def _evaluate(rule: str, value: Any, old: Any) -> str | None:
 def _judge(rule: str, value: bytes, old: bytes) -> str | None:
     """Judge by what a rule reads: an object changes often, the few fields a rule is about do not."""
     try:
-        result = _compile(rule).execute({"self": decode(value), "oldSelf": decode(old)})
+        program, functions = _compile(rule)
+        known = {"self": decode(value), "oldSelf": decode(old)}
+        result = program.execute(cel.Context(variables=known, functions=dict(functions)) if functions else known)
     except (RuntimeError, ValueError, TypeError, LookupError) as error:
         return str(error)
     return None if result is True else f"failed rule: {rule}"

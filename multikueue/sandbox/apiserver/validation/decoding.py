@@ -12,7 +12,7 @@ import base64
 import binascii
 import functools
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
@@ -38,7 +38,9 @@ _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
 _NO_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _RAW = "io.k8s.apimachinery.pkg.runtime.RawExtension"
 _FIELDS_V1 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_BOUNDS = {"int32": 1 << 31, "int64": 1 << 63, "": 1 << 63}
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_MICRO_TIME = re.compile(r"\d{4}-\d\d-\d\dT([01]\d|2[0-3]):\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 
 
 class UndecodableError(ValueError):
@@ -59,10 +61,10 @@ class _Decoder:
                 return value
             return self._referred(reference.rpartition(".")[2], definition(reference), value, path)
         kind = schema.get("type", "")
-        if kind == "integer" and isinstance(value, float) and value.is_integer():
-            value = int(value)
         if kind:
             _check_type(kind, value, path)
+        if kind == "integer" and not -_BOUNDS[schema.get("format", "")] <= value < _BOUNDS[schema.get("format", "")]:
+            raise UndecodableError(f"json: cannot unmarshal number {value} into Go struct field {path.lstrip('.')}")
         if kind == "array":
             items = schema.get("items") or {}
             return [self.value(items, _or_zero(items, item), f"{path}[{n}]") for n, item in enumerate(value)]
@@ -81,7 +83,9 @@ class _Decoder:
                 return _quantity(value, path)
             case "Time":
                 return _time(value, path)
-            case "MicroTime" | "IntOrString":
+            case "MicroTime":
+                return _time(value, path, micro=True)
+            case "IntOrString":
                 return value
         return self.value(schema, value, path)
 
@@ -128,20 +132,32 @@ def _quantity(value: Any, path: str) -> str:
         raise UndecodableError(f"{path.lstrip('.')}: {error}") from error
 
 
-def _time(value: Any, path: str) -> str:
-    if not isinstance(value, str) or not _TIME.fullmatch(value):
-        why = 'cannot parse as "2006-01-02T15:04:05Z07:00"'
-        raise UndecodableError(f'parsing time "{value}" at {path.lstrip(".")}: {why}')
-    return _canonical_time(value)
+def _time(value: Any, path: str, *, micro: bool = False) -> str:
+    form, layout = (_MICRO_TIME, "05.000000") if micro else (_TIME, "05")
+    try:
+        if isinstance(value, str) and form.fullmatch(value):
+            return _canonical_time(value, micro=micro)
+    except (ValueError, OverflowError):  # no such day
+        pass
+    raise UndecodableError(
+        f'parsing time "{value}" at {path.lstrip(".")}: cannot parse as "2006-01-02T15:04:{layout}Z07:00"'
+    )
 
 
 @functools.lru_cache(4096)
-def _canonical_time(value: str) -> str:
-    return timestamp(datetime.fromisoformat(value))
+def _canonical_time(value: str, *, micro: bool) -> str:
+    found = datetime.fromisoformat(value).astimezone(UTC)
+    return f"{found:%Y-%m-%dT%H:%M:%S.%f}Z".zfill(27) if micro else timestamp(found).zfill(20)
 
 
 def decode_object(
-    row: ResourceType, obj: Json, *, strict: bool = False, patched: bool = False, applied: bool = False
+    row: ResourceType,
+    obj: Json,
+    *,
+    strict: bool = False,
+    patched: bool = False,
+    applied: bool = False,
+    unknown: list[str] | None = None,
 ) -> Json:
     """An object as the server works with it.
 
@@ -151,6 +167,7 @@ def decode_object(
         strict: unknown fields are an error.
         patched: it is a patch's result.
         applied: it is an apply's result, where nulls in a custom kind stay.
+        unknown: gets the fields that are dropped.
 
     Raises:
         StatusError: 400, it does not fit the kind, or in strict mode has unknown fields; 422 if a patch made it so,
@@ -173,6 +190,8 @@ def decode_object(
         listed = ", ".join(f'unknown field "{field}"' for field in decoder.unknown)
         why = f"strict decoding error: {listed}"
         raise _undecodable(row, why, patched=True) if patched else bad_request(why)
+    if unknown is not None:
+        unknown += decoder.unknown
     return decoded
 
 

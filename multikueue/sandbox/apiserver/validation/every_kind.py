@@ -28,8 +28,10 @@ _UNCHECKED = Cause(
 )
 
 
-def check_identity(row: ResourceType, namespace: str | None, name: str | None, obj: Any) -> Json:
-    """Check a body and complete its metadata from the URL, in place.
+def check_identity(
+    row: ResourceType, namespace: str | None, name: str | None, obj: Any, *, applied: bool = False
+) -> Json:
+    """Check a body and complete its metadata, and what kind a built-in one is, from the URL, in place.
 
     Raises:
         StatusError: 400 or 422, it belongs elsewhere.
@@ -38,7 +40,9 @@ def check_identity(row: ResourceType, namespace: str | None, name: str | None, o
         raise bad_request("the object provided is unrecognized")
     if obj.get("metadata") is None:
         obj["metadata"] = {}
-    _check_kind(row, obj)
+    if not isinstance(obj["metadata"], dict):
+        raise bad_request("the object provided is unrecognized: metadata is not an object")
+    _check_kind(row, obj, applied=applied)
     _check_place(row, namespace, name, obj["metadata"])
     for key in _DROPPED_WHEN_EMPTY:
         if key in obj["metadata"] and not obj["metadata"][key]:
@@ -46,7 +50,9 @@ def check_identity(row: ResourceType, namespace: str | None, name: str | None, o
     return obj
 
 
-def _check_kind(row: ResourceType, obj: Json) -> None:
+def _check_kind(row: ResourceType, obj: Json, *, applied: bool) -> None:
+    if not row.custom and not applied:  # typed clients leave out what the path says
+        obj.update({name: obj.get(name) or own for name, own in (("apiVersion", row.api_version), ("kind", row.kind))})
     if not obj.get("kind"):
         expected = f"(must be of type {row.kind})"
         raise bad_request(f"the object provided is unrecognized {expected}: Object 'Kind' is missing")

@@ -20,6 +20,7 @@ from multikueue.sandbox.apiserver.validation.defaults import (
     tolerate_trouble,
 )
 from multikueue.sandbox.apiserver.validation.definitions import create_definition, update_definition
+from multikueue.sandbox.apiserver.validation.rules_events import check_event, check_event_update
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from multikueue.sandbox.apiserver.validation.rules_jobs import check_job, check_job_update
 from multikueue.sandbox.apiserver.validation.rules_pods import check_pod, check_pod_update
@@ -62,6 +63,7 @@ _BUILTIN: Mapping[GroupResource, Hooks] = MappingProxyType(
         ("batch", "jobs"): Hooks(
             fill_job, prepare_job, create=check_job, update=check_job_update, status=check_job_status
         ),
+        ("events.k8s.io", "events"): Hooks(create=check_event, update=check_event_update),
         ("", "secrets"): Hooks(fill_secret, adjust=keep_secret_type, create=check_secret, update=check_secret_update),
         NAMESPACES: Hooks(prepare=prepare_namespace, adjust=label_namespace),
         DEFINITIONS: Hooks(create=create_definition, update=update_definition),

@@ -39,7 +39,7 @@ def create(
         StatusError: as kube-apiserver refuses.
     """
     obj = check_identity(row, namespace, None, body)
-    obj = decode_object(row, obj, strict=options.strict, applied=managed is not None)
+    obj = decode_object(row, obj, strict=options.strict, applied=managed is not None, unknown=options.unknown)
     metadata = obj["metadata"]
     if metadata.get("resourceVersion") not in (None, "", "0"):
         raise StatusError(500, "", "resourceVersion should not be set on objects to be created")

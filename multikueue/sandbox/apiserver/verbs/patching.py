@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jsonpatch
-from jsonpointer import JsonPointerException
+from jsonpointer import JsonPointer, JsonPointerException
 
 from multikueue.core.model.names import Json
 from multikueue.sandbox.apiserver.apply.managedfields import Write
@@ -48,7 +48,7 @@ def patch(cluster: Cluster, target: Target, format_: str, body: Any, options: Wr
     elif format_ == MERGE_PATCH:
         new = merge_patch(old, body)
     else:
-        new = strategic_patch(target.row.schema, old, body)
+        new = strategic_patch(target.row.schema, old, _whole_numbers(body))
     if not isinstance(new, dict):
         raise bad_request("error decoding patch: the result is not an object")
     return update(cluster, target, clone(new), options, is_patch=True)
@@ -93,7 +93,7 @@ def _checked_config(target: Target, body: Any, options: WriteOptions) -> Json:
         raise invalid_options("PatchOptions", required("fieldManager", "is required for apply patch"))
     if not isinstance(body, dict):
         raise bad_request("apply patch must be an object")
-    config = check_identity(target.row, target.namespace, target.name, body)
+    config = check_identity(target.row, target.namespace, target.name, _whole_numbers(body), applied=True)
     if config["metadata"].get("managedFields"):
         raise bad_request("metadata.managedFields must be nil")
     return config
@@ -122,9 +122,32 @@ def json_patch(obj: Json, operations: Any) -> Any:
         raise bad_request("json patch must be an array")
     failures = (jsonpatch.JsonPatchException, JsonPointerException)
     try:
-        return jsonpatch.apply_patch(obj, operations)
+        for operation in operations:
+            obj = jsonpatch.apply_patch(obj, _as_go_does(obj, operation))
+        return obj
     except failures as error:
         message = f"the server rejected our request due to an error in our request: {error}"
         raise StatusError(422, "Invalid", message) from error
     except (TypeError, KeyError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
+
+
+def _as_go_does(obj: Any, operation: Json) -> list[Json]:
+    """The operation as the standard has it, for what Go's library takes beside that: an absent member is null."""
+    name, path = operation.get("op"), JsonPointer(operation["path"])
+    if name == "test" and operation.get("value", ...) is None and path.resolve(obj, None) is None:
+        return []
+    if name == "replace" and path.parts and isinstance(JsonPointer.from_parts(path.parts[:-1]).resolve(obj), dict):
+        return [{**operation, "op": "add"}]
+    if name == "copy" and JsonPointer(operation["from"]).resolve(obj, None) is None:
+        return [{"op": "add", "path": operation["path"], "value": None}]
+    return [operation]
+
+
+def _whole_numbers(value: Any) -> Any:
+    """Strategic patches and applies are read without a type first: there 3.0 is 3."""
+    if isinstance(value, dict):
+        return {key: _whole_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole_numbers(item) for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1 << 63 else value

@@ -62,9 +62,9 @@ def update(
     """
     row = target.row
     new = check_identity(row, target.namespace, target.name, body)
-    new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied)
+    new = decode_object(row, new, strict=options.strict, patched=is_patch, applied=applied, unknown=options.unknown)
     old = row.viewed(cluster.entry(row, target.namespace, target.name).obj)
-    _check_preconditions(target, old, new, needs_revision=not is_patch)
+    _check_preconditions(target, old, new, is_patch=is_patch)
     hooks = hooks_of(row.group_resource)
     hooks.fill(new)
     managed = _managed(cluster, target, old, new, options, applied=applied)
@@ -98,20 +98,25 @@ def _managed(
     return probe["metadata"].get("managedFields") or []
 
 
-def _check_preconditions(target: Target, old: Json, new: Json, *, needs_revision: bool) -> None:
+def _check_preconditions(target: Target, old: Json, new: Json, *, is_patch: bool) -> None:
+    """A UID is a precondition of an update only. In a patch it is a field, of a custom kind's status one that is
+    taken from the old object like all but the status."""
     metadata, current = new["metadata"], old["metadata"]
-    if metadata.get("uid") and metadata["uid"] != current["uid"]:
-        given, kept = metadata["uid"], current["uid"]
+    given, kept = metadata.get("uid") or current["uid"], current["uid"]
+    if given != kept and not is_patch:
         why = f"Precondition failed: UID in precondition: {given}, UID in object meta: {kept}"
         raise conflict(target.row, target.name, why)
     revision = metadata.get("resourceVersion")
     if revision not in (None, "", "0"):
         if revision != current["resourceVersion"]:
             raise conflict(target.row, target.name)
-    elif needs_revision and not target.row.unconditional:
+    elif not is_patch and not target.row.unconditional:
         message = "Invalid value: 0: must be specified for an update"
         cause = Cause("FieldValueInvalid", "metadata.resourceVersion", message)
         raise invalid(target.row, target.name, [cause], by_resource=True)
+    if given != kept and not (target.row.custom and target.subresource == "status"):
+        cause = Cause("FieldValueInvalid", "metadata.uid", f'Invalid value: "{given}": field is immutable')
+        raise invalid(target.row, target.name, [cause])
 
 
 def _combine(target: Target, old: Json, new: Json) -> Json:

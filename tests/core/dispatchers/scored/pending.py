@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -47,11 +47,15 @@ class Pending:
     writes: int = 0
     seconds: float = 0.0
     company: ClusterName | None = None
+    overtaken_by: datetime | None = None
 
     def ask(self, seconds: float = 0.0) -> Nomination:
         self.seconds += seconds
         job = JobFacts(
-            self.request or ResourceRequest((PodSet({"gpu": self.gpus}),)), check=CHECK, company=self.company
+            self.request or ResourceRequest((PodSet({"gpu": self.gpus}),)),
+            check=CHECK,
+            company=self.company,
+            overtaken_by=self.overtaken_by,
         )
         seen = [attrs.evolve(worker, nominated=worker.name in self.names) for worker in self.workers.values()]
         made = workload()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import ledger as ledger_module
-from multikueue.core.dispatchers.scored.entries import Entry
+from multikueue.core.dispatchers.scored.entries import RESERVED_AFTER, Entry
 from multikueue.core.dispatchers.scored.facts import (
     Flavored,
     Group,
@@ -24,7 +24,7 @@ from multikueue.core.dispatchers.scored.facts import (
     ResourceRequest,
     Running,
 )
-from multikueue.core.dispatchers.scored.ledger import RESERVATIONS, RESERVED_AFTER, Ledger
+from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.core.dispatchers.scored.room import placed, without
 from multikueue.core.model.names import ClusterName, ObjectKey
 from tests.core.building import NOW
@@ -32,8 +32,6 @@ from tests.core.building import NOW
 GPU = ("a100", "gpu")
 W1, W2, W3 = ((ClusterName(name), "queue") for name in ("w1", "w2", "w3"))
 GROUPS = (Group(frozenset({"gpu"}), ("a100",)),)
-MORE = {f"more-{i}": 8 for i in range(20)}
-"""Workers beside: of fewer than 20 one has a reservation."""
 
 
 def queue(free: int, ceiling: int = 16) -> QueueFacts:
@@ -83,6 +81,17 @@ def net(made: Ledger, name: str, place: Place = W1) -> int:
     return free.get(GPU, 0)
 
 
+def owner(made: Ledger, place: Place, now: datetime = NOW) -> str:
+    found = made.reservation(place, now)
+    return found.owner.name if found is not None else ""
+
+
+def full(free: int, *minutes: int, usual: float = 3600.0) -> QueueFacts:
+    """A queue where our copies of 4 GPUs have run for so long."""
+    ours = (Running(0, {GPU: 4}, NOW - timedelta(minutes=one), usual) for one in minutes)
+    return attrs.evolve(queue(free), running=tuple(ours))
+
+
 def test_a_younger_one_does_not_overtake() -> None:
     made = ledger(entry("old", 6, age=20), entry("young", 4, age=10), w1=8)
 
@@ -119,6 +128,18 @@ def test_an_offer_in_doubt_takes_no_room_and_has_its_turn_elsewhere() -> None:
 
     assert made.woken(NOW) == (key("doubtful"),)
     assert (net(made, "doubtful", W2), net(made, "young", W2)) == (4, 0)
+
+
+def test_an_offer_without_room_has_its_turn_elsewhere() -> None:
+    """It was to be seen whether the worker preempts: nobody woke it when another had room."""
+    offered = attrs.evolve(entry("probing", 4, age=20, places=[W1, W2], offered=[W1]), without_room=True)
+    made = ledger(offered, entry("young", 4, age=10, places=[W2]), w1=2, w2=0)
+    assert (made.woken(NOW), net(made, "other")) == ((), -2)
+
+    made.set_queue(W2, queue(4))
+
+    assert made.woken(NOW) == (key("probing"),)
+    assert net(made, "young", W2) == 0
 
 
 def test_an_offer_without_room_takes_all_that_is_free() -> None:
@@ -184,13 +205,53 @@ def test_one_that_was_woken_to_probe_is_woken_when_it_fits() -> None:
 
 
 def test_a_reservation_that_moves_away_wakes() -> None:
-    made = ledger(entry("third", 12, age=90), entry("small", 2, age=5), w1=8, w2=0, w3=0, **MORE)
+    made = ledger(entry("second", 12, age=90), entry("small", 2, age=5), w2=0)
+    made.set_queue(W1, full(8, 10))
     assert (made.woken(NOW), net(made, "small")) == ((), -4)
     made.put(entry("eldest", 12, age=110, places=(W2,)))
-    assert made.woken(NOW) == ()
-    made.put(entry("second", 12, age=100, places=(W3,)))
 
     assert made.woken(NOW) == (key("small"),)
+
+
+@pytest.mark.parametrize(("lasts", "passes"), [(900.0, True), (2000.0, True), (3600.0, False)])
+def test_what_ends_before_its_owner_could_start_passes_a_reservation(lasts: float, passes: bool) -> None:
+    """Two copies of 4 end in 40 and 50 minutes: then 12 are free. What was idle until then cost small jobs a day."""
+    made = ledger(entry("big", 12, age=90), attrs.evolve(entry("small", 4, age=5), run_time=lasts))
+    made.set_queue(W1, full(4, 10, 20))
+
+    assert owner(made, W1) == "big"
+    assert made.woken(NOW) == ((key("small"),) if passes else ())
+
+
+def test_where_the_start_cannot_be_reckoned_everybody_passes() -> None:
+    """Jobs of workers' own users are not seen to end: that nobody passed was worse than no reservation."""
+    made = ledger(entry("big", 12, age=90), entry("small", 4, age=5))
+    made.set_queue(W1, full(4, 10))
+
+    assert (owner(made, W1), made.woken(NOW)) == ("big", (key("small"),))
+
+
+def test_those_that_pass_take_the_room_from_each_other() -> None:
+    small = [attrs.evolve(entry(f"j{age}", 2, age=age), run_time=60.0) for age in (3, 5, 7)]
+    made = ledger(entry("big", 12, age=90), *small)
+    made.set_queue(W1, full(4, 10, 20))
+
+    assert made.woken(NOW) == (key("j7"), key("j5"))
+
+
+def test_what_has_run_for_longer_than_usual_runs_for_as_long_again() -> None:
+    one = Running(0, {}, NOW - timedelta(minutes=90), usual=3600.0)
+
+    assert [one.remaining(NOW - timedelta(minutes=minutes)) for minutes in (45, 30, 0)] == [900.0, 3600.0, 5400.0]
+
+
+def test_nobody_passes_any_more_as_the_start_comes_near() -> None:
+    made = ledger(entry("big", 12, age=90), attrs.evolve(entry("small", 4, age=5), run_time=1500.0))
+    made.set_queue(W1, full(4, 10, 20))
+    later = NOW + timedelta(minutes=20)
+
+    assert net(made, "small") == 4
+    assert made.net(key("small"), W1, later) == {GPU: -8}
 
 
 def test_jobs_of_others_keep_what_is_free_for_ten_minutes() -> None:
@@ -219,46 +280,31 @@ def test_all_are_asked_again_when_figures_say_nothing_any_more(change: dict[str,
 
 def test_the_eldest_of_a_minute_has_a_reservation_and_one_place() -> None:
     big = entry("big", 12, age=90, places=(W2, W1))
-    made = ledger(big, entry("small", 2, age=5, places=(W1, W2)), w1=8, w2=8)
+    made = ledger(big, entry("small", 2, age=5, places=(W1, W2)))
+    for place in (W1, W2):
+        made.set_queue(place, full(8, 10))
 
-    assert (made.reservation(W2, NOW), made.reservation(W1, NOW)) == (key("big"), None)
+    assert (owner(made, W2), owner(made, W1)) == ("big", "")
     assert net(made, "small", W2) < 0
     assert net(made, "small", W1) == 8
 
 
 @given(
-    st.lists(st.tuples(st.integers(55, 90), st.sets(st.sampled_from([W1, W2, W3]))), max_size=6),
+    st.lists(st.tuples(st.integers(25, 90), st.sets(st.sampled_from([W1, W2, W3]))), max_size=6),
     st.dictionaries(st.sampled_from(["w1", "w2", "w3"]), st.integers(0, 8)),
 )
-def test_the_two_eldest_have_reservations_one_a_queue(held: list[tuple[int, set[Place]]], free: dict[str, int]) -> None:
+def test_the_eldest_has_the_only_reservation(held: list[tuple[int, set[Place]]], free: dict[str, int]) -> None:
     """Of those held for a minute."""
     waiting = [entry(f"{i}", 12, age=age, places=sorted(places)) for i, (age, places) in enumerate(held)]
-    made = ledger(*waiting, **free, **MORE)
+    made = ledger(*waiting, **free)
 
-    found = {place: made.reservation(place, NOW) for place in (W1, W2, W3)}
-    owners = [owner for owner in found.values() if owner is not None]
+    found = {place: name for place in (W1, W2, W3) if (name := owner(made, place))}
 
-    assert len(owners) == len(set(owners)) <= RESERVATIONS == 2
-    by_age = sorted(waiting, key=lambda one: one.age)[:RESERVATIONS]
-    assert set(owners) <= {one.key for one in by_age if NOW - one.reserved >= RESERVED_AFTER}
-    assert all(place in one.places for one in by_age for place, owner in found.items() if owner == one.key)
-
-
-def test_the_second_eldest_has_one_on_another_queue_and_the_third_none() -> None:
-    both = (W1, W2, W3)
-    big = [entry(name, 12, age=age, places=both) for name, age in (("third", 70), ("first", 90), ("second", 80))]
-    made = ledger(*big, w1=8, w2=9, w3=7, **MORE)
-
-    assert [made.reservation(place, NOW) for place in both] == [key("second"), key("first"), None]
-
-
-@pytest.mark.parametrize(("queues", "kept"), [(2, 1), (19, 1), (20, 2), (90, 2)])
-def test_of_few_workers_one_is_kept_at_most(queues: int, kept: int) -> None:
-    """Two of six stood half empty for hours: jobs waited three times as long as where all are asked at once."""
-    places = [(ClusterName(f"q{i:02}"), "queue") for i in range(queues)]
-    made = ledger(*(entry(name, 12, age=90, places=places) for name in "abc"), **{place[0]: 8 for place in places})
-
-    assert sum(made.reservation(place, NOW) is not None for place in places) == kept
+    assert len(found) <= 1
+    eldest = min(waiting, key=lambda one: one.age, default=None)
+    for place, name in found.items():
+        assert eldest is not None
+        assert (name, place in eldest.places, NOW - eldest.reserved >= RESERVED_AFTER) == (eldest.uid, True, True)
 
 
 @pytest.mark.parametrize(
@@ -269,16 +315,17 @@ def test_nothing_is_kept_free_where_jobs_of_others_wait_and_start(minutes: int, 
     made = ledger(entry("big", 8, age=9000), entry("small", 1, age=1), w1=4)
     since = NOW - timedelta(minutes=minutes)
     fell = NOW - timedelta(minutes=left) if left is not None else None
-    made.set_queue(W1, attrs.evolve(queue(4), others_pending=1, others_since=since, others_left=fell))
+    made.set_queue(W1, attrs.evolve(full(4, 10), others_pending=1, others_since=since, others_left=fell))
 
-    assert made.reservation(W1, NOW) == (key("big") if kept else None)
+    assert owner(made, W1) == ("big" if kept else "")
     assert (key("small") in made.woken(NOW)) is not kept
 
 
 def test_a_reservation_keeps_the_flavor_of_which_least_is_missing() -> None:
     """It kept the first that could ever hold it, which may never be free; small jobs went on filling the others."""
     made = ledger(entry("big", 12, age=90), entry("small", 2, age=5))
-    made.set_queue(W1, several({("a100", "gpu"): 2, ("t4", "gpu"): 10}, 16))
+    ours = (Running(0, {("a100", "gpu"): 14}, NOW),)
+    made.set_queue(W1, attrs.evolve(several({("a100", "gpu"): 2, ("t4", "gpu"): 10}, 16), running=ours))
 
     assert made.net(key("small"), W1, NOW) == {("a100", "gpu"): 2, ("t4", "gpu"): -2}
 
@@ -291,7 +338,7 @@ def test_what_is_missing_is_a_share_of_what_it_needs() -> None:
     made.set_queue(W1, several({("a100", "gpu"): 0, ("a100", "memory"): 1 << 40}, 1 << 40))
     made.set_queue(W2, several({("a100", "gpu"): 7, ("a100", "memory"): 1 << 39}, 1 << 40))
 
-    assert (made.reservation(W1, NOW), made.reservation(W2, NOW)) == (None, key("big"))
+    assert (owner(made, W1), owner(made, W2)) == ("", "big")
 
 
 def test_an_offer_has_room_only_in_the_flavor_that_it_is_reckoned_in() -> None:
@@ -307,7 +354,7 @@ def test_a_reservation_lapses_with_its_owner() -> None:
     made = ledger(entry("big", 12, age=90), entry("small", 2, age=5), w1=8)
     made.drop(key("big"))
 
-    assert (made.reservation(W1, NOW), net(made, "small")) == (None, 8)
+    assert (owner(made, W1), net(made, "small")) == ("", 8)
 
 
 def test_who_is_more_urgent_passes_a_reservation() -> None:
@@ -318,7 +365,8 @@ def test_who_is_more_urgent_passes_a_reservation() -> None:
 
 def test_a_reservation_keeps_its_turn_among_its_own_kind() -> None:
     """A more urgent one of the same size is not the eldest."""
-    made = ledger(entry("eldest", 12, age=90), entry("urgent", 12, priority=1), entry("small", 2), w1=8)
+    made = ledger(entry("eldest", 12, age=90), entry("urgent", 12, priority=1), entry("small", 2))
+    made.set_queue(W1, full(8, 10))
 
     assert net(made, "small") < 0
 
@@ -374,7 +422,9 @@ def test_a_change_looks_at_each_kind_of_request_twice_at_most(monkeypatch: pytes
 
 
 entries = st.builds(
-    entry,
+    lambda name, gpus, run_time, without_room, **more: attrs.evolve(
+        entry(name, gpus, **more), run_time=run_time, without_room=without_room
+    ),
     st.sampled_from("abcdefgh"),
     st.integers(1, 6),
     age=st.integers(0, 100),
@@ -383,6 +433,8 @@ entries = st.builds(
     places=st.sampled_from([(W1,), (W2,), (W1, W2), (W2, W1)]),
     offered=st.sampled_from([(), (), (W1,), (W2,)]),
     doubtful=st.booleans(),
+    run_time=st.sampled_from([60.0, 3600.0]),
+    without_room=st.booleans(),
 )
 
 
@@ -393,6 +445,7 @@ facts = st.builds(
         [
             {},
             {"within": "LowerPriority"},
+            {"running": (Running(0, {GPU: 4}, NOW - timedelta(minutes=50)),)},
             {"others_pending": 1, "others_since": NOW - timedelta(minutes=9)},
             {"penalized_until": NOW + timedelta(seconds=30)},
         ]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.scored import kueue_objects
-from multikueue.core.dispatchers.scored.facts import Group, Known, PodSet, ResourceRequest
+from multikueue.core.dispatchers.scored.facts import USUAL, Group, Known, PodSet, ResourceRequest, Running
 from multikueue.core.dispatchers.scored.run_times import Ended
 from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.model.conditions import timestamp
@@ -142,6 +142,15 @@ def test_who_waits_and_who_has_waited() -> None:
     assert kueue_objects.waited({"spec": {"podSets": [{"name": "main"}]}}) is None
 
 
+def test_a_copy_with_quota_runs_since_it_got_it_and_for_as_long_as_it_may() -> None:
+    started = NOW - timedelta(minutes=9)
+    plain = workload(assignments=[ASSIGNED], reserved_at=timestamp(started))
+    limited = {**plain, "spec": {**plain["spec"], "maximumExecutionTimeSeconds": 600, "priority": 3}}
+
+    assert kueue_objects.running(plain) == Running(0, {("a100", "gpu"): 2_000}, started, USUAL)
+    assert kueue_objects.running(limited) == Running(3, {("a100", "gpu"): 2_000}, started, 600.0)
+
+
 ASSIGNED = {"name": "main", "count": 2, "flavors": {"gpu": "a100"}, "resourceUsage": {"gpu": "2"}}
 QUEUE = cluster_queue(
     preemption={"withinClusterQueue": "Never", "reclaimWithinCohort": "Any"},
@@ -168,3 +177,4 @@ def test_workloads_of_any_shape_that_is_let_in_can_be_read(data: st.DataObject, 
         kueue_objects.usage(shown)
         kueue_objects.request(shown)
         kueue_objects.queued_at(shown)
+        kueue_objects.running(shown)

@@ -85,6 +85,15 @@ def test_available_is_the_most_that_breaks_no_limit(pool: Pool) -> None:
 
 
 @given(pools)
+def test_what_is_borrowable_is_what_is_available_beyond_its_own(pool: Pool) -> None:
+    tree, leaves = tree_of(pool)
+
+    for name, leaf in leaves.items():
+        own = max(0, tree.nominal(name)[GPU] - leaf.usage)
+        assert tree.borrowable(name)[GPU] == max(0, tree.available(name)[GPU] - own)
+
+
+@given(pools)
 def test_the_ceiling_is_what_is_available_in_an_empty_tree(pool: Pool) -> None:
     tree, _ = tree_of(pool)
     empty = Tree({name: attrs.evolve(node, usage={}) for name, node in tree.queues.items()}, tree.cohorts)

@@ -18,7 +18,7 @@ from multikueue.core.dispatchers.scored.score import COST, SPEED
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from tests.core.building import NOW
-from tests.core.dispatchers.scored.pending import pending, queue
+from tests.core.dispatchers.scored.pending import GPU, pending, queue
 
 
 @pytest.mark.parametrize("name", ["w1", "w2", "w3"])
@@ -29,16 +29,37 @@ from tests.core.dispatchers.scored.pending import pending, queue
         ({"annotations": {COST: "0"}}, {}),
         ({"annotations": {SPEED: "2"}}, {}),
         ({"labels": {"region": "eu"}}, {PREFERENCE: "region=eu:100"}),
-        ({"queue": queue(16)}, {}),
     ],
 )
-def test_the_cheap_the_fast_the_preferred_and_the_empty_worker_win(
+def test_the_cheap_the_fast_and_the_preferred_worker_win(
     name: str, changes: dict[str, Any], asked: dict[str, str]
 ) -> None:
     waiting = pending({"w1": queue(), "w2": queue(), "w3": queue()}, annotations=asked)
     waiting.change(name, **changes)
 
     assert waiting.ask().names == (name,)
+
+
+@pytest.mark.parametrize("names", [("w1", "w2", "w3"), ("w3", "w1", "w2")])
+def test_equal_workers_are_filled_in_the_configs_order(names: tuple[str, ...]) -> None:
+    """Jobs that were spread left no worker empty enough for one that needs a whole one: such jobs waited for days."""
+    free = dict.fromkeys(names, 16) | {names[0]: 3, names[1]: 5}
+
+    assert pending({name: queue(amount) for name, amount in free.items()}).ask().names == (names[1],)
+
+
+@pytest.mark.parametrize(("gpus", "names"), [(4, ("second",)), (6, ("first",))])
+def test_own_room_comes_before_borrowed(gpus: int, names: tuple[str, ...]) -> None:
+    """What is borrowed is taken back when its lenders need it. Where it would borrow anywhere, the order counts."""
+    lent = {"borrowable": {GPU: 5}}
+
+    assert pending({"first": queue(8, **lent), "second": queue(9, **lent)}, gpus=gpus).ask().names == names
+
+
+def test_the_score_of_what_stays_free_is_accepted_and_counts_for_nothing() -> None:
+    profile = parse_profile({"scores": {"quota": 1000}}, "p")
+
+    assert pending({"w1": queue(4), "w2": queue(16)}, profile=profile).ask().names == ("w1",)
 
 
 @pytest.mark.parametrize("cost", ["1e-320", "1e308", "nan", "-1", "", "\u0662", "dear"])
@@ -52,8 +73,8 @@ def test_no_cost_and_no_speed_keeps_jobs_away(cost: str, speed: str) -> None:
 
 
 def test_a_worker_is_compared_with_those_that_are_as_sure() -> None:
-    """The cheapest has no room: beside it 10 and 20 would be almost the same, and the emptier of them the best."""
-    waiting = pending({"cheap": queue(0), "dear": queue(6), "dearest": queue(16)})
+    """The cheapest has no room: beside it 10 and 20 would be almost the same, and the first of them the best."""
+    waiting = pending({"cheap": queue(0), "dearest": queue(16), "dear": queue(6)})
     for name, cost in (("cheap", "1"), ("dear", "10"), ("dearest", "20")):
         waiting.change(name, annotations={COST: cost})
 
@@ -74,8 +95,9 @@ def test_where_it_failed_it_goes_back_after_an_hour_if_the_other_has_no_room_unt
     waiting = pending({"w1": queue(0), "w2": queue(7)}, annotations={PLACEMENTS_ANNOTATION: json.dumps([failed])})
     answer = waiting.ask()
 
-    assert (answer.names, answer.look_again) == ((), 3600.0)
-    assert waiting.ask(3600.0).names == ("w2",)
+    assert answer.names == ()
+    assert (waiting.ask(1800.0).names, waiting.ask(1799.0).names) == ((), ())
+    assert waiting.ask(1.0).names == ("w2",)
 
 
 def test_a_worker_with_a_penalty_is_the_last_of_its_tier() -> None:

@@ -104,7 +104,7 @@ def test_nobody_has_room_so_it_is_held_and_the_check_says_why() -> None:
     waiting = pending({"w1": queue(2), "w2": queue(3)})
     answer = waiting.ask()
 
-    assert (answer.names, answer.look_again) == ((), None)
+    assert (answer.names, answer.look_again) == ((), 1800.0)  # then it is held for an hour
     assert "held" in waiting.message
     assert "w1: needs 4m gpu, 2m of a100" in waiting.message
     waiting.change("w2", queue=queue(4))
@@ -163,6 +163,19 @@ def test_quota_that_says_nothing_is_raced_with_most_at_a_time() -> None:
     assert set(first) | set(second) == set(raced)
 
 
+@pytest.mark.parametrize(("minutes", "told"), [(-1, False), (1, True), (None, False)])
+def test_one_that_is_held_for_an_hour_while_later_ones_start_is_told(minutes: int | None, told: bool) -> None:
+    """It has had its quota for half an hour; the last that has started got its so many minutes later."""
+    reserved = NOW - timedelta(minutes=30)
+    latest = None if minutes is None else reserved + timedelta(minutes=minutes)
+    waiting = pending({"w1": queue(0)}, overtaken_by=latest)
+    assert waiting.ask(1799).problem == ""
+
+    answer = waiting.ask(1)
+
+    assert ("giveUp" in answer.problem, answer.look_again) == (told, 3600.0)
+
+
 def test_room_comes_before_a_race() -> None:
     assert pending({"w1": None, "w2": queue(4)}).ask().names == ("w2",)
 
@@ -212,6 +225,27 @@ def test_an_offer_on_evidence_of_preemption_is_not_taken_back_before_its_timeout
 
     assert waiting.ask(299).names == ("w1",)
     assert waiting.ask(1).names == ("w2",)
+
+
+def test_an_offer_without_room_is_taken_back_as_soon_as_another_worker_has_room() -> None:
+    """It stayed for `retry` where it was to be seen whether the worker preempts, beside idle CPUs elsewhere."""
+    waiting = pending({"w1": queue(0, within="LowerPriority"), "w2": queue(0)})
+    waiting.change("w1", leads=True)
+    waiting.ask()
+    waiting.change("w1", conditions=copy("QuotaReserved", "Pending", status=False))
+    assert waiting.ask(1).names == ("w1",)
+    waiting.change("w2", queue=queue(8))
+
+    assert waiting.ask(1).names == ("w2",)
+
+
+def test_an_offer_of_which_its_kueue_has_said_nothing_stays_whatever_the_figures_are() -> None:
+    """They may show already what its copy has got."""
+    waiting = pending({"w1": queue(4), "w2": queue(4)})
+    waiting.ask()
+    waiting.change("w1", queue=queue(0))
+
+    assert waiting.ask(1).names == ("w1",)
 
 
 @pytest.mark.parametrize("has_checks", [False, True])
@@ -418,9 +452,8 @@ def test_whatever_a_job_asks_for_only_narrows(
 
 
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=6), st.integers(1, 8))
-def test_all_tiers_are_in_order_and_the_best_has_room(frees: list[int], gpus: int) -> None:
+def test_the_first_that_has_room_is_asked(frees: list[int], gpus: int) -> None:
     waiting = pending({f"w{index}": queue(free) for index, free in enumerate(frees)}, gpus=gpus)
     names = waiting.ask().names
 
-    assert bool(names) == (max(frees) >= gpus)
-    assert all(frees[int(name[1:])] == max(frees) for name in names)
+    assert names == tuple(f"w{index}" for index, free in enumerate(frees) if free >= gpus)[:1]

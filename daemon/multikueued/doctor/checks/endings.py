@@ -1,0 +1,54 @@
+"""Checks of job copies on workers that were deleted and do not end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from multikueue.core.model.giving_up import is_given_up
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import annotations_of
+from multikueued.doctor.facts import Facts
+from multikueued.doctor.findings import Severity, Spot, check
+from multikueued.doctor.worker_facts import WorkerFacts
+from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.remedies.earlier_runs import DOES_NOT_END
+
+MOST: Final = 5
+"""Job copies with one cause that are named."""
+
+
+@check(
+    DOES_NOT_END,
+    Severity.ERROR,
+    "it may go on to run there, its job starts nowhere else, and worker drain waits for it",
+    side="worker",
+)
+def do_not_end(facts: Facts) -> Iterator[Spot]:
+    """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
+    holds it, or a pod that has not ended, as on a node that is down. Copies with the same cause are one finding.
+    """
+    known = {ObjectKey.of(one) for one in facts.objects.workloads}
+    for worker in facts.workers.values():
+        by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
+        for one in worker.overdue:
+            if not _is_given_up(one, worker, facts):
+                nodes = frozenset(pod.node for pod in one.pods)
+                by_cause[one.finalizers, nodes, one.pods_unseen].append(one)
+        for first, *others in by_cause.values():
+            told = f"{first}: {first.why(facts.now)}{_same(others)}"
+            remedy = first.way_out(worker.name, known=first.workload in known)
+            yield Spot(f"{worker.name}, {first.kind} {first.key}", told, remedy=remedy)
+
+
+def _same(others: list[EndingCopy]) -> str:
+    if not others:
+        return ""
+    more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
+    return f"; the same holds of {', '.join(map(str, others[:MOST]))}{more}"
+
+
+def _is_given_up(one: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
+    cluster = facts.objects.clusters_by_name.get(worker.name, {})
+    return is_given_up(one.uid, one.created, worker.name, annotations_of(cluster), facts.objects.workloads)

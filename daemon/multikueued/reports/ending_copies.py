@@ -1,0 +1,106 @@
+"""Job copies of ours on a worker that may have pods: what keeps each of them there, in words, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
+from multikueue.core.model.names import ObjectKey
+from multikueue.core.workload.check_message import plain
+from multikueued.reports.remedies.remedy import filled
+
+MOST_NAMED: Final = 3
+"""Pods of one job copy that are named: they have one cause as a rule."""
+
+
+@attrs.frozen
+class LatePod:
+    """A pod that has not ended although its grace period is over."""
+
+    name: str
+    node: str
+    """Empty: it is on none."""
+    due: datetime
+    """When its grace period was over."""
+
+    def __str__(self) -> str:
+        node = f" on node {plain(self.node)}" if self.node else ""
+        why = ": the node may be down" if self.node else ""
+        return f"pod {plain(self.name)}{node} should have ended at {timestamp(self.due)}{why}"
+
+
+@attrs.frozen
+class EndingCopy:
+    """A job copy that has not ended, or whose pods may still end."""
+
+    kind: str
+    key: ObjectKey
+    """On the worker."""
+    uid: str
+    created: datetime | None
+    deleted: datetime | None
+    """When somebody has deleted it; of a pod, when its grace period was over. None: nobody has."""
+    due: datetime | None = None
+    """When its pods should have ended, and a minute; None: nobody has deleted it."""
+    finalizers: tuple[str, ...] = ()
+    """Those that hold it, but for Kubernetes' own."""
+    workload: ObjectKey | None = None
+    """The manager's Workload that it was made for, if it says that."""
+    pods: tuple[LatePod, ...] = ()
+    """Those of its pods that should have ended; they are looked for once it is overdue."""
+    pods_unseen: str = ""
+    """Why its pods could not be looked for; empty: they could, or it is not overdue."""
+
+    def __str__(self) -> str:
+        return plain(f"{self.kind} {self.key} (UID {self.uid})")
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Whether it is there for longer than its pods may need to end, and a minute."""
+        return self.due is not None and self.due <= now
+
+    def why(self, now: datetime) -> str:
+        """What it waits for, or who holds it."""
+        if self.deleted is None:
+            return "nobody has deleted it, and it may run"
+        told = f"deleted at {timestamp(self.deleted)}"
+        if not self.is_overdue(now):
+            return f"{told}, its pods have until {timestamp(self.due)} to end" if self.due is not None else told
+        return "; ".join([f"{told}, should have ended at {timestamp(self.due or self.deleted)}", *self._holders()])
+
+    def _holders(self) -> Iterator[str]:
+        """What holds it: there is always something to look at."""
+        if self.finalizers:
+            named = ", ".join(map(plain, self.finalizers))
+            yield f"held by the finalizer{'' if len(self.finalizers) == 1 else 's'} {named}"
+        yield from map(str, self.pods[:MOST_NAMED])
+        if len(self.pods) > MOST_NAMED:
+            yield f"and {len(self.pods) - MOST_NAMED} more such pods"
+        if self.pods_unseen:
+            yield f"its pods are not known: {self.pods_unseen}"
+
+    def way_out(self, worker: str, *, known: bool) -> str:
+        """What to do about one that is overdue.
+
+        Args:
+            worker: the name of the worker that it is on.
+            known: whether its Workload is still on the manager.
+        """
+        look = "look at that node" if any(pod.node for pod in self.pods) else "look at the node of its pods"
+        if self.finalizers:
+            look = "look at what the finalizer waits for" if not self.pods else f"{look}, and at the finalizer"
+        return f"{look}; if nothing of it runs, {self._given_up(worker, known=known)}"
+
+    def _given_up(self, worker: str, *, known: bool) -> str:
+        if known and self.workload is not None:
+            words = {"worker": worker, "uid": self.uid, "ns": self.workload.namespace, "name": self.workload.name}
+            annotation = f"{GIVE_UP_ANNOTATION}={{worker}}/{{uid}}"
+            return filled(f"give it up: kubectl -n {{ns}} annotate workload {{name}} {annotation}", words)
+        before = timestamp(self.created + timedelta(seconds=1)) if self.created is not None else "TIME"
+        annotation = f"{GIVE_UP_BEFORE_ANNOTATION}={before} --overwrite"
+        command = filled(f"kubectl annotate multikueuecluster {{worker}} {annotation}", {"worker": worker})
+        return f"give up what was made there until then: {command}"

@@ -1,0 +1,85 @@
+"""What a job waits for that waits for an earlier run of it, by what its Workload says for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from multikueue.core.model.conditions import changed_at, timestamp
+from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import Finding, filled
+
+EARLIER_RUN: Final = "earlier-run"
+"""The id while it has time to end."""
+DOES_NOT_END: Final = "copy-does-not-end"
+"""The id after that."""
+
+
+def earlier_runs(workload: Json, objects: ManagerObjects) -> tuple[EarlierRun, ...]:
+    """The job copies that must be gone before a Workload is offered to anybody; empty: there are none."""
+    return earlier_runs_in(workload, objects.check_of(workload))
+
+
+def earlier_run_findings(workload: Json, told: str, objects: ManagerObjects, now: datetime) -> Iterator[Finding]:
+    """What it waits for, since when; and once it takes too long, what holds it and the way out.
+
+    Args:
+        workload: the manager's.
+        told: what the check says.
+        objects: of the manager.
+        now: the wall clock.
+    """
+    for run in earlier_runs(workload, objects):
+        if not _takes_too_long(run, workload, now):
+            wait = "nothing: it is offered to workers once that is gone"
+            yield Finding(EARLIER_RUN, run.worker, f"{_on(run)} {_ends(run)}", told, wait, blocking=False)
+            continue
+        key = ObjectKey.of(workload)
+        words = {"namespace": key.namespace, "workload": key.name, "worker": run.worker, "uid": run.uid}
+        give_up = f"kubectl -n {{namespace}} annotate workload {{workload}} {GIVE_UP_ANNOTATION}={{worker}}/{{uid}}"
+        remedy = filled(f"{_look(run)}; if nothing of it runs, give it up: {give_up}", words)
+        yield Finding(DOES_NOT_END, run.worker, f"{_on(run)} {_hangs(run)}", told, remedy)
+
+
+def _takes_too_long(run: EarlierRun, workload: Json, now: datetime) -> bool:
+    """Of one that nobody has deleted: whether it is told for longer than its deletion and its pods take as a rule."""
+    since = changed_at(workload, WAITS)
+    if run.deleted is not None or since is None:
+        return run.is_overdue(now)
+    return (now - since - MARGIN).total_seconds() >= DEFAULT_GRACE
+
+
+def _on(run: EarlierRun) -> str:
+    return f'worker cluster "{run.worker}" still has {run}:'
+
+
+def _ends(run: EarlierRun) -> str:
+    if run.deleted is None:
+        return "it may run, and is being removed"
+    until = f", its pods have until {timestamp(run.due)} to end" if run.due is not None else ""
+    return f"it was deleted at {timestamp(run.deleted)}{until}"
+
+
+def _hangs(run: EarlierRun) -> str:
+    if run.deleted is None or run.due is None:
+        return "it may run, and could not be deleted"
+    return f"it was deleted at {timestamp(run.deleted)} and should have ended at {timestamp(run.due)}{_held(run)}"
+
+
+def _held(run: EarlierRun) -> str:
+    if not run.finalizers:
+        return ", and a pod of it has not"
+    return f", held by the finalizer{'' if len(run.finalizers) == 1 else 's'} {', '.join(run.finalizers)}"
+
+
+def _look(run: EarlierRun) -> str:
+    if run.deleted is None:
+        return "the events of the Workload and the daemon's log say what {worker} answers: let it be deleted there"
+    if run.finalizers:
+        return "look on {worker} at what the finalizer waits for"
+    return "look on {worker} at the pods of that job: the node of one may be down (doctor and worker drain name it)"

@@ -1,0 +1,45 @@
+"""Jobs that are held for long while others of their queue, which came later, have started: somebody has to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from multikueue.core.dispatchers.scored import kueue_objects
+from multikueue.core.dispatchers.scored.starts import STARVING, starves
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import name_of
+from multikueued.reports.jobs import job_report
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.places import is_held
+from multikueued.reports.remedies.remedy import Finding
+
+_REMEDY: Final = (
+    "raise its priority, with a WorkloadPriorityClass; or have giveUp of its profile give its quota back in time, so "
+    "that what is behind it on the manager starts; or let it ask for less: multikueue explain {job} -n {namespace} "
+    "says what each worker lacks"
+)
+
+
+def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) -> Iterator[Finding]:
+    """One finding for each such job, the eldest first.
+
+    Args:
+        objects: of the manager.
+        now: the wall clock.
+        about: only this Workload's.
+    """
+    known = [(one, kueue_objects.waited(one)) for one in objects.workloads]
+    latest: dict[str, datetime] = {}
+    for _, job in known:
+        if job is not None and job.started is not None:
+            latest[job.queue] = max(job.reserved, latest.get(job.queue, job.reserved))
+    waiting = [(job.reserved, name_of(one), one, job) for one, job in known if job is not None and about in (None, one)]
+    for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
+        is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
+        if is_late and is_held(workload, objects):
+            report = job_report(workload, objects)
+            context = {"job": report.job, "namespace": report.namespace}
+            where = f"{report.namespace}/{report.job}"
+            yield Finding("starving", where, STARVING, "", _REMEDY.format(**context))

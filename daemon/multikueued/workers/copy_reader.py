@@ -1,0 +1,141 @@
+"""What of ours may still have pods on a worker: its job copies that have not ended, and why they are there.
+
+One reader for `worker drain` and `doctor`. It needs no more than the daemon's own permissions; pods are looked at where
+they may be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+import attrs
+
+from multikueue import AdapterRegistry, JobKind
+from multikueue.adapters.safe import SafeAdapter
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.giving_up import holders_of
+from multikueue.core.model.grace import MARGIN, ends_by, longest_grace
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.labels import ORIGIN_LABEL
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.objects import dig, is_terminating, name_of, uid
+from multikueue.core.model.worker_names import origin_namespace
+from multikueue.errors import Forbidden, NotFound
+from multikueued.clusters import ClusterClient
+from multikueued.remote.owned import owned_pods
+from multikueued.reports.ending_copies import EndingCopy, LatePod
+
+MOST_LOOKED_AT: Final = 20
+"""Overdue job copies of which the pods are looked for: each needs lists of its namespace."""
+
+
+@attrs.frozen
+class EndingCopies:
+    """What was seen on a worker."""
+
+    copies: tuple[EndingCopy, ...]
+    """Those that may have pods, in the order of their names."""
+    not_read: tuple[Resource, ...] = ()
+    """Kinds that may not be listed there."""
+
+
+@attrs.frozen
+class CopyReader:
+    """Looks at one worker."""
+
+    client: ClusterClient
+    kinds: Iterable[JobKind]
+    """That may have copies there."""
+    origin: str
+    """The label's value on copies."""
+
+    async def look(self, now: datetime, *, overdue_only: bool = False) -> EndingCopies:
+        """List the job copies that may have pods.
+
+        Args:
+            now: the worker's clock, as far as that is known.
+            overdue_only: leave out those that have time to end.
+
+        Raises:
+            ApiError: it does not answer, or does not accept the credentials.
+        """
+        served, found, not_read = await self.client.served(), list[EndingCopy](), list[Resource]()
+        for adapter in AdapterRegistry(self.kinds):
+            if adapter.traits.workload_only or not _may_be_served(adapter.resource.gvk, served):
+                continue
+            try:
+                listed = await self._listed(adapter.resource)
+            except Forbidden:
+                not_read.append(adapter.resource)
+                continue
+            copies = [ending_copy(one, adapter) for one in listed if _may_have_pods(one, adapter)]
+            found += [one for one in copies if one.is_overdue(now) or not overdue_only]
+        found.sort(key=lambda one: (one.key, one.kind))
+        return EndingCopies(tuple(await self._with_pods(found, now)), tuple(not_read))
+
+    async def _listed(self, resource: Resource) -> list[Json]:
+        try:
+            return (await self.client.list(resource, label_selector=f"{ORIGIN_LABEL}={self.origin}")).items
+        except NotFound:  # it is not served
+            return []
+
+    async def _with_pods(self, found: list[EndingCopy], now: datetime) -> list[EndingCopy]:
+        overdue = [one for one in found if one.is_overdue(now) and one.kind != POD.gvk.kind][:MOST_LOOKED_AT]
+        seen = {one.uid: await self._pods_of(one, now) for one in overdue}
+        return [seen.get(one.uid, one) for one in found]
+
+    async def _pods_of(self, one: EndingCopy, now: datetime) -> EndingCopy:
+        try:
+            owned = await owned_pods(self.client, frozenset({one.uid}), one.key.namespace)
+        except (Forbidden, NotFound):
+            return attrs.evolve(one, pods_unseen="they may not be listed there (worker add --logs grants that)")
+        late = [pod for pod in map(late_pod, owned.pods) if pod is not None and now - pod.due >= MARGIN]
+        return attrs.evolve(one, pods=tuple(late))
+
+
+def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
+    """A server tells of its kinds, but for those of the core group; one that tells nothing is asked."""
+    return not gvk.group or served is None or gvk in served
+
+
+def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
+    return adapter.outcome(job) is None and not adapter.pods_are_gone(job)
+
+
+def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
+    """What is known of one job copy without its pods."""
+    deleted = parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
+    made = parse_timestamp(dig(job, "metadata", "creationTimestamp"))
+    is_pod = adapter.resource == POD
+    grace = timedelta(0) if is_pod else longest_grace(_templates(job, adapter))  # the time of a pod has it already
+    named = prebuilt_workload(job)
+    pod = late_pod(job) if is_pod else None
+    return EndingCopy(
+        kind=adapter.resource.gvk.kind,
+        key=ObjectKey.of(job),
+        uid=uid(job),
+        created=made,
+        deleted=deleted,
+        due=None if deleted is None else ends_by(deleted, grace),
+        finalizers=tuple(holders_of(job)),
+        workload=ObjectKey(origin_namespace(job), named) if named else None,
+        pods=() if pod is None else (pod,),
+    )
+
+
+def _templates(job: Json, adapter: SafeAdapter) -> list[Json]:
+    """Its pod templates; of a kind whose row has none, the one where most have it."""
+    told = [template for row in adapter.row.copies.templates for _, template in row.found_in(job)]
+    usual = dig(job, "spec", "template")
+    return told or ([usual] if isinstance(usual, dict) else [])
+
+
+def late_pod(pod: Json) -> LatePod | None:
+    """A pod that is to end and has not; None: nobody has deleted it, or it has ended."""
+    due = parse_timestamp(dig(pod, "metadata", "deletionTimestamp"))
+    if due is None or dig(pod, "status", "phase") in ("Succeeded", "Failed") or not is_terminating(pod):
+        return None
+    return LatePod(name_of(pod), str(dig(pod, "spec", "nodeName") or ""), due)

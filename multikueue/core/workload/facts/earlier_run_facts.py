@@ -1,0 +1,108 @@
+"""Which earlier runs a Workload waits for, for programs: JSON in a condition, of the same write as our check's message.
+
+The message is for people, and nobody reads it back. The condition counts beside the message that it was written with;
+and, where the Workload was sent back because of it, until it gets quota again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import attrs
+import orjson
+
+from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import digest
+from multikueue.core.model.workloads import check, has_quota, retry_count
+
+WAITS: Final = "multikueue.dev/Waits"
+"""The type of the condition."""
+FOR_EARLIER_RUN: Final = "EarlierRun"
+"""Its reason."""
+_MOST: Final = 2048
+"""Characters of its message."""
+
+
+@attrs.frozen
+class EarlierRun:
+    """A job copy of an earlier attempt: while it is seen, nobody gets the job."""
+
+    worker: str
+    kind: str
+    name: str
+    uid: str
+    deleted: datetime | None = None
+    """By the worker's clock; None: nobody has deleted it, and it may still run."""
+    due: datetime | None = None
+    """When its pods should have ended, and a minute; None: that is not known."""
+    finalizers: tuple[str, ...] = ()
+    """Those that hold it, but for Kubernetes' own."""
+
+    def __str__(self) -> str:
+        return f'{self.kind} "{self.name}" (UID {self.uid}) of an earlier attempt'
+
+    def is_overdue(self, now: datetime) -> bool:
+        """Whether somebody should look why it has not ended."""
+        return self.due is not None and self.due <= now
+
+
+def earlier_run_condition(runs: Sequence[EarlierRun], message: str, tried: int, now: datetime) -> Json:
+    """The condition to write beside a message of our check.
+
+    Args:
+        runs: what is waited for. Those for which there is no more room are left out.
+        message: the check's, as it is written.
+        tried: how often Kueue has evicted the Workload because our check was Retry.
+        now: the manager's wall clock.
+    """
+    kept = len(runs)
+    while len(text := _text(runs[:kept], message, tried)) > _MOST and kept > 1:
+        kept -= 1
+    return new_condition(WAITS, True, FOR_EARLIER_RUN, text, now=now)
+
+
+def earlier_runs_in(workload: Json, name: str | None) -> tuple[EarlierRun, ...]:
+    """What a Workload waits for; empty: for no earlier run, or that is not known.
+
+    Args:
+        workload: the manager's.
+        name: of our check on it.
+    """
+    told = condition(workload, WAITS) or {}
+    entry = check(workload, name) if name is not None else None
+    if name is None or entry is None or told.get("reason") != FOR_EARLIER_RUN:
+        return ()
+    try:
+        found: Any = orjson.loads(str(told.get("message") or ""))
+    except orjson.JSONDecodeError:
+        return ()
+    if not isinstance(found, dict) or not isinstance(runs := found.get("runs"), list):
+        return ()
+    sent_back = not has_quota(workload) and found.get("tried") == retry_count(workload, name) - 1
+    if not sent_back and found.get("message") != digest(str(entry.get("message") or "")):
+        return ()
+    return tuple(_read(one) for one in runs if isinstance(one, dict))
+
+
+def _read(told: Json) -> EarlierRun:
+    worker, kind, name, uid = (str(told.get(field) or "") for field in ("worker", "kind", "name", "uid"))
+    listed = told.get("finalizers")
+    finalizers = tuple(map(str, listed)) if isinstance(listed, list) else ()
+    return EarlierRun(worker, kind, name, uid, _time(told.get("deleted")), _time(told.get("due")), finalizers)
+
+
+def _time(told: Any) -> datetime | None:
+    return parse_timestamp(told) if isinstance(told, str) else None
+
+
+def _text(runs: Sequence[EarlierRun], message: str, tried: int) -> str:
+    return orjson.dumps({"message": digest(message), "tried": tried, "runs": [*map(_json, runs)]}).decode()
+
+
+def _json(run: EarlierRun) -> Json:
+    times = {field: timestamp(at) for field, at in (("deleted", run.deleted), ("due", run.due)) if at is not None}
+    held = {"finalizers": [*run.finalizers]} if run.finalizers else {}
+    return {"worker": run.worker, "kind": run.kind, "name": run.name, "uid": run.uid, **times, **held}

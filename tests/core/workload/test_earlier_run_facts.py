@@ -1,0 +1,121 @@
+"""Which earlier runs a Workload waits for, for programs: beside the check's message, in the same write."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob
+from multikueue.core.workload.facts.earlier_run_facts import (
+    WAITS,
+    EarlierRun,
+    earlier_run_condition,
+    earlier_runs_in,
+)
+from multikueue.core.workload.facts.snapshot import Snapshot
+from tests.core.applying import carry_out
+from tests.core.building import CHECK, EARLIER, NOW, decide, job_copy_of, snapshot, worker, workload
+
+MINUTE = timedelta(minutes=1)
+RUN = EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + MINUTE, ("example.com/slow",))
+
+
+def waiting(quiet: timedelta = timedelta(0), *, tried: int = 0) -> Snapshot:
+    """It has quota again, and w1 still has the job of before, deleted just now and held by a finalizer."""
+    local = workload(evictions=1)
+    local["status"]["admissionChecks"][0]["retryCount"] = tried
+    job = job_copy_of(local, attempt=EARLIER, uid="uid-left", deleting=True)
+    held = [FOREGROUND_FINALIZER, "example.com/slow"]
+    job = with_value(with_value(job, ("metadata", "finalizers"), held), ("metadata", "deletionTimestamp"), stamp())
+    return snapshot(local, worker("w1", None, job), worker("w2"), quiet_for=quiet)
+
+
+def stamp() -> str:
+    return timestamp(NOW)
+
+
+def told_by(seen: Snapshot) -> Json:
+    after = carry_out(seen, decide(seen))
+    assert after.workload is not None
+    return after.workload
+
+
+def test_what_is_waited_for_is_written_with_the_message() -> None:
+    """The pods have Kubernetes' 30 s, and a minute."""
+    told = told_by(waiting())
+    assert earlier_runs_in(told, CHECK) == (
+        EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + timedelta(seconds=90), ("example.com/slow",)),
+    )
+    assert not earlier_runs_in(told, CHECK)[0].is_overdue(NOW + timedelta(seconds=89))
+    assert earlier_runs_in(told, CHECK)[0].is_overdue(NOW + timedelta(seconds=90))
+
+
+def test_it_is_written_once() -> None:
+    """What somebody else has begun to delete gets one deletion more, and no second one."""
+    after = carry_out(seen := waiting(), decide(seen))
+    (deletion,) = (again := decide(after)).effects
+    assert isinstance(deletion, DeleteJob)
+    assert decide(carry_out(after, again)).effects == ()
+
+
+def test_it_has_one_owner() -> None:
+    """What two field managers have applied, and one takes away, is left in pieces that no server accepts again."""
+    decided = (decide(waiting()), decide(waiting(timedelta(minutes=10))))
+    writes = [effect for plan in decided for effect in plan.effects if isinstance(effect, ApplyStatus)]
+    owners = {one.field_manager for one in writes if condition(one.object, WAITS) is not None}
+    assert owners == {ADMISSION_MANAGER}
+
+
+def evicted(told: Json, **entry: Any) -> Json:
+    """Kueue has evicted it, and resets the check."""
+    (old,) = told["status"]["admissionChecks"]
+    conditions = [one for one in told["status"]["conditions"] if one["type"] != "QuotaReserved"]
+    reset = {**old, "state": "Pending", "message": "Reset to Pending after eviction", **entry}
+    return {**told, "status": {**told["status"], "conditions": conditions, "admissionChecks": [reset]}}
+
+
+@pytest.mark.parametrize("tried", [0, 3])
+def test_one_that_was_sent_back_waits_for_it_until_it_has_quota_again(tried: int) -> None:
+    told = told_by(waiting(timedelta(hours=1), tried=tried))
+    assert [run.uid for run in earlier_runs_in(told, CHECK)] == ["uid-left"]
+    queued = evicted(told, retryCount=tried + 1)
+    assert [run.uid for run in earlier_runs_in(queued, CHECK)] == ["uid-left"]
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": ""}
+    again = {**queued, "status": {**queued["status"], "conditions": [*queued["status"]["conditions"], reserved]}}
+    assert earlier_runs_in(again, CHECK) == ()
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_what_was_told_before_another_eviction_is_over(count: int) -> None:
+    """Kueue counts from nothing once the check was Ready."""
+    told = told_by(waiting(timedelta(hours=1), tried=1))
+    assert earlier_runs_in(evicted(told, retryCount=count), CHECK) == ()
+
+
+def holding(text: str, reason: str = "EarlierRun") -> Json:
+    told = {"type": WAITS, "status": "True", "reason": reason, "message": text}
+    return {"status": {"admissionChecks": [{"name": CHECK, "message": "words"}], "conditions": [told]}}
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "[]", "1", '{"runs": {}}', '{"runs": ["x"], "tried": -1}'])
+def test_what_cannot_be_read_is_unknown(text: str) -> None:
+    assert earlier_runs_in(holding(text), CHECK) == ()
+    assert earlier_runs_in({}, CHECK) == ()
+    assert earlier_runs_in({}, None) == ()
+
+
+def test_it_counts_beside_its_message_alone_and_has_at_most_two_kilobytes() -> None:
+    told = earlier_run_condition([RUN] * 50, "words", 7, NOW)
+    assert 1800 < len(told["message"]) <= 2048
+    found = earlier_runs_in(holding(told["message"]), CHECK)
+    assert set(found) == {RUN}
+    assert 5 < len(found) < 50
+    other = earlier_run_condition([RUN], "other words", 7, NOW)
+    assert earlier_runs_in(holding(other["message"]), CHECK) == ()
+    assert earlier_runs_in(holding(told["message"], "SomethingElse"), CHECK) == ()

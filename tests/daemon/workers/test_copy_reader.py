@@ -1,0 +1,169 @@
+"""What counts as still there on a worker, until when it has time to end, and what is read for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from datetime import timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue import AVAILABLE, JobKind
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.labels import FOREGROUND_FINALIZER, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.errors import Forbidden, NotFound
+from multikueue.protocols import ObjectList
+from multikueue.testing import NOW
+from multikueued.reports.ending_copies import EndingCopy
+from multikueued.workers.copy_reader import CopyReader, EndingCopies
+
+KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
+MINUTE = timedelta(minutes=1)
+SPENT = {"conditions": [{"type": "Complete", "status": "True"}]}
+
+
+@attrs.define
+class Worker:
+    """Answers lists, by plural."""
+
+    objects: dict[str, list[Json]]
+    tells: bool = True
+    """Whether it tells of all its kinds at once."""
+    refused: Set[str] = frozenset()
+    asked: list[tuple[str, str]] = attrs.field(factory=list)
+    """Plurals and selectors."""
+
+    async def served(self) -> Set[GVK] | None:
+        served = {kind.resource.gvk for kind in AVAILABLE if kind.resource.plural in self.objects}
+        return served if self.tells else None
+
+    async def list(self, resource: Resource, *, namespace: str = "", label_selector: str = "") -> ObjectList:
+        self.asked.append((resource.plural, label_selector))
+        if resource.plural in self.refused:
+            raise Forbidden("no", status=403)
+        if resource.plural not in self.objects:
+            raise NotFound("no", status=404)
+        return ObjectList(list(self.objects[resource.plural]), "1")
+
+
+def made(kind: str, *, deleted: timedelta | None = None, spec: Json | None = None, **fields: Any) -> Json:
+    """A copy; `deleted` is how long ago."""
+    gvk = KINDS[kind].resource.gvk
+    times = {"creationTimestamp": timestamp(NOW - timedelta(hours=1))}
+    if deleted is not None:
+        times["deletionTimestamp"] = timestamp(NOW - deleted)
+    metadata = {"namespace": "team", "name": kind.lower(), "uid": f"uid-{kind}", **times, **fields.pop("metadata", {})}
+    return {"apiVersion": gvk.api_version, "kind": kind, "metadata": metadata, "spec": spec or {}, **fields}
+
+
+async def seen(worker: Worker, *kinds: str, overdue_only: bool = False) -> EndingCopies:
+    rows: Iterable[JobKind] = [KINDS[kind] for kind in kinds]
+    reader: Any = CopyReader(worker, rows, "us")  # type: ignore[arg-type]
+    found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
+    return found
+
+
+async def only(worker: Worker, kind: str) -> EndingCopy:
+    (found,) = (await seen(worker, kind)).copies
+    return found
+
+
+async def test_what_has_ended_is_retained_and_does_not_count() -> None:
+    worker = Worker({"jobs": [made("Job"), made("Job", status=SPENT, metadata={"name": "kept"})]})
+    assert [one.key for one in (await seen(worker, "Job")).copies] == [ObjectKey("team", "job")]
+    assert worker.asked == [("jobs", f"{ORIGIN_LABEL}=us")]
+
+
+async def test_a_copy_whose_status_says_that_its_pods_are_gone_does_not_count() -> None:
+    status = {"state": "suspended", "conditions": [{"type": "RayClusterSuspended", "status": "True"}]}
+    gone = made("RayCluster", deleted=MINUTE, spec={"suspend": True}, status=status)
+    ends = made("RayCluster", deleted=MINUTE, status={"state": "ready"}, metadata={"name": "ends"})
+    found = await seen(Worker({"rayclusters": [gone, ends], "pods": []}), "RayCluster")
+    assert [one.key.name for one in found.copies] == ["ends"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "grace"),
+    [
+        ("Job", {}, 30),
+        ("Job", {"template": {"spec": {"terminationGracePeriodSeconds": 300}}}, 300),
+        ("Job", {"template": {"spec": {"terminationGracePeriodSeconds": 0}}}, 0),
+        ("StatefulSet", {"template": {"spec": {"terminationGracePeriodSeconds": 40}}}, 40),
+        (
+            "RayCluster",
+            {
+                "headGroupSpec": {"template": {"spec": {}}},
+                "workerGroupSpecs": [{"template": {"spec": {"terminationGracePeriodSeconds": 90}}}],
+            },
+            90,
+        ),
+    ],
+)
+async def test_it_has_its_pods_longest_grace_period_and_a_minute(kind: str, spec: Json, grace: int) -> None:
+    plural, ago = KINDS[kind].resource.plural, timedelta(seconds=5)
+    copy = await only(Worker({plural: [made(kind, deleted=ago, spec=spec)]}), kind)
+    assert copy.due == NOW - ago + timedelta(seconds=grace) + MINUTE
+    assert not copy.is_overdue(copy.due - timedelta(seconds=1))
+    assert copy.is_overdue(copy.due)
+
+
+async def test_the_deletion_of_a_pod_has_its_grace_period_already() -> None:
+    spec = {"nodeName": "n1", "terminationGracePeriodSeconds": 300, "containers": []}
+    pod = made("Pod", deleted=MINUTE, spec=spec, status={"phase": "Running"})
+    copy = await only(Worker({"pods": [pod]}), "Pod")
+    assert copy.due == NOW
+    assert "pod pod on node n1 should have ended at" in copy.why(NOW)
+
+
+async def test_it_tells_foreign_finalizers_and_the_workload_it_was_made_for() -> None:
+    metadata = {"finalizers": [FOREGROUND_FINALIZER, "a/b"], "labels": {PREBUILT_WORKLOAD: "job-train-1"}}
+    copy = await only(Worker({"jobs": [made("Job", metadata=metadata)]}), "Job")
+    assert copy.finalizers == ("a/b",)
+    assert copy.workload == ObjectKey("team", "job-train-1")
+    assert (copy.deleted, copy.due) == (None, None)
+    assert copy.why(NOW) == "nobody has deleted it, and it may run"
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_kinds_that_are_not_served_are_passed_over_and_forbidden_ones_named(tells: bool) -> None:
+    worker = Worker({"jobs": [made("Job")], "jobsets": []}, tells=tells, refused={"jobsets"})
+    found = await seen(worker, "Job", "JobSet", "RayJob")
+    assert [one.kind for one in found.copies] == ["Job"]
+    assert found.not_read == (KINDS["JobSet"].resource,)
+    assert (("rayjobs", f"{ORIGIN_LABEL}=us") in worker.asked) is not tells
+
+
+def pod(name: str, deleted: timedelta | None, *, of: str = "uid-Job", controls: bool = True) -> Json:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "job", "uid": of, "controller": controls}
+    metadata = {"name": name, "uid": f"uid-{name}", "ownerReferences": [owner]}
+    return made("Pod", deleted=deleted, spec={"nodeName": "n1"}, status={"phase": "Running"}, metadata=metadata)
+
+
+async def test_pods_are_looked_for_once_it_is_overdue() -> None:
+    """Those that it has made, and whose grace period was over a minute ago."""
+    pods = [
+        pod("late", MINUTE),
+        pod("soon", timedelta(seconds=59)),
+        pod("runs", None),
+        pod("other", MINUTE, of="uid-other"),
+        pod("claims", MINUTE, controls=False),
+    ]
+    quiet = Worker({"jobs": [made("Job", deleted=timedelta(seconds=89))], "pods": pods})
+    assert (await only(quiet, "Job")).pods == ()
+    assert [plural for plural, _ in quiet.asked] == ["jobs"]
+    overdue = Worker({"jobs": [made("Job", deleted=timedelta(seconds=90))], "pods": pods})
+    assert [(one.name, one.node) for one in (await only(overdue, "Job")).pods] == [("late", "n1")]
+
+
+async def test_only_what_is_overdue_is_kept_if_nothing_else_is_asked_for() -> None:
+    copies = [made("Job"), made("Job", deleted=MINUTE), made("Job", deleted=2 * MINUTE, metadata={"name": "late"})]
+    found = await seen(Worker({"jobs": copies, "pods": []}), "Job", overdue_only=True)
+    assert [one.key.name for one in found.copies] == ["late"]
+
+
+async def test_a_time_that_cannot_be_is_none_to_fail_at() -> None:
+    """Whoever may write to a worker chooses the year."""
+    odd = made("Job", metadata={"deletionTimestamp": "9999-12-31T23:59:59Z"})
+    assert not (await only(Worker({"jobs": [odd]}), "Job")).is_overdue(NOW)

@@ -1,0 +1,106 @@
+"""A job that waits for an earlier run of it: what `explain` and `get jobs` say, by what is declared on the Workload."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import attrs
+import pytest
+
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.names import Json
+from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
+from multikueued.reports.explanation import Explanation, Seen, explain
+from multikueued.reports.jobs import JobState, job_report
+from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, waiting_for, workload
+
+TRAIN = stored(job("train"))
+DUE = NOW + timedelta(seconds=90)
+RUN = EarlierRun("worker1", "Job", "train", "uid-left", NOW, DUE)
+HELD = attrs.evolve(RUN, finalizers=("example.com/slow",))
+WORDS = "whatever the check says"
+
+
+def waits(*runs: EarlierRun, **options: Any) -> Json:
+    return waiting_for(saying(workload(TRAIN), WORDS), *runs, **options)
+
+
+def explained(made: Json, now: datetime = NOW) -> Explanation:
+    return explain(Seen(made, TRAIN, fleet(made), (), now, "kueue-system"))
+
+
+def test_it_says_what_it_waits_for_since_when_and_what_comes_next() -> None:
+    told = explained(waits(RUN))
+    assert told.job.state is JobState.WAITING
+    assert told.summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
+    (finding,) = told.findings
+    assert (finding.id, finding.where, finding.blocking) == ("earlier-run", "worker1", False)
+    assert finding.why == (
+        'worker cluster "worker1" still has Job "train" (UID uid-left) of an earlier attempt: '
+        f"it was deleted at {timestamp(NOW)}, its pods have until {timestamp(DUE)} to end"
+    )
+    assert [(one.text, one.at) for one in told.next] == [
+        ("by then its earlier run should have ended", DUE),
+        ("once its earlier run is gone from its worker, it is offered to workers", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("run", "holds", "look"),
+    [
+        (HELD, ", held by the finalizer example.com/slow", "look on worker1 at what the finalizer waits for"),
+        (RUN, ", and a pod of it has not", "the node of one may be down"),
+    ],
+)
+def test_after_the_grace_period_it_says_what_holds_it_and_the_way_out(run: EarlierRun, holds: str, look: str) -> None:
+    told = explained(made := waits(run), DUE)
+    (finding,) = told.findings
+    assert (finding.id, finding.where, finding.blocking) == ("copy-does-not-end", "worker1", True)
+    assert finding.why.endswith(f"should have ended at {timestamp(DUE)}{holds}")
+    assert look in finding.remedy
+    name = made["metadata"]["name"]
+    give_up = f"kubectl -n default annotate workload {name} multikueue.dev/give-up=worker1/uid-left"
+    assert finding.remedy.endswith(give_up)
+    assert told.summary == f"It does not run, and somebody has to act: {finding.why}."
+
+
+def test_what_could_not_be_deleted_is_told_after_a_while() -> None:
+    """A webhook of the worker refuses it: its events say so."""
+    made = waits(attrs.evolve(RUN, deleted=None, due=None))
+    (soon,) = explained(made, NOW + timedelta(seconds=89)).findings
+    assert (soon.id, "it may run, and is being removed" in soon.why) == ("earlier-run", True)
+    (late,) = explained(made, NOW + timedelta(seconds=90)).findings
+    assert (late.id, "it may run, and could not be deleted" in late.why) == ("copy-does-not-end", True)
+
+
+def test_one_that_was_sent_back_for_it_says_so_while_it_is_queued() -> None:
+    made = waiting_for(saying(workload(TRAIN, quota=False), "Reset to Pending after eviction"), HELD, tried=1)
+    (entry,) = made["status"]["admissionChecks"]
+    entry |= {"name": CHECK, "retryCount": 2, "message": "Kueue's own words"}
+    report = job_report(made, fleet(made))
+    assert (report.state, report.reason) == (
+        JobState.QUEUED,
+        'sent back: worker cluster "worker1" still has Job "train" (UID uid-left) of an earlier attempt',
+    )
+    told = explained(made, DUE)
+    assert "copy-does-not-end" in [one.id for one in told.findings]
+    assert explained(made).summary == 'It waits for an earlier run of it to end on worker cluster "worker1".'
+
+
+def test_the_checks_words_alone_tell_nothing() -> None:
+    made = saying(workload(TRAIN), 'Waiting for worker cluster "worker1": Job "train" of an earlier attempt')
+    assert explained(made).findings == ()
+
+
+@pytest.mark.parametrize("cluster", [None, "worker1"])
+def test_what_is_told_beside_other_words_is_over(cluster: str | None) -> None:
+    made = saying(waits(RUN), "Offered to worker1")
+    made["status"]["clusterName"] = cluster
+    assert explained(made).findings == ()
+
+
+def test_a_name_that_is_none_enters_no_command() -> None:
+    """Whoever may write to a worker chooses it."""
+    (finding,) = explained(waits(attrs.evolve(HELD, uid="$(reboot)")), DUE).findings
+    assert "reboot" not in finding.remedy

@@ -1,0 +1,156 @@
+"""How runs leave their workers: pods of two attempts never meet, ends are shown as they were, and copies are kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model.conditions import changed_at, is_true
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
+from multikueue.core.model.marks import mark_of
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig, is_terminating, uid
+from multikueue.core.model.workloads import cluster_name, finish_reason, is_evicted
+from multikueue.sandbox.apiserver.kinds.resources import ResourceType
+from multikueue.sandbox.jobs.pods import has_ended as pod_has_ended
+from multikueue.sandbox.jobs.pods import owners
+from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
+from multikueue.sandbox.setting_up import CHECK
+from tests.simulation.objects import find, is_of_present_attempt, is_ours
+from tests.simulation.promises import Promises
+from tests.simulation.running import KINDS, Item, serves, workload_of
+from tests.simulation.taking import Taking
+from tests.simulation.virtual_time import wall_clock
+from tests.simulation.world import SimCluster, World
+
+EARLY: Final = 5.0
+"""Seconds by which a copy may go before its retention is over: clocks differ."""
+
+
+@attrs.frozen
+class Copy:
+    """A job copy, or a pod copy, that was seen on a worker."""
+
+    item: Item
+    run: str
+    """The attempt, and the worker."""
+    of: tuple[Any, ...]
+    """What it is a copy of: two attempts at the same have the same."""
+    workload: ObjectKey
+
+
+@attrs.define(eq=False)
+class Leaving:
+    """Follows copies, and their pods until they have ended: an object that is gone, or a job without pods, may lie."""
+
+    world: World
+    promises: Promises
+    taking: Taking
+    _copies: dict[str, Copy] = attrs.field(factory=dict)
+    """By UID; also those that are gone: their pods may be there."""
+    _pods: dict[tuple[str, str], Copy] = attrs.field(factory=dict)
+    """What runs, or ends: by worker and the pod's UID."""
+    _ends: dict[tuple[Any, ...], list[Json]] = attrs.field(factory=dict)
+    """How copies have ended: their last statuses."""
+
+    def listen(self) -> None:
+        """Begin to watch."""
+        self.world.manager.registry.cluster.listeners.append(self._manager_changed)
+        for worker in self.world.workers.values():
+
+            def changed(row: ResourceType, old: Json | None, new: Json | None, worker: SimCluster = worker) -> None:
+                obj = new or old or {}
+                if row.plural in KINDS and is_ours(obj):
+                    self._copy_changed(worker, Item(row.plural, ObjectKey.of(obj)), old, new)
+                if row.plural == POD_RESOURCE.plural and self.world.runner.blocking:
+                    self._pod_changed(worker, new, obj)
+
+            worker.registry.cluster.listeners.append(changed)
+
+    def left(self) -> list[str]:
+        """Pods that are still there of copies on workers that somebody looks after."""
+        return [
+            f"a pod of {copy.item} on {name}" for (name, _), copy in self._pods.items() if name not in self.world.gone
+        ]
+
+    def _copy_changed(self, worker: SimCluster, item: Item, old: Json | None, new: Json | None) -> None:
+        obj = new or old or {}
+        if old is None and (workload := workload_of(worker, item, obj)) is not None:
+            local = find(self.world.manager, KINDS[item.plural].resource, item.key)
+            is_pod = item.plural == POD_RESOURCE.plural
+            of = (workload,) if is_pod else (item, uid(local) if local is not None else "")
+            self._copies[uid(obj)] = Copy(item, mark_of(obj) if is_pod else uid(obj), of, workload)
+        copy = self._copies.get(uid(obj))
+        if copy is None or item.plural == POD_RESOURCE.plural or KINDS[item.plural].ending(obj) is None:
+            return
+        if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
+            self._ends.setdefault(copy.of, []).append(new)
+        if (new is None or is_terminating(new)) and not is_terminating(old or {}):
+            self._taken(worker, copy, obj)
+
+    def _taken(self, worker: SimCluster, copy: Copy, job: Json) -> None:
+        """A job that has ended by itself is removed."""
+        workload = find(self.world.manager, WORKLOAD, copy.workload)
+        config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
+        stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
+        listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
+        if workload is None or is_terminating(workload) or not listed or worker.name != cluster_name(workload):
+            return
+        there = find(worker, WORKLOAD, copy.workload)
+        if there is None or is_evicted(there) or is_evicted(workload):
+            return
+        by_user = copy.item.key in self.promises.removed or self.taking.is_excused(worker.name, copy.workload)
+        if by_user or not is_of_present_attempt(worker, job, workload):
+            return
+        finished = changed_at(workload, "Finished")
+        if finished is not None and finish_reason(workload) not in ("Succeeded", "Failed"):
+            return
+        passed = (wall_clock(0.0)() - finished).total_seconds() if finished is not None else 0.0
+        shortest = self.world.retention - EARLY - self.promises.most_stepped
+        if passed < shortest:
+            self.promises.broken.append(f"{copy.item} is removed from {worker.name} {passed:.0f} s after its end")
+
+    def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
+        """The job of the manager shows its end: as a copy ended, or as somebody has settled."""
+        if row.plural != JOB.plural or new is None or KINDS[row.plural].ending(new) is None:
+            return
+        item = Item(row.plural, ObjectKey.of(new))
+        if old is not None and KINDS[row.plural].ending(old) is not None:
+            return
+        if uid(new) in self.promises.settled:
+            if not is_true(new, "Failed"):
+                self.promises.broken.append(f"{item} has succeeded, and somebody has settled that it fails")
+            return
+        ends = self._ends.get((item, uid(new)))
+        if ends is not None and _told(new) not in map(_told, ends):
+            self.promises.broken.append(f"{item} shows {_told(new)}, and its copies ended as {[*map(_told, ends)]}")
+
+    def _pod_changed(self, worker: SimCluster, new: Json | None, obj: Json) -> None:
+        key = (worker.name, uid(obj))
+        if new is None or pod_has_ended(new):
+            self._pods.pop(key, None)
+            return
+        copy = next((self._copies[of] for of in (uid(obj), *owners(obj)) if of in self._copies), None)
+        if copy is None or key in self._pods or is_gated(new) or serves(copy.item, new):
+            return
+        if is_terminating(new):
+            return
+        for (name, _), other in list(self._pods.items()):
+            if other.of == copy.of and other.run != copy.run and not self._is_excused(name, other):
+                told = (
+                    f"a pod of {copy.item} starts on {worker.name} while one of an earlier attempt is there on {name}"
+                )
+                self.promises.began_beside(worker, name, told)
+        self._pods[key] = copy
+
+    def _is_excused(self, worker: str, copy: Copy) -> bool:
+        """Whether somebody has removed that copy, without its pods."""
+        return self.taking.is_excused(worker, copy.workload)
+
+
+def _told(job: Json) -> tuple[Any, ...]:
+    """What of a job's end matters to who reads it."""
+    ending = KINDS[JOB.plural].ending(job)
+    counts = (dig(job, "status", name) or 0 for name in ("succeeded", "failed"))
+    return (None if ending is None else (ending.reason, ending.message), *counts)

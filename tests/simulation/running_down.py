@@ -1,0 +1,146 @@
+"""How runs end where their pods take time: nodes die, Kueues are away, copies are held, jobs are stopped or settled."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import anyio
+
+from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
+from multikueue.core.model.labels import ELASTIC_ANNOTATION
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, uid
+from multikueue.core.model.workloads import has_quota, is_evicted, is_finished, retry_count
+from multikueue.sandbox.kueue import evict
+from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
+from tests.simulation.breaking import Trouble
+from tests.simulation.objects import find, has_ended
+from tests.simulation.running import KINDS, Item
+from tests.simulation.scene import Scene
+from tests.simulation.virtual_time import wall_clock
+from tests.simulation.world import SimCluster
+
+
+async def end_on_manager(scene: Scene, item: Item, workload: ObjectKey) -> None:
+    """Evict a Workload, as a rule, or delete its job."""
+    manager = scene.world.manager
+    await anyio.sleep(scene.seconds(0.0, 5.0))
+    obj = find(manager, WORKLOAD, workload)
+    if obj is None or is_finished(obj):
+        return
+    if scene.dice.random() < 0.7 and has_quota(obj):
+        await evict(manager.api, workload, clock=wall_clock(manager.skew))
+    elif find(manager, KINDS[item.plural].resource, item.key) is not None:
+        await manager.api.delete(KINDS[item.plural].resource, item.key, propagation="Background")
+
+
+async def dead_node(scene: Scene) -> None:
+    """The node of what runs on a worker dies, and the run is taken away: no pod ends before the node is back."""
+    found = await scene.running()
+    if found is None or found[0].name not in scene.world.runners:
+        return
+    worker, item, workload = found
+    runner = scene.world.runners[worker.name]
+    runner.node_is_dead = True
+    if scene.dice.random() < 0.8:
+        await end_on_manager(scene, item, workload)
+    await anyio.sleep(scene.dice.choice((100.0, 250.0, 500.0)))
+    runner.node_is_dead = False
+
+
+async def evict_slowly(scene: Scene) -> None:
+    """What runs is evicted, or deleted, and its pods take their time."""
+    found = await scene.running()
+    if found is not None:
+        await end_on_manager(scene, found[1], found[2])
+
+
+async def absent_kueue(scene: Scene) -> None:
+    """A worker's Kueue is away while what runs there ends, or is taken away: of two Finished the manager's is first."""
+    found = await scene.running()
+    if found is None or found[0].name not in scene.world.runners or found[0].name in scene.world.away:
+        return
+    back = scene.world.stop_kueue(found[0].name)
+    if scene.dice.random() < 0.5:
+        await end_on_manager(scene, found[1], found[2])
+    await anyio.sleep(scene.dice.choice((2.0, 20.0, 90.0)))
+    back.set()
+
+
+async def stop_without_eviction(scene: Scene) -> None:
+    """A user gives a Job no pods: its Kueue stops it, and deletes its Workload without an eviction. Then it goes on."""
+    manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
+    job = find(manager, JOB, found[1].key) if found is not None else None
+    if job is None or ELASTIC_ANNOTATION in annotations_of(job):
+        return
+    key, wanted = ObjectKey.of(job), job["spec"]["parallelism"]
+    await manager.api.merge_patch(JOB, key, {"spec": {"parallelism": 0}})
+    await anyio.sleep(scene.dice.choice((5.0, 60.0, 150.0)))
+    await manager.api.merge_patch(JOB, key, {"metadata": {"uid": uid(job)}, "spec": {"parallelism": wanted}})
+
+
+async def settle(scene: Scene) -> None:
+    """Somebody who may write a Job's status settles that it fails."""
+    manager, found = scene.world.manager, await scene.running(plural=JOB.plural)
+    job = find(manager, JOB, found[1].key) if found is not None else None
+    if job is None or has_ended(job):
+        return
+    told = new_condition("FailureTarget", True, "Terminated", "by hand", now=wall_clock(manager.skew)())
+    status: Json = {**(job.get("status") or {})}
+    status["conditions"] = [*(status.get("conditions") or ()), told]
+    scene.promises.settled.add(uid(job))
+    metadata = {"uid": uid(job), "resourceVersion": job["metadata"]["resourceVersion"]}
+    await manager.api.merge_patch(
+        JOB, ObjectKey.of(job), {"metadata": metadata, "status": status}, subresource="status"
+    )
+
+
+async def hold_copy(scene: Scene) -> None:
+    """A worker's Kueue takes the quota of a copy, and does not evict it: it is held for a while, and runs again."""
+    found = await scene.running(plural=JOB.plural)
+    if found is None or scene.world.choosing is not None or found[0].name == scene.world.own:
+        return
+    worker, _, workload = found
+    scene.taking.excuse(worker.name, workload)
+    queue = ObjectKey("", CLUSTER_QUEUE_NAME)
+    await worker.api.merge_patch(CLUSTER_QUEUE, queue, {"spec": {"stopPolicy": "Hold"}})
+    await _take_quota(worker, workload)
+    began, before = anyio.current_time(), _tries(scene, workload)
+    for _ in range(scene.dice.choice((30, 100))):
+        await anyio.sleep(1.0)
+        copy, tries = find(worker, WORKLOAD, workload), _tries(scene, workload)
+        lasted = anyio.current_time() - began
+        steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
+        if copy is not None and not is_evicted(copy) and None not in (tries, before) and steady and tries != before:
+            scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
+            break
+    await worker.api.merge_patch(CLUSTER_QUEUE, queue, {"spec": {"stopPolicy": None}})
+
+
+async def _take_quota(worker: SimCluster, key: ObjectKey) -> None:
+    copy = find(worker, WORKLOAD, key)
+    if copy is None:
+        return
+    now = wall_clock(worker.skew)()
+    kept = [one for one in copy["status"]["conditions"] if one["type"] not in ("QuotaReserved", "Admitted")]
+    held = [new_condition(kind, False, "OnHold", "held", now=now) for kind in ("QuotaReserved", "Admitted")]
+    status: Json = {"conditions": [*kept, *held], "admission": None}
+    metadata = {"resourceVersion": copy["metadata"]["resourceVersion"]}
+    await worker.api.merge_patch(WORKLOAD, key, {"metadata": metadata, "status": status}, subresource="status")
+
+
+def _tries(scene: Scene, key: ObjectKey) -> int | None:
+    """How often the daemon has sent a Workload back."""
+    workload = find(scene.world.manager, WORKLOAD, key)
+    return None if workload is None else retry_count(workload, CHECK)
+
+
+TROUBLES: Final[tuple[Trouble, ...]] = (
+    evict_slowly,
+    dead_node,
+    absent_kueue,
+    stop_without_eviction,
+    settle,
+    hold_copy,
+)
