@@ -80,6 +80,24 @@ async def test_an_answer_that_is_no_list_is_no_empty_list() -> None:
             await client.list(JOB)
 
 
+ENDING: Json = {"metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("answer", "left"),
+    [
+        ({"kind": "Status", "metadata": {}, "status": "Success"}, None),
+        ({"metadata": {"name": "a"}}, None),
+        (ENDING, ENDING),
+    ],
+    ids=["a Status", "its last state", "it has still to end"],
+)
+async def test_a_deletion_tells_what_has_still_to_end(answer: Json, left: Json | None) -> None:
+    """An accepted DELETE is no removal: finalizers, dependents and grace periods keep the object."""
+    async with talking(says(200, answer)) as (_, client):
+        assert await client.delete(JOB, KEY, propagation="Foreground") == left
+
+
 @pytest.mark.parametrize("items", ["null]", "{}]", '{"metadata": []}]', "7", '{"metadata": {"name": null}}]'])
 async def test_a_list_of_what_is_no_object_is_an_error_and_no_crash(items: str) -> None:
     text = '{"metadata": {"resourceVersion": "1"}, "items": [' + items + "}"

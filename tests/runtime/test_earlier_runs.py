@@ -55,14 +55,15 @@ class LateClient(DirectClient):
 
 @attrs.define(eq=False)
 class Copies:
-    """The job copies on all workers, by UID, and what was made there while another one was."""
+    """The job copies that were made on all workers, and what else was while one of them was ending."""
 
-    there: set[str] = attrs.field(factory=set)
     made: list[str] = attrs.field(factory=list)
     """The workers on which job copies were made, in order."""
     beside: list[str] = attrs.field(factory=list)
     """The kinds of what was made while a job copy was ending."""
     ending: set[str] = attrs.field(factory=set)
+    gone: list[float] = attrs.field(factory=list)
+    """When job copies were gone, on the loop's clock."""
 
     @classmethod
     def on(cls, fleet: Fleet) -> Copies:
@@ -81,6 +82,8 @@ class Copies:
             return
         if old is None:
             self.made.append(worker)
+        if new is None:
+            self.gone.append(anyio.current_time())
         one = uid(new or old or {})
         (self.ending.add if new is not None and is_terminating(new) else self.ending.discard)(one)
 
@@ -170,27 +173,23 @@ def _with_pods_by_label(fleet: Fleet) -> Manager:
     return attrs.evolve(fleet.build(), adapters=AdapterRegistry(rows))
 
 
-async def _evicted(fleet: Fleet, seen: Copies) -> tuple[str, float]:
-    """A job has run, and is evicted until its job copy is gone; return its worker, and when that was."""
+async def _evicted(fleet: Fleet, seen: Copies) -> str:
+    """A job has run, and is evicted until its job copy is gone; return its worker."""
     await fleet.submit()
     await until(fleet.running_on)
     await until(fleet.ready)
     await anyio.sleep(1)
     (first,) = seen.made
     await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
-
-    async def gone() -> bool:
-        return not (await DirectClient(fleet.workers[first]).list(JOB)).items
-
-    await until(gone)
-    return first, anyio.current_time()
+    await until(lambda: seen.gone)
+    return first
 
 
 async def test_a_kind_whose_job_does_not_wait_for_its_pods_runs_again_after_they_have_ended() -> None:
     fleet = await Fleet.connected("worker1", "worker2")
     seen = Copies.on(fleet)
     async with fleet.kueues(TRAP), fleet.dispatching(_with_pods_by_label(fleet)):
-        first, gone_at = await _evicted(fleet, seen)
+        first = await _evicted(fleet, seen)
 
         async def ended() -> bool:
             return not (await DirectClient(fleet.workers[first]).list(POD)).items
@@ -199,7 +198,7 @@ async def test_a_kind_whose_job_does_not_wait_for_its_pods_runs_again_after_they
         while not await ended():
             assert len(seen.made) == 1
             await anyio.sleep(0.5)
-        assert anyio.current_time() - gone_at > 10
+        assert anyio.current_time() - seen.gone[0] > 10
         await until(fleet.running_on, within=5)
 
 
@@ -209,7 +208,7 @@ async def test_where_pods_may_not_be_listed_that_is_told_and_they_are_not_waited
     for worker in fleet.workers.values():
         worker.faults.add(Refuse(403), on=Match(verbs=("list",), resource="pods", user="multikueue"))
     async with fleet.kueues(TRAP), fleet.dispatching(_with_pods_by_label(fleet)):
-        first, _ = await _evicted(fleet, seen)
+        first = await _evicted(fleet, seen)
         await until(lambda: len(seen.made) == 2, within=10)
         assert (await DirectClient(fleet.workers[first]).list(POD)).items
         await anyio.sleep(5)

@@ -153,9 +153,8 @@ class SnapshotReader:
                     identified=self.workers.is_identified(cluster.name),
                 )
                 worker = view(cluster, key, owned_by, seen, namespace=place)
-                if workload_only and cluster.known is not None:
-                    worker = attrs.evolve(worker, kind=Served())  # its jobs need not be seen
                 if (informers := cluster.known) is not None:
+                    worker = attrs.evolve(worker, kind=Served()) if workload_only else worker  # seen or not
                     worker = without_unreadable(worker, informers, key, owned_by, names, workload_only=workload_only)
                 worker = self._where_it_was(worker, key, workload) if name in named else worker
                 yield self._all_shown(worker, key, of_attempt)

@@ -100,7 +100,7 @@ class TestUnseenJobs:
     @pytest.mark.parametrize("how", ["hidden", "moved by another controller"])
     def test_it_is_stopped_before_its_workload_copy_goes(self, how: str) -> None:
         """Without the copy nothing would stop the job, or say whether it runs."""
-        hidden = {"kind": Unserved(timedelta(days=1))} if how == "hidden" else {}
+        hidden: dict[str, Any] = {"kind": Unserved(timedelta(days=1))} if how == "hidden" else {}
         adapter = ADAPTER if hidden else attrs.evolve(ADAPTER, workload_only=True)
 
         def shown(quiet: timedelta = timedelta(0), **facts: Any) -> list[str]:
