@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 from unittest import mock
 
 import anyio
@@ -45,7 +45,6 @@ from multikueue.errors import (
     ServerFault,
     Unreachable,
 )
-from multikueue.protocols import Propagation
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.create_conflicts import REFUSAL_BACKOFF, CreateConflicts
 from multikueue.runtime.effect_executor import EffectExecutor
@@ -208,7 +207,10 @@ async def test_an_accepted_deletion_is_no_removal() -> None:
 async def test_a_second_deletion_in_the_foreground_mends_one_in_the_background() -> None:
     """An older daemon began it, and a finalizer holds the job: its pods ran on."""
     fleet, uid = await _with_job(finalizers=["example.com/slow"])
-    steps: list[tuple[Propagation, list[str]]] = [("Background", []), ("Foreground", [FOREGROUND_FINALIZER])]
+    steps: list[tuple[Literal["Foreground", "Background"], list[str]]] = [
+        ("Background", []),
+        ("Foreground", [FOREGROUND_FINALIZER]),
+    ]
     for propagation, added in steps:
         await fleet.executor.execute(None, (DeleteJob(W1, JOB, OF_JOB, uid, propagation),))
         left = fleet.clusters[W1].jobs[JOB.gvk].get(OF_JOB)
