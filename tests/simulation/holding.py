@@ -10,8 +10,9 @@ import attrs
 
 from multikueue.core.model.conditions import changed_at
 from multikueue.core.model.grace import pod_grace
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import (
     CheckState,
     check,
@@ -80,6 +81,7 @@ class Holding:
                     text = f"the copy of {ObjectKey.of(copy)} holds quota on {name} and does not run"
                     yield (name, copy["metadata"]["uid"]), text, since or 0.0, IDLE
         yield from self._ending()
+        yield from self._stopped_here()
         for workload in filter(_holds, objects(self.world.manager, WORKLOAD)):
             key, uid = ObjectKey.of(workload), workload["metadata"]["uid"]
             if _is_untold(workload):
@@ -97,6 +99,17 @@ class Holding:
                 text = f"{ObjectKey.of(workload)} is evicted and holds quota"
                 bound = min(pod_grace(workload), LONGEST_GRACE).total_seconds() + ENDING + self.promises.most_stepped
                 yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
+
+    def _stopped_here(self) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Jobs that the manager's Kueue has stopped, with or without an eviction, and that run on."""
+        for item, places in self.promises.running.items() if self.reach.manager_since is not None else ():
+            job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
+            for name, place in places.items() if job is not None and dig(job, "spec", "suspend") is True else ():
+                since = self.reach.since(name)
+                if since is not None and name not in self.world.gone:
+                    calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
+                    text = f"{item} runs on {name}, and is suspended on the manager"
+                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not."""

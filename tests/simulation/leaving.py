@@ -93,7 +93,8 @@ class Leaving:
         """A job that has ended by itself is removed."""
         workload = find(self.world.manager, WORKLOAD, copy.workload)
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
-        listed = worker.name in (dig(config, "spec", "clusters") or ())
+        stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
+        listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
         if workload is None or is_terminating(workload) or not listed or worker.name != cluster_name(workload):
             return
         there = find(worker, WORKLOAD, copy.workload)

@@ -11,6 +11,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import DeleteJob
 from multikueue.core.workload.facts.earlier_run_facts import (
     WAITS,
     EarlierRun,
@@ -56,8 +57,11 @@ def test_what_is_waited_for_is_written_with_the_message() -> None:
 
 
 def test_it_is_written_once() -> None:
+    """What somebody else has begun to delete gets one deletion more, and no second one."""
     after = carry_out(seen := waiting(), decide(seen))
-    assert decide(after).effects == ()
+    (deletion,) = (again := decide(after)).effects
+    assert isinstance(deletion, DeleteJob)
+    assert decide(carry_out(after, again)).effects == ()
 
 
 def evicted(told: Json, **entry: Any) -> Json:
