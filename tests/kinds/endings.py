@@ -120,7 +120,7 @@ def _never(_case: Case) -> bool:
 
 
 def _is_not_alike(case: Case) -> bool:
-    """The training operator's kinds have common rules: PyTorchJobs end for every reason, the others for two."""
+    """The training operator's kinds have common rules: PyTorchJobs end for every reason, the others for three."""
     return case.name not in ("jaxjob", "paddlejob", "tfjob", "xgboostjob")
 
 
@@ -152,7 +152,7 @@ REASONS: Final = (
     _Row(evicted_on_the_manager, evicts=True),
     _Row(evicted_by_its_worker, concerns=_is_not_alike, evicts=True),
     _Row(moved, concerns=_is_movable, evicts=True),
-    _Row(deleted, concerns=_is_not_alike, runs_again=_never),
+    _Row(deleted, runs_again=_never),
     _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
     _Row(made_anew),
 )

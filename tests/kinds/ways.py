@@ -41,13 +41,10 @@ WAYS: Final = (
     Way(journeys.shrinks, lambda case: case.name == "leaderworkerset"),
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED),
-    Way(journeys.deleted, on_servers=False),
     Way(endings.is_taken_away, on_servers=False),
     Way(journeys.runs_again_after_eviction, on_servers=False),
     Way(ends.deleted_while_it_waits, _is_of_pods, on_servers=False),
-    Way(ends.evicted_by_the_manager, _is_of_pods, on_servers=False),
     Way(ends.deactivated, _is_of_pods, on_servers=False),
     Way(ends.moved, lambda case: case.name in ends.MOVABLE, on_servers=False),
-    Way(ends.ended_by_its_workload, _is_of_pods, on_servers=False),
     Way(ends.scaled_to_nothing, lambda case: case.name in ends.TO_NOTHING, on_servers=False),
 )
