@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, JOB, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
@@ -17,15 +18,12 @@ from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME
 from tests.kinds.cases import Case
-from tests.kinds.ground import TEMPLATE, Ground
+from tests.kinds.ground import Ground
+from tests.kinds.runs import Life
 
 TRAP: Final = 3.0
 """Seconds for which pods go on after SIGTERM."""
 _TRAPS: Final = {TRAP_ANNOTATION: f"{TRAP:g}s"}
-_TEMPLATE: Final[Json] = {
-    **TEMPLATE,
-    "metadata": {**TEMPLATE["metadata"], "annotations": {**TEMPLATE["metadata"]["annotations"], **_TRAPS}},
-}
 
 
 @attrs.frozen
@@ -122,7 +120,7 @@ def _never(_case: Case) -> bool:
 
 
 def _is_not_alike(case: Case) -> bool:
-    """The training operator's kinds have rules in common: PyTorchJobs go every way, the others those that differ most."""
+    """The training operator's kinds have common rules: PyTorchJobs end for every reason, the others for three."""
     return case.name not in ("jaxjob", "paddlejob", "tfjob", "xgboostjob")
 
 
@@ -145,14 +143,16 @@ class _Row:
     act: Reason
     concerns: Callable[[Case], bool] = _always
     runs_again: Callable[[Case], bool] = _always
+    evicts: bool = False
+    """Whether it keeps its job and its Workload, which show how its pods end."""
 
 
 REASONS: Final = (
-    _Row(deactivated, concerns=_is_not_alike),
-    _Row(evicted_on_the_manager),
-    _Row(evicted_by_its_worker, concerns=_is_not_alike),
-    _Row(moved, concerns=_is_movable),
-    _Row(deleted, concerns=_is_not_alike, runs_again=_never),
+    _Row(deactivated, concerns=_is_not_alike, evicts=True),
+    _Row(evicted_on_the_manager, evicts=True),
+    _Row(evicted_by_its_worker, concerns=_is_not_alike, evicts=True),
+    _Row(moved, concerns=_is_movable, evicts=True),
+    _Row(deleted, runs_again=_never),
     _Row(lost_its_workload, concerns=_is_not_alike, runs_again=_is_made_again),
     _Row(made_anew),
 )
@@ -184,7 +184,8 @@ async def _goes(ground: Ground, case: Case, row: _Row) -> None:
     jobs = await _submit(ground, case, name)
     worker = await ground.running(kind, name)
     await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(kind, name))
-    there, at = ground.runs.named(name), anyio.current_time()
+    there = ground.runs.named(name)
+    pods = [life for life in there if life.resource == POD_RESOURCE]
     await row.act(Ending(ground, case, name, jobs, worker))
     await ground.until(lambda: all(life.ended is not None for life in there), lambda: ground.story(kind, name))
     if row.runs_again(case):
@@ -194,20 +195,19 @@ async def _goes(ground: Ground, case: Case, row: _Row) -> None:
         )
         await ground.running(kind, name)
         await ground.until(lambda: _have_pods(ground, name), lambda: ground.story(kind, name))
-        _check_shown(ground, case, name, at)
+        if kind.resource == JOB and row.evicts:
+            _check_shown(ground, name, pods)
     await ground.delete(kind, ground.jobs(ground.manager, kind, name))
     await ground.cleaned(kind, name)
     await ground.gone(kind, name)
-    pods = [life for life in there if life.resource == POD_RESOURCE]
-    assert pods
     assert all((life.ended or 0.0) - (life.asked or 0.0) >= TRAP for life in pods), "each has had its time"
     for runs in ground.runs.of(name).values():
-        for earlier, later in zip(runs, runs[1:], strict=False):
+        for earlier, later in itertools.pairwise(runs):
             assert later.began >= earlier.ended, f"{later.worker} began while pods of {earlier.worker} were there"
 
 
 async def _submit(ground: Ground, case: Case, name: str) -> list[Json]:
-    return await ground.submit(case.kind, name, duration="1h", annotations=_TRAPS, template=_TEMPLATE)
+    return await ground.submit(case.kind, name, duration="1h", annotations=_TRAPS)
 
 
 def _have_pods(ground: Ground, name: str) -> bool:
@@ -216,12 +216,14 @@ def _have_pods(ground: Ground, name: str) -> bool:
     return bool(runs) and all(run.pods and all(pod.runs for pod in run.pods) for run in runs)
 
 
-def _check_shown(ground: Ground, case: Case, name: str, since: float) -> None:
-    """A Job is shown as active while its pods end, and with none that terminates in the end."""
-    if case.name != "job":
-        return
-    shown = [status for time, status in ground.manager.statuses[case.kind.resource, name] if time >= since]
-    assert shown[-1].get("terminating") in (None, 0)
+def _check_shown(ground: Ground, name: str, pods: list[Life]) -> None:
+    """A Job is shown as active while its pods end, and in the end none is shown that terminates."""
+    gone = max(pod.ended or 0.0 for pod in pods)
+    shown = ground.manager.statuses[JOB, name]
+    ending = list(itertools.dropwhile(lambda one: not one[1].get("terminating"), shown))
+    assert ending, "pods are seen to end"
+    assert all(status.get("active") for time, status in ending if time < gone), "it is active until the last has gone"
+    assert not ending[-1][1].get("terminating")
 
 
 def _reserved(ground: Ground) -> Mapping[str, set[str]]:

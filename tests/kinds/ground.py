@@ -15,12 +15,12 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import HOLDING_GATE, NAMESPACES_ANNOTATION, ORIGIN_LABEL, QUEUES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import clone, dig, labels_of, uid
+from multikueue.core.model.objects import clone, dig, labels_of, uid, with_value
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import Conflict
 from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
-from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
+from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
 from multikueue.sandbox.kinds.pods import POD_RESOURCE
@@ -51,6 +51,7 @@ TEMPLATE: Json = {
         ],
     },
 }
+_BOOKKEEPING = "uncountedTerminatedPods"
 _SECONDS = 60.0  # what must happen takes a tenth of that
 
 T = TypeVar("T")
@@ -85,8 +86,11 @@ class Cluster:
         self.statuses.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
-        """Whether an object's status was this, at the end at least."""
-        return bool(self.last[resource, name].get("status") == status)
+        """Whether an object's status was this, at the end at least, but for the Job controller's own bookkeeping."""
+        last = self.last[resource, name].get("status") or {}
+        return {field: value for field, value in last.items() if field != _BOOKKEEPING} == {
+            field: value for field, value in status.items() if field != _BOOKKEEPING
+        }
 
     def get(self, resource: Resource, name: str) -> Json | None:
         """An object, if it is there."""
@@ -181,7 +185,6 @@ class Ground:
         annotations: Mapping[str, str] | None = None,
         spec: Json | None = None,
         started: bool = False,
-        template: Json = TEMPLATE,
     ) -> list[Json]:
         """Create a job on the manager, as a user would; return the objects it is made of.
 
@@ -191,15 +194,14 @@ class Ground:
             queue: the LocalQueue.
             duration: how long it runs.
             fails: whether it fails.
-            annotations: more of them.
+            annotations: more of them; how long it traps SIGTERM goes to its pods, too.
             spec: further fields of the spec.
             started: whether it has what Kueue puts into a job when it starts it.
-            template: of its pods.
         """
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
         noted |= annotations or {}
         made = []
-        for job in kind.examples(name, template, queue=queue):
+        for job in kind.examples(name, _template(noted), queue=queue):
             job["metadata"]["labels"] |= self.labels
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
             job["spec"] |= spec or {}
@@ -375,6 +377,12 @@ class Ground:
             self.runs.observe(cluster.name, resource, old, new)
         self._changed.set()
         self._changed = anyio.Event()
+
+
+def _template(noted: Mapping[str, str]) -> Json:
+    """That of the pods: what controllers make of it has to know how long it takes to end."""
+    traps = {TRAP_ANNOTATION: noted[TRAP_ANNOTATION]} if TRAP_ANNOTATION in noted else {}
+    return with_value(TEMPLATE, ("metadata", "annotations"), {**TEMPLATE["metadata"]["annotations"], **traps})
 
 
 def _started(kind: SandboxKind, job: Json, queue: str) -> Json:

@@ -1,0 +1,65 @@
+"""An upgrade from 267d433b in the middle of a removal: what that daemon leaves is read, and mended, by this one.
+
+The other way, what it decides on what this one leaves, was tried with its own code: docs/operating.md, "Rolling back".
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from multikueue.core.model.labels import JOB_MARK_ANNOTATION, WORKLOAD_FINALIZER
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import with_value, without
+from multikueue.core.workload.effects import DeleteJob, PatchWorkload
+from tests.core.building import EARLIER, copy_of, decide, job_copy_of, snapshot, worker, workload
+from tests.core.pods import copied, group, place, pod, seen
+from tests.core.wording import words
+
+AGAIN = workload(nominated=("w1", "w2"), evictions=1)
+FINALIZERS = ("metadata", "finalizers")
+
+
+def deleted_in_the_background(local: Json, attempt: str | None = None) -> Json:
+    """A job copy that 267d433b has deleted, with its Workload copy; a finalizer of somebody else's holds it."""
+    return with_value(job_copy_of(local, attempt=attempt, deleting=True), FINALIZERS, ["example.com/slow"])
+
+
+def test_what_runs_on_under_a_foreign_finalizer_is_deleted_once_more_and_nobody_is_offered_it() -> None:
+    """Its pods have run without quota since; the second deletion, in the foreground, ends them."""
+    left = worker("w1", None, deleted_in_the_background(AGAIN, EARLIER))
+    found = decide(snapshot(AGAIN, left, worker("w2")))
+    deletions = [effect for effect in found.effects if isinstance(effect, DeleteJob)]
+    assert found.row == "earlier run"
+    assert [(one.cluster, one.propagation) for one in deletions] == [("w1", "Foreground")]
+
+
+def test_what_was_deleted_on_the_manager_meanwhile_is_deleted_once_more() -> None:
+    left = worker("w1", None, deleted_in_the_background(AGAIN))
+    assert words(snapshot(None, left, check=None, job={})) == ["delete job on w1"]
+    foreground = worker("w1", None, job_copy_of(AGAIN, deleting=True))
+    assert words(snapshot(None, foreground, check=None, job={})) == []
+
+
+def test_a_running_copy_without_a_job_mark_is_believed() -> None:
+    """Daemons before that mark knew the attempt only."""
+    local = workload(cluster="w1", check="Ready")
+    job = without(job_copy_of(local), [("metadata", "annotations", JOB_MARK_ANNOTATION)])
+    runs = worker("w1", copy_of(local, admitted=True, owned=True), job)
+    assert words(snapshot(local, runs)) == words(
+        snapshot(local, worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local)))
+    )
+
+
+def test_a_groups_copy_without_kueues_finalizer_gets_it_before_anything_is_deleted() -> None:
+    """Else its pods would be `Terminating` for ever; those that run meanwhile are not touched."""
+    local = group("p0", "p1", cluster="w1", check="Pending")
+    pods = [pod("p0"), pod("p1")]
+    made = without(copy_of(local, admitted=True, owned=True), [FINALIZERS])
+    there = place("w1", made, *(copied(local, one) for one in pods))
+    running = seen(local, pods, there)
+    assert not [word for word in words(running) if word.startswith(("delete", "stop"))]
+
+    local["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    (first,) = (effect for effect in decide(attrs.evolve(running, workload=local)).effects if effect.cluster == "w1")
+    assert isinstance(first, PatchWorkload)
+    assert first.patch["metadata"]["finalizers"] == [WORKLOAD_FINALIZER]
