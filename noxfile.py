@@ -20,7 +20,7 @@ PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
-NIGHTLY = ("tests/benchmarks", "tests/conformance", "tests/soak")
+NIGHTLY = ("tests/benchmarks", "tests/conformance", "tests/formats", "tests/soak")
 """What `nox` leaves out and `nox -t nightly` runs, beside what needs the real controllers of job kinds."""
 ON_SERVERS = ("tests/integration", "tests/controlplane", "tests/scenarios", "tests/adapters/test_on_real_servers.py")
 """Where tests of real servers are, but for the nightly ones: real conformance shows how those servers answer, and has
@@ -112,7 +112,7 @@ def versions(session: nox.Session) -> None:
 
 @nox.session(tags=["nightly"])
 def nightly(session: nox.Session) -> None:
-    """What takes long: the harness of the benchmarks, conformance (also of a real server), leaks, 3,000 seeds."""
+    """What takes long: the harness of the benchmarks, conformance (also real), formats, leaks, 3,000 seeds."""
     install(session, "tests")
     build_control_plane(session)
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)

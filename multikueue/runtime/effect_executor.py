@@ -326,6 +326,6 @@ async def _delete(
     if cache is None:
         return
     if left is not None:
-        cache.wrote(left)
+        cache.leaves(left)
     else:
         cache.removed(key, uid, is_certain=is_served)

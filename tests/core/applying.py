@@ -129,7 +129,7 @@ def _ending(job: JobCopy, propagation: str) -> JobCopy | None:
     """The job as a DELETE leaves it: what is deleted in the foreground waits for what it owns."""
     held = set(finalizers_of(job.object)) | ({FOREGROUND_FINALIZER} if propagation == "Foreground" else set())
     left = _deleted(merged(job.object, {"metadata": {"finalizers": sorted(held)}}))
-    return None if left is None else attrs.evolve(job, object=left)
+    return None if left is None else attrs.evolve(job, object=left, deleted_here=True)
 
 
 def _collected(worker: Worker) -> Worker:

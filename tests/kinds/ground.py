@@ -12,7 +12,7 @@ import attrs
 import orjson
 
 from multikueue.core.model.conditions import is_true
-from multikueue.core.model.kinds import EVENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, EVENT, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.labels import HOLDING_GATE, NAMESPACES_ANNOTATION, ORIGIN_LABEL, QUEUES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid
@@ -23,6 +23,7 @@ from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION
 from multikueue.sandbox.kinds import SandboxKind
 from multikueue.sandbox.kinds.injecting import Injection
+from multikueue.sandbox.kinds.pods import POD_RESOURCE
 from multikueue.sandbox.kinds.sets import MemberPods
 from multikueue.sandbox.kueue.performing import typed
 from multikueue.sandbox.kueue.scheduling.podsets import CLUSTER_QUEUE_LABEL, LOCAL_QUEUE_LABEL, PODSET_LABEL
@@ -34,6 +35,7 @@ from multikueue.sandbox.setting_up import (
     local_queue,
     set_up_queues,
 )
+from tests.kinds.runs import Runs
 
 NAMESPACE = "default"
 TEMPLATE: Json = {
@@ -67,6 +69,8 @@ class Cluster:
     last: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)
     """The newest version of each, gone or not."""
     uids: dict[tuple[Resource, str], set[str]] = attrs.field(factory=dict, init=False)
+    statuses: dict[tuple[Resource, str], list[tuple[float, Json]]] = attrs.field(factory=dict, init=False)
+    """Every status of each, with when it was seen, on the loop's clock."""
 
     def observe(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         """Take note of a change."""
@@ -78,6 +82,7 @@ class Cluster:
             self.first[place] = new
         self.now[place] = self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
+        self.statuses.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
         """Whether an object's status was this, at the end at least."""
@@ -106,6 +111,8 @@ class Ground:
     """Workers that have other names for the namespace and the queue."""
     labels: dict[str, str] = attrs.field(factory=dict, init=False)
     """Of everything that is submitted."""
+    runs: Runs = attrs.field(factory=Runs, init=False)
+    """What workers ever had of jobs and pods."""
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
 
     @property
@@ -134,12 +141,13 @@ class Ground:
     async def follow(
         self, resources: list[Resource], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Watch these kinds and Workloads until cancelled; started once all there is has been seen."""
+        """Watch these kinds, pods, queues and Workloads until cancelled; started once all there is has been seen."""
+        followed = dict.fromkeys((WORKLOAD, CLUSTER_QUEUE, POD_RESOURCE, *resources))
         async with anyio.create_task_group() as tasks:
             caches = [
                 Informer(cluster.client, resource, on_change=partial(self._observe, cluster, resource))
                 for cluster in self.clusters
-                for resource in (WORKLOAD, *resources, *([EVENT] if cluster is self.manager else []))
+                for resource in (*followed, *([EVENT] if cluster is self.manager else []))
             ]
             for cache in caches:
                 tasks.start_soon(cache.run)
@@ -173,6 +181,7 @@ class Ground:
         annotations: Mapping[str, str] | None = None,
         spec: Json | None = None,
         started: bool = False,
+        template: Json = TEMPLATE,
     ) -> list[Json]:
         """Create a job on the manager, as a user would; return the objects it is made of.
 
@@ -185,11 +194,12 @@ class Ground:
             annotations: more of them.
             spec: further fields of the spec.
             started: whether it has what Kueue puts into a job when it starts it.
+            template: of its pods.
         """
         noted = {DURATION_ANNOTATION: duration, OUTCOME_ANNOTATION: "fail" if fails else "complete"}
         noted |= annotations or {}
         made = []
-        for job in kind.examples(name, TEMPLATE, queue=queue):
+        for job in kind.examples(name, template, queue=queue):
             job["metadata"]["labels"] |= self.labels
             job["metadata"]["annotations"] = {**(job["metadata"].get("annotations") or {}), **noted}
             job["spec"] |= spec or {}
@@ -361,6 +371,8 @@ class Ground:
         self, cluster: Cluster, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None
     ) -> None:
         cluster.observe(resource, key, old, new)
+        if cluster is not self.manager and resource not in (WORKLOAD, CLUSTER_QUEUE):
+            self.runs.observe(cluster.name, resource, old, new)
         self._changed.set()
         self._changed = anyio.Event()
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import attrs
 
-from tests.kinds import ends, journeys
+from tests.kinds import endings, ends, journeys
 from tests.kinds.cases import Case
 from tests.kinds.journeys import Journey
 
@@ -42,6 +42,7 @@ WAYS: Final = (
     Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES),
     Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED),
     Way(journeys.deleted, on_servers=False),
+    Way(endings.is_taken_away),
     Way(journeys.runs_again_after_eviction, on_servers=False),
     Way(ends.deleted_while_it_waits, _is_of_pods, on_servers=False),
     Way(ends.evicted_by_the_manager, _is_of_pods, on_servers=False),

@@ -259,6 +259,16 @@ async def test_a_patch_that_was_refused_for_what_stands_there_is_known_until_one
         assert cache.in_vain(KEY) is None
 
 
+async def test_what_has_still_to_end_is_known_to_be_deleted_until_another_has_its_name() -> None:
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        left = obj("a", "6")
+        assert not cache.is_leaving(left)
+        cache.leaves(left)
+        assert cache.get(KEY) == left
+        assert cache.is_leaving(left)
+        assert not cache.is_leaving({"metadata": {**left["metadata"], "uid": "another"}})
+
+
 async def test_patches_in_vain_of_jobs_that_are_gone_do_not_pile_up_behind_one_that_runs_on() -> None:
     """10,001 were kept behind one long job."""
     async with mutated(listed("5", obj("a", "4"))) as cache:

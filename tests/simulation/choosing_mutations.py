@@ -253,6 +253,7 @@ UNSEEN: Final = frozenset(
         "nobody_passes_a_reservation",
         "penalties_are_ignored",
         "trials_are_ignored",
+        "an_accepted_deletion_is_a_removal",
     }
 )
 """Which the simulation is not known to see: only a unit test does."""

@@ -18,10 +18,10 @@ def busy_clusters_are_dropped_beside_another_controller() -> AbstractContextMana
     """W2: a cluster leaves the config at once, though another controller has work there: it runs the job again."""
 
     def dropped(
-        ranked: Sequence[str], listed: Iterable[str], running: Set[str], *, beside: bool, policy: Policy
+        ranked: Sequence[str], listed: Iterable[str], running: Set[str], *, policy: Policy, **options: Any
     ) -> Members:
         del policy
-        return members(ranked, listed, running, beside=beside, policy=Policy.IMMEDIATE)
+        return members(ranked, listed, running, policy=Policy.IMMEDIATE, **options)
 
     return mock.patch.object(target, "members", dropped)
 

@@ -1,4 +1,4 @@
-"""Thirteen bugs that a review planted, which nothing caught: each must be seen by the simulation and a unit test.
+"""Thirteen bugs that a review planted, which nothing caught, and what came later: each must be seen by a unit test.
 
 `test_planted_bugs` runs the unit test of each with the bug in place, and looks at the seed that catches it.
 """
@@ -17,6 +17,7 @@ import attrs
 from multikueue.core.machinery.lease import LeaseAction, LeaseCandidate
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.workload import assigned, evicting, leftovers, pending, removal
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import Effect, Plan
@@ -217,6 +218,19 @@ def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     return mock.patch.object(assigned, "_clean_others", return_value=())
 
 
+def an_accepted_deletion_is_a_removal() -> AbstractContextManager[Any]:
+    """What a worker has accepted to delete counts as gone, though it has still to end."""
+    original = performing._delete
+
+    async def delete(target: Target, resource: Resource, key: ObjectKey, uid: str, *options: Any, **named: Any) -> None:
+        await original(target, resource, key, uid, *options, **named)
+        cache = target.workloads if resource == WORKLOAD else target.cache_of(resource.gvk)
+        if cache is not None and (left := cache.get(key)) is not None and is_terminating(left):
+            cache.removed(key, uid)
+
+    return mock.patch.object(performing, "_delete", delete)
+
+
 PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
     {
         mutation.__name__: mutation
@@ -234,7 +248,8 @@ PLANTED: Final[Mapping[str, Mutation]] = MappingProxyType(
             a_relist_forgets_one_deletion,
             a_lease_is_taken_a_period_early,
             losers_are_not_cleaned_once_assigned,
+            an_accepted_deletion_is_a_removal,
         )
     }
 )
-"""In the order of the review's list."""
+"""In the order of the review's list; what came later is last."""

@@ -121,10 +121,10 @@ def members(
     ranked: Sequence[str],
     listed: Iterable[str],
     running: Set[str],
+    standing: Mapping[str, int],
     *,
     beside: bool,
     policy: Policy,
-    standing: Mapping[str, int],
 ) -> Members:
     """What a config should list.
 
@@ -135,9 +135,9 @@ def members(
         ranked: the selected clusters, best first.
         listed: what the config lists, or listed before somebody changed it.
         running: clusters with work of this config.
+        standing: how far each is from being a worker; those that are nearer come first where not all find a place.
         beside: whether another controller dispatches.
         policy: what becomes of that work.
-        standing: how far each is from being a worker; those that are nearer come first where not all find a place.
     """
     selected, present = set(ranked), set(listed)
     leaving = frozenset(running - selected)

@@ -31,6 +31,8 @@ class Decision:
     """By cluster, where the decision tells one."""
     problem: str = ""
     """Why it is no whole answer; empty: it is one, and names belong together."""
+    without_hub: bool = False
+    """Whether the hub is selected, too, and is left out: it is no worker."""
 
 
 def belongs(decision: Json, placement: Json) -> bool:

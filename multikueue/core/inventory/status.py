@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.effects import Apply, Effect, Patch
-from multikueue.core.inventory.names import ACTIVE, CONFLICT_CONDITION, WRITTEN_ANNOTATION
+from multikueue.core.inventory.names import ACTIVE, CONFLICT_CONDITION, HUB, WRITTEN_ANNOTATION
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, Policy
 from multikueue.core.inventory.snapshot import ConfigSnapshot, WorkloadUse
 from multikueue.core.inventory.target import ConfigTarget
@@ -96,6 +96,8 @@ def _details(target: ConfigTarget, shared: list[str], policy: Policy) -> Iterato
     yield f"clusters: {', '.join(members.target)}"
     if members.left_out:
         yield f"{members.left_out} more are selected than the config can list, and left out"
+    if target.without_hub:
+        yield f"the hub itself ({HUB}) is selected and left out: there is no MultiKueueCluster of that name"
     if members.kept:
         what = "their jobs are sent back" if policy is Policy.EVICT else "they stay listed until their jobs have ended"
         yield f"no longer selected: {', '.join(members.kept)} ({what}, and new Workloads wait for that)"

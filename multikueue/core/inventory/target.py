@@ -47,6 +47,8 @@ class ConfigTarget:
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
+    without_hub: bool = False
+    """See `Decision`."""
 
     @property
     def listed(self) -> tuple[str, ...]:
@@ -65,7 +67,7 @@ def decided(snapshot: ConfigSnapshot) -> Decision:
         case Scheduled(placement, decisions):
             found = renamed(read_decision(placement, decisions), placement, snapshot.clusters, snapshot.settings.adopt)
             others = found.names if HUB in snapshot.clusters else found.names - {HUB}
-            return attrs.evolve(found, names=others)
+            return attrs.evolve(found, names=others, without_hub=others != found.names)
         case Labelled(profiles):
             return Decision(profiles)
         case unknown:
@@ -102,19 +104,25 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     waits = lingering({one: at for one, at in busy.items() if one not in work}, now, SETTLE) if beside else {}
     chosen = with_min_dwell(accepted.names or frozenset(), memory.joined, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
-    found = members(
-        rank(chosen.names, scores),
-        present,
-        work | waits.keys(),
-        beside=beside,
-        policy=settings.policy,
-        standing=_standing(chosen.names, snapshot),
-    )
+    ranked, standing = rank(chosen.names, scores), _standing(chosen.names, snapshot)
+    found = members(ranked, present, work | waits.keys(), standing, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(found, live, listed, scores, snapshot, now)
     ends = [waits[one] for one in found.kept if one in waits]
     look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
-        name, live, accepted, found, wanted, scores, beside, used, busy, chosen.joined, look_again, put_off
+        name,
+        live,
+        accepted,
+        found,
+        wanted,
+        scores,
+        beside,
+        used,
+        busy,
+        chosen.joined,
+        look_again,
+        put_off,
+        without_hub=decision.without_hub,
     )
 
 

@@ -45,10 +45,17 @@ def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason."""
-    return _alone(
-        situation, CheckState.RETRY, base, after, *_waits_for(situation, runs, _with_previous(situation, base))
-    )
+    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason.
+
+    They have one owner, as `say` writes them: what two have written, and one takes away, is left in pieces.
+    """
+    if not runs:
+        return _alone(situation, CheckState.RETRY, base, after)
+    message = Message(_with_previous(situation, base))
+    entry = _entry(situation, CheckState.RETRY, message, after)
+    waits = [*owned_conditions(situation.workload), *_waits_for(situation, runs, message.render())]
+    changes = {"admissionChecks": with_check(situation.workload, entry), "conditions": waits}
+    return _admission(situation, changes, takes_away=True)
 
 
 def retry_vanished(situation: Situation) -> Effect:

@@ -173,7 +173,7 @@ def delete_job(
     """
     foreground = copy.resource != POD and may_have_pods(situation, copy.object)
     goes = is_terminating(copy.object)
-    if goes and (not foreground or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
+    if goes and (not foreground or copy.deleted_here or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
         return
     key, of = ObjectKey.of(copy.object), uid(copy.object)
     yield DeleteJob(worker.name, copy.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)

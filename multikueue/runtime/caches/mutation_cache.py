@@ -53,6 +53,8 @@ class MutationCache:
     _written: dict[ObjectKey, _Write] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, _Deletion] = attrs.field(factory=dict, init=False)
     _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _leaving: dict[ObjectKey, str] = attrs.field(factory=dict, init=False)
+    """The UIDs of objects whose deletion was accepted, and that have still to end."""
     _history: int = attrs.field(default=0, init=False)
 
     def __repr__(self) -> str:
@@ -142,6 +144,19 @@ class MutationCache:
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = _Deletion(object_uid, loop_time() + DELETION_GRACE, is_certain)
 
+    def leaves(self, obj: Json) -> None:
+        """The server accepted the deletion of this object, which has still to end."""
+        for key in [*itertools.islice(self._leaving, 2)]:  # those that are gone by now are forgotten, the oldest first
+            of = self._leaving.pop(key)
+            if key in self.informer:
+                self._leaving[key] = of
+        self._leaving[ObjectKey.of(obj)] = uid(obj)
+        self.wrote(obj)
+
+    def is_leaving(self, obj: Json) -> bool:
+        """Whether this process has deleted the object."""
+        return self._leaving.get(ObjectKey.of(obj)) == uid(obj)
+
     def patched(self, patch: Json, answer: Json) -> None:
         """The server answered a patch with this object. A patch with that resourceVersion in it has changed nothing."""
         self.wrote(answer)
@@ -170,7 +185,7 @@ class MutationCache:
         if self.informer.status.histories:
             return  # not the same server, whatever its address
         self.informer.inherit(earlier.informer)
-        self._written, self._deleted = earlier._written, earlier._deleted
+        self._written, self._deleted, self._leaving = earlier._written, earlier._deleted, earlier._leaving
         seen = version_number(self.informer.resource_version)
         seen_there = version_number(earlier.informer.resource_version)
         for obj in earlier.informer.values():

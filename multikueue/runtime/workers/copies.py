@@ -63,7 +63,7 @@ class WorkerCopies(Target):
         """The jobs in a namespace here that name a Workload; and the owner's, where it names another Workload of the
         owner or none."""
         own = tuple(
-            JobCopy(cache.informer.resource, job, adopter(job))
+            JobCopy(cache.informer.resource, job, adopter(job), cache.is_leaving(job))
             for cache in self.jobs.values()
             for job in cache.of(key)
             if namespace_of(job) == there and not self._is_child(job)
@@ -74,7 +74,7 @@ class WorkerCopies(Target):
             return own, ()
         if origin_namespace(job) != key.namespace or self._is_child(job):
             return own, ()
-        return own, (JobCopy(cache.informer.resource, job, adopter(job)),)
+        return own, (JobCopy(cache.informer.resource, job, adopter(job), cache.is_leaving(job)),)
 
     def refusal(
         self, key: ObjectKey, gvk: GVK | None, workload: Json | None, jobs: Sequence[JobCopy]

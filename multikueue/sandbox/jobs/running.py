@@ -18,7 +18,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating, u
 from multikueue.errors import AlreadyExists, NotFound
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
-from multikueue.protocols import Subresource
+from multikueue.protocols import ApiClient, Subresource
 from multikueue.runtime.controller import Controller
 from multikueue.runtime.loop import utc_now
 from multikueue.sandbox.apiserver.direct import DirectClient
@@ -48,7 +48,7 @@ class JobRunner:
     (`deciding.is_waiting`). It never changes a spec.
     """
 
-    client: DirectClient
+    client: ApiClient
     """Its writes should be known to the server as `kube-controller-manager`'s."""
     seed: int = attrs.field(default=0, kw_only=True)
     """Of what is drawn: the same seed lets the same jobs run for the same times."""
@@ -142,7 +142,7 @@ class JobRunner:
         if not has_ended(pod):
             well = 0 < trap < grace and annotations_of(pod).get(OUTCOME_ANNOTATION) == "complete"
             await self._performer.perform(ended(pod, failed=not well, now=self.clock()))
-        elif grace:
+        elif grace and isinstance(self.client, DirectClient):  # a real cluster's kubelets do it there
             with suppress(NotFound):
                 await self.client.delete(POD_RESOURCE, ObjectKey.of(pod), uid=uid(pod), grace=0)
         return Action.done()

@@ -361,6 +361,8 @@ def test_a_hub_that_is_selected_is_no_worker() -> None:
     """A config that listed it waited for a MultiKueueCluster that nobody makes."""
     ground = hub("a")
     ground.select("a", "local-cluster")
-    assert ground.listed() == ["a"]
+    assert ground.settled() == ["a"]
+    assert "the hub itself (local-cluster) is selected and left out" in ground.said()[2]
     ground.clusters["local-cluster"] = worker("local-cluster")
     assert ground.settled() == ["a", "local-cluster"]
+    assert "local-cluster)" not in ground.said()[2]

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.labels import FOREGROUND_FINALIZER
+from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.core.workload.facts.earlier_run_facts import (
     WAITS,
     EarlierRun,
@@ -56,8 +57,19 @@ def test_what_is_waited_for_is_written_with_the_message() -> None:
 
 
 def test_it_is_written_once() -> None:
+    """What somebody else has begun to delete gets one deletion more, and no second one."""
     after = carry_out(seen := waiting(), decide(seen))
-    assert decide(after).effects == ()
+    (deletion,) = (again := decide(after)).effects
+    assert isinstance(deletion, DeleteJob)
+    assert decide(carry_out(after, again)).effects == ()
+
+
+def test_it_has_one_owner() -> None:
+    """What two field managers have applied, and one takes away, is left in pieces that no server accepts again."""
+    decided = (decide(waiting()), decide(waiting(timedelta(minutes=10))))
+    writes = [effect for plan in decided for effect in plan.effects if isinstance(effect, ApplyStatus)]
+    owners = {one.field_manager for one in writes if condition(one.object, WAITS) is not None}
+    assert owners == {ADMISSION_MANAGER}
 
 
 def evicted(told: Json, **entry: Any) -> Json:

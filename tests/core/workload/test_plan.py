@@ -43,6 +43,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "check taken off",
         "left behind",
         "not ours",
+        "pods deleted",
         "rejected",
         "replaced",
         "finished",

@@ -293,8 +293,8 @@ def worker_cases() -> Iterator[Case]:
     moved = {name: worker_facts(name, clock=ClockBound(60.0, 61.0)) for name in ("worker1", "worker2")}
     yield "own-clock", healthy(clock=ClockBound(60.0, 61.0), workers=moved), "this machine", "60 s behind"
     yield "worker-slow", with_worker(latency=1.5), "worker1", "takes 1.5 s"
-    held = EndingCopy("Job", ObjectKey("a", "b"), "uid", NOW, NOW, NOW, ("example.com/slow",))
-    yield "copy-does-not-end", with_worker(overdue=(held,)), "worker1, Job a/b", "by the finalizer example.com/slow"
+    ending = EndingCopy("Job", ObjectKey("a", "b"), "uid", NOW, NOW, NOW, ("example.com/slow",))
+    yield "copy-does-not-end", with_worker(overdue=(ending,)), "worker1, Job a/b", "by the finalizer example.com/slow"
     yield "bad-token", with_worker(error="worker1: list: Unauthorized"), "worker1", "does not accept"
 
 

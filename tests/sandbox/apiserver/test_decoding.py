@@ -18,7 +18,7 @@ def row(group: str, plural: str) -> ResourceType:
     return Registry().cluster.types[group, "v1", plural]
 
 
-def decoded(group: str, plural: str, body: Json, **options: bool) -> Json:
+def decoded(group: str, plural: str, body: Json, **options: Any) -> Json:
     kind = row(group, plural)
     head = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": "x"}}
     return decode_object(kind, {**head, **body}, **options)

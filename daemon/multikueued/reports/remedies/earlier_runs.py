@@ -82,4 +82,4 @@ def _look(run: EarlierRun) -> str:
         return "the events of the Workload and the daemon's log say what {worker} answers: let it be deleted there"
     if run.finalizers:
         return "look on {worker} at what the finalizer waits for"
-    return "look on {worker} at the pods of that job: the node of one may be down (multikueue worker drain names it)"
+    return "look on {worker} at the pods of that job: the node of one may be down (doctor and worker drain name it)"

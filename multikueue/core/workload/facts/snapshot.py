@@ -72,6 +72,8 @@ class JobCopy:
     object: Json
     adopter: str = ""
     """Who controls it there, as `ReplicaSet "web-7d9f"`; empty while nobody does."""
+    deleted_here: bool = False
+    """Whether this process has deleted it: what is left of it then is held by somebody else's finalizer."""
 
 
 @attrs.frozen
