@@ -30,12 +30,12 @@ from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import World
 
 UNSEEN = 26.0
-CLOSE = 5.0
-"""Seconds by which clocks differ."""
 """Seconds for which a job may run again before the daemon sees it: the longest lag that is drawn, and one more.
 
 A worker's Kueue that has preempted a job may start it again at once, until the daemon has removed it there.
 """
+CLOSE = 5.0
+"""Seconds by which clocks differ."""
 
 
 @attrs.define(eq=False)

@@ -237,7 +237,7 @@ def hold_limit(situation: Situation) -> timedelta:
 
 
 def hold_left(situation: Situation) -> timedelta:
-    """For how much longer an eviction holds quota while its run ends; whatever clocks say, it is stopped before that."""
+    """For how much longer an eviction holds quota while its run ends; it is stopped first, whatever clocks say."""
     since = changed_at(situation.workload, "Evicted")
     passed = situation.now - since if since is not None else timedelta(0)
     return max(timedelta(0), STOP - situation.snapshot.quiet_for, hold_limit(situation) - passed)
