@@ -23,6 +23,7 @@ from multikueue.core.model.workloads import (
     is_evicted,
     is_finished,
 )
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.objects import MARKS, find, is_ours, objects
@@ -39,8 +40,8 @@ daemon."""
 SETTLED: Final = 90.0
 """Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
 minute."""
-ENDING: Final = 90.0
-"""Virtual seconds beyond their grace period for which pods that end may hold the manager's quota."""
+SLACK: Final = 30.0
+"""Virtual seconds beyond that for which pods that end may hold the manager's quota: a write, and what is slow."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
 
@@ -97,7 +98,7 @@ class Holding:
             since = changed_at(workload, "Evicted")
             if is_evicted(workload) and has_quota(workload) and not is_finished(workload):
                 text = f"{ObjectKey.of(workload)} is evicted and holds quota"
-                bound = min(pod_grace(workload), LONGEST_GRACE).total_seconds() + ENDING + self.promises.most_stepped
+                bound = hold_limit(workload) + SLACK + self.promises.most_stepped
                 yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
 
     def _stopped_here(self) -> Iterator[tuple[Hashable, str, float, float]]:
@@ -134,3 +135,8 @@ def _holds(workload: Json) -> bool:
 def _is_untold(workload: Json) -> bool:
     entry = check(workload, CHECK)
     return entry is not None and check_state(workload, CHECK) is CheckState.PENDING and not entry.get("message")
+
+
+def hold_limit(workload: Json) -> float:
+    """Seconds for which a run that ends may hold the manager's quota: its pods' grace period, and a minute."""
+    return min(pod_grace(workload), LONGEST_GRACE).total_seconds() + LEFTOVER_GRACE.total_seconds()

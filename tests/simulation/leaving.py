@@ -37,7 +37,8 @@ class Copy:
     """The attempt, and the worker."""
     of: tuple[Any, ...]
     """What it is a copy of: two attempts at the same have the same."""
-    workload: ObjectKey
+    workloads: set[ObjectKey]
+    """Those it is for: an elastic job has one after the other."""
 
 
 @attrs.define(eq=False)
@@ -80,8 +81,10 @@ class Leaving:
             local = find(self.world.manager, KINDS[item.plural].resource, item.key)
             is_pod = item.plural == POD_RESOURCE.plural
             of = (workload,) if is_pod else (item, uid(local) if local is not None else "")
-            self._copies[uid(obj)] = Copy(item, mark_of(obj) if is_pod else uid(obj), of, workload)
+            self._copies[uid(obj)] = Copy(item, mark_of(obj) if is_pod else uid(obj), of, {workload})
         copy = self._copies.get(uid(obj))
+        if copy is not None and new is not None and (workload := workload_of(worker, item, new)) is not None:
+            copy.workloads.add(workload)
         if copy is None or item.plural == POD_RESOURCE.plural or KINDS[item.plural].ending(obj) is None:
             return
         if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
@@ -91,16 +94,17 @@ class Leaving:
 
     def _taken(self, worker: SimCluster, copy: Copy, job: Json) -> None:
         """A job that has ended by itself is removed."""
-        workload = find(self.world.manager, WORKLOAD, copy.workload)
+        key = workload_of(worker, copy.item, job)
+        workload = find(self.world.manager, WORKLOAD, key) if key is not None else None
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         stays = self.promises.reach.longer_than(worker.name, EARLY)  # else its MultiKueueCluster was deleted
         listed = worker.name in (dig(config, "spec", "clusters") or ()) and stays
         if workload is None or is_terminating(workload) or not listed or worker.name != cluster_name(workload):
             return
-        there = find(worker, WORKLOAD, copy.workload)
+        there = find(worker, WORKLOAD, ObjectKey.of(workload))
         if there is None or is_evicted(there) or is_evicted(workload):
             return
-        by_user = copy.item.key in self.promises.removed or self.taking.is_excused(worker.name, copy.workload)
+        by_user = copy.item.key in self.promises.removed or self._is_excused(worker.name, copy)
         if by_user or not is_of_present_attempt(worker, job, workload):
             return
         finished = changed_at(workload, "Finished")
@@ -146,7 +150,7 @@ class Leaving:
 
     def _is_excused(self, worker: str, copy: Copy) -> bool:
         """Whether somebody has removed that copy, without its pods."""
-        return self.taking.is_excused(worker, copy.workload)
+        return any(self.taking.is_excused(worker, workload) for workload in copy.workloads)
 
 
 def _told(job: Json) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import anyio
 import attrs
 
+from multikueue.core.model.conditions import changed_at
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
@@ -20,10 +21,12 @@ from multikueue.core.model.workloads import (
 )
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from tests.simulation.beside import is_theirs
+from tests.simulation.holding import hold_limit
 from tests.simulation.objects import MARKS, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.running import Item, has_ended
+from tests.simulation.virtual_time import wall_clock
 from tests.simulation.world import World
 
 UNSEEN = 26.0
@@ -31,6 +34,8 @@ UNSEEN = 26.0
 
 A worker's Kueue that has preempted a job may start it again at once, until the daemon has removed it there.
 """
+CLOSE = 5.0
+"""Seconds by which clocks differ."""
 
 
 @attrs.define(eq=False)
@@ -79,7 +84,8 @@ class Recording:
             return
         item = Item(JOB.plural, ObjectKey.of(new))
         mine = [one for one in objects(self.world.manager, WORKLOAD) if _is_of(one, new)]
-        if not any(is_evicted(one) and not is_finished(one) for one in mine):
+        stopped = [one for one in mine if is_evicted(one) and not is_finished(one)]
+        if not stopped or any(map(self._held_for_long, stopped)):
             return
         for name, place in self.promises.running.get(item, {}).items():
             if (
@@ -87,6 +93,12 @@ class Recording:
                 and self.reach.recently_out_for(name) < self.promises.least_loss
             ):
                 self.promises.broken.append(f"{item} is shown to have stopped while it runs on {name}")
+
+    def _held_for_long(self, workload: Json) -> bool:
+        """Whether quota was held for as long as it is for a run that ends, out of sight or not."""
+        since = changed_at(workload, "Evicted")
+        passed = (wall_clock()() - since).total_seconds() if since is not None else 0.0
+        return passed + CLOSE + self.promises.most_stepped >= hold_limit(workload)
 
 
 def _is_of(workload: Json, job: Json) -> bool:

@@ -84,9 +84,10 @@ class RenamingClient(DirectClient):
         """See `Writer`."""
         return _object(await super().apply(resource, _object(obj), **options))
 
-    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> None:
+    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> Json | None:
         """See `Writer`."""
-        await super().delete(resource, _key(key), **options)
+        left = await super().delete(resource, _key(key), **options)
+        return None if left is None else _object(left)
 
     async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
         """See `Watcher`."""
@@ -150,9 +151,10 @@ class MovingClient(RenamingClient):
         """See `Writer`. An object that is there keeps what it is called."""
         return _moved(await DirectClient.apply(self, resource, _sent(obj, note=False), **options))
 
-    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> None:
+    async def delete(self, resource: Resource, key: ObjectKey, **options: Any) -> Json | None:
         """See `Writer`."""
-        await DirectClient.delete(self, resource, await self._found(resource, key), **options)
+        left = await DirectClient.delete(self, resource, await self._found(resource, key), **options)
+        return None if left is None else _moved(left)
 
     async def watch(self, resource: Resource, on_event: Callable[[WatchEvent], None], **options: Any) -> None:
         """See `Watcher`."""

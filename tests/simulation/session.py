@@ -150,9 +150,9 @@ class Session:
         uid: str | None = None,
         resource_version: str | None = None,
         propagation: Propagation | None = None,
-    ) -> None:
+    ) -> Json | None:
         """See `Writer`."""
-        await self._call(
+        return await self._call(
             "delete",
             resource,
             lambda: self.link.client.delete(

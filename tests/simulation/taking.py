@@ -75,7 +75,8 @@ class Taking:
         copy = find(worker, WORKLOAD, place.workload)
         if copy is None or is_terminating(copy) or _is_disturbed(copy):
             return  # its worker's doing, or that of whoever removed the copy, which was looked at then
-        if find(self.world.manager, KINDS[item.plural].resource, item.key) is None:
+        local = find(self.world.manager, KINDS[item.plural].resource, item.key)
+        if local is None or is_terminating(local):
             return  # one pod of several is not wanted any more
         if not self._reason(worker, place.workload, copy):
             self.promises.broken.append(f"{item} is stopped on {worker.name} for no reason")

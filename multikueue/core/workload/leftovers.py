@@ -39,7 +39,7 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.groups import may_have_siblings
 from multikueue.core.workload.history import last_place, note_last_worker
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.removal import STOP, remove, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
@@ -241,10 +241,10 @@ def hold_limit(situation: Situation) -> timedelta:
 
 
 def hold_left(situation: Situation) -> timedelta:
-    """For how much longer an eviction holds quota while its run ends."""
+    """For how much longer an eviction holds quota while its run ends; it is stopped first, whatever clocks say."""
     since = changed_at(situation.workload, "Evicted")
     passed = situation.now - since if since is not None else timedelta(0)
-    return max(timedelta(0), hold_limit(situation) - passed)
+    return max(timedelta(0), STOP - situation.snapshot.quiet_for, hold_limit(situation) - passed)
 
 
 def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:

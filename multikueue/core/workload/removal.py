@@ -158,7 +158,7 @@ def _may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> boo
             return False
         had_it = worker.copy.has_had_owner or worker.name == situation.last_worker
         return had_it and (asked or worker.copy.can_be_asked)
-    hidden = not worker.in_sight and not isinstance(worker.creation, NothingSent)
+    hidden = not worker.in_sight and (worker.copy.has_had_owner or not isinstance(worker.creation, NothingSent))
     hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
     return hidden and (worker.copy.runs or may_start_unseen(worker))
 
