@@ -219,7 +219,7 @@ def _have_pods(ground: Ground, name: str) -> bool:
 def _check_shown(ground: Ground, name: str, pods: list[Life]) -> None:
     """A Job is shown as active while its pods end, and in the end none is shown that terminates."""
     gone = max(pod.ended or 0.0 for pod in pods)
-    shown = ground.manager.statuses[JOB, name]
+    shown = ground.manager.status_log[JOB, name]
     ending = list(itertools.dropwhile(lambda one: not one[1].get("terminating"), shown))
     assert ending, "pods are seen to end"
     assert all(status.get("active") for time, status in ending if time < gone), "it is active until the last has gone"

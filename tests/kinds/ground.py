@@ -70,7 +70,7 @@ class Cluster:
     last: dict[tuple[Resource, str], Json] = attrs.field(factory=dict, init=False)
     """The newest version of each, gone or not."""
     uids: dict[tuple[Resource, str], set[str]] = attrs.field(factory=dict, init=False)
-    statuses: dict[tuple[Resource, str], list[tuple[float, Json]]] = attrs.field(factory=dict, init=False)
+    status_log: dict[tuple[Resource, str], list[tuple[float, Json]]] = attrs.field(factory=dict, init=False)
     """Every status of each, with when it was seen, on the loop's clock."""
 
     def observe(self, resource: Resource, key: ObjectKey, old: Json | None, new: Json | None) -> None:
@@ -83,7 +83,7 @@ class Cluster:
             self.first[place] = new
         self.now[place] = self.last[place] = new
         self.uids.setdefault(place, set()).add(uid(new))
-        self.statuses.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
+        self.status_log.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
         """Whether an object's status was this, at the end at least, but for the Job controller's own bookkeeping."""
