@@ -33,6 +33,7 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers import workload as reading
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.informers import WorkerInformers
+from tests.simulation.leaving_mutations import groups_let_nobody_go
 from tests.simulation.planted import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -280,6 +281,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             ends_are_not_shown,
             earlier_ends_do_not_count,
             workers_that_return_are_not_cleaned,
+            groups_let_nobody_go,
         )
     }
 )

@@ -40,7 +40,7 @@ daemon."""
 SETTLED: Final = 90.0
 """Virtual seconds after the last trouble until the daemon is as if there had been none: it asks a lost worker once a
 minute."""
-SLACK: Final = 30.0
+SLACK: Final = 15.0
 """Virtual seconds beyond that for which pods that end may hold the manager's quota: a write, and what is slow."""
 UNTOLD: Final = 120.0
 """Virtual seconds for which a Workload may wait without a word."""
@@ -102,14 +102,15 @@ class Holding:
                 yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
 
     def _stopped_here(self) -> Iterator[tuple[Hashable, str, float, float]]:
-        """Jobs that the manager's Kueue has stopped, with or without an eviction, and that run on."""
+        """Jobs that the manager's Kueue has stopped, evicted or not, or somebody has settled, and that run on."""
         for item, places in self.promises.running.items() if self.reach.manager_since is not None else ():
             job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
-            for name, place in places.items() if job is not None and dig(job, "spec", "suspend") is True else ():
+            settled = job is not None and job["metadata"]["uid"] in self.promises.settled
+            for name, place in places.items() if settled or dig(job or {}, "spec", "suspend") is True else ():
                 since = self.reach.since(name)
                 if since is not None and name not in self.world.gone:
                     calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
-                    text = f"{item} runs on {name}, and is suspended on the manager"
+                    text = f"{item} runs on {name}, and is stopped on the manager"
                     yield (place.uid, "suspended"), text, calm + SETTLED, LOSER
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:

@@ -131,7 +131,6 @@ LEAVING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             holds_are_evictions,
             quota_is_held_until_pods_have_ended,
             stops_without_eviction_are_ignored,
-            groups_let_nobody_go,
         )
     }
 )

@@ -112,7 +112,7 @@ async def hold_copy(scene: Scene) -> None:
         copy, tries = find(worker, WORKLOAD, workload), _tries(scene, workload)
         lasted = anyio.current_time() - began
         steady = scene.reach.longer_than(worker.name, lasted + 30.0) and scene.daemon.alive_since < began
-        if copy is not None and not is_evicted(copy) and None not in (tries, before) and steady and tries != before:
+        if not is_evicted(copy or {}) and None not in (tries, before) and steady and tries != before:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
             break
     await worker.api.merge_patch(CLUSTER_QUEUE, queue, {"spec": {"stopPolicy": None}})

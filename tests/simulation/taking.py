@@ -113,6 +113,8 @@ class Taking:
         worker, key = self.world.workers[name], ObjectKey.of(workload)
         if annotations_of(workload).get(MOVE_FROM_ANNOTATION) == name:
             return True  # somebody asked for it
+        if worker.link.weather.keeps:
+            return True  # what runs there is of an earlier attempt, as a webhook refuses to let it go
         copy = find(worker, WORKLOAD, key)
         if copy is None or is_terminating(copy) or copy["metadata"]["uid"] in self._disturbed:
             return True

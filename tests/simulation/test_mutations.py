@@ -81,6 +81,15 @@ FIRST = {
     "messages_of_nobody_are_written": 25,
     "workers_are_recorded_unasked": 6,
     "an_attempt_is_evicted_once": 61009,
+    "holds_are_evictions": 17,
+    "jobs_are_deleted_in_the_background": 120,
+    "accepted_deletions_are_removals": 120,
+    "copies_are_not_kept": 19,
+    "only_a_finished_copy_is_kept": 98,
+    "ends_lose_their_counts": 16,
+    "settled_ends_are_ignored": 18,
+    "quota_is_held_until_pods_have_ended": 77,
+    "stops_without_eviction_are_ignored": 95,
 }
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 

@@ -102,11 +102,14 @@ class TestLastWorker:
     def test_a_creation_in_flight_is_waited_for(self) -> None:
         assert decided(worker("w2", in_flight=Creating()))[0][:1] != RECORD
 
-    @pytest.mark.parametrize("status", [{"active": 0}, {"conditions": [{"type": "Complete", "status": "True"}]}])
-    def test_one_that_was_seen_to_stop_is_not_waited_for(self, status: Json) -> None:
+    @pytest.mark.parametrize(
+        ("status", "ended"), [({"active": 0}, False), ({"conditions": [{"type": "Complete", "status": "True"}]}, True)]
+    )
+    def test_one_that_was_seen_to_stop_is_waited_for_until_its_pods_have_ended(self, status: Json, ended: bool) -> None:
+        """A job is stopped before its pods are: out of sight they count as in sight (simulation, seed 284)."""
         copy = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": False})
         left = worker("w2", copy, job_copy_of(AGAIN, attempt=EARLIER, status=status), reach=ago(minutes=1))
-        assert decided(left, last_worker=W2)[0] == RECORD
+        assert (decided(left, last_worker=W2)[0] == RECORD) is ended
 
     def test_one_whose_kueue_may_start_it_again_is_waited_for(self) -> None:
         """It had preempted the job, was lost at once, and had room for it again (simulation, seed 8567)."""

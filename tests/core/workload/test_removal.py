@@ -13,6 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import DeleteJob
 from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import NothingSent, Unserved
 from multikueue.core.workload.removal import STOP
 from tests.core.building import EARLIER, NOW, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.wording import words
@@ -101,3 +102,13 @@ def test_nobody_is_offered_it_while_a_job_copy_of_an_earlier_attempt_is_seen(at:
 
 def test_what_waits_in_the_foreground_bears_that_finalizer() -> None:
     assert FOREGROUND_FINALIZER in job_copy_of(BEFORE, deleting=True)["metadata"]["finalizers"]
+
+
+def test_a_copy_that_had_an_owner_is_stopped_while_its_jobs_are_hidden() -> None:
+    """Deleted first, nothing would show there that the job of a Workload of that name runs on."""
+    local = workload(cluster="w2", check="Ready")
+    copy = copy_of(local, attempt=EARLIER, admitted=True, owned=True)
+    left = worker("w1", copy, kind=Unserved(timedelta(minutes=5)), creation=NothingSent())
+    beside = worker("w2", copy_of(local, admitted=True, owned=True), job_copy_of(local))
+    found = words(snapshot(local, left, beside))
+    assert ("stop on w1" in found, "delete workload on w1" in found) == (True, False)

@@ -204,7 +204,9 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
-    if isinstance(worker.creation, Unanswered) or any(may_go_on(situation, worker, job) for job in known):
+    if isinstance(worker.creation, Unanswered):
+        return True
+    if any(may_go_on(situation, worker, job) or may_have_pods(situation, job) for job in known):
         return True
     slices = _earlier_slices(situation)
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
