@@ -153,5 +153,5 @@ def _true(listed: Sequence[Json], kind: str) -> Json | None:
 def _end(end: str, announced: Json, times: Json, now: datetime) -> Json:
     """The condition of an end, in the words that announced it."""
     words: Json = {field: announced[field] for field in ("reason", "message") if field in announced}
-    at = timestamp(now)
+    at = announced.get("lastTransitionTime") or timestamp(now)  # the same each time: what is refused is known again
     return {"lastProbeTime": at, "lastTransitionTime": at, **times, "type": end, "status": "True", **words}

@@ -6,7 +6,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import CLUSTER_QUEUE, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import uid
@@ -169,7 +169,8 @@ async def _delete_workloads(ground: Ground, case: Case, name: str) -> None:
 
 
 def _seen(ground: Ground) -> set[str]:
-    return {uid(obj) for worker in ground.workers.values() for obj in worker.now.values()}
+    found = (obj for worker in ground.workers.values() for obj in worker.now.values())
+    return {uid(obj) for obj in found if obj["kind"] != CLUSTER_QUEUE.gvk.kind}
 
 
 def _pods(ground: Ground, name: str) -> list[Json]:

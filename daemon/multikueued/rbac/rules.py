@@ -155,7 +155,8 @@ def kind_rules_on_worker(kind: JobKind) -> list[Json]:
         return []
     follows = kind.sync.forwarded or kind.sync.followed is not None or kind.sync.resized is not None
     verbs = ["create", "delete", "get", "list", "watch", *(["patch"] if follows else [])]
-    return [rule(kind.resource.gvk.group, [kind.resource.plural], verbs), *_definition(kind)]
+    pods = [rule("", ["pods"], ["list"])] if kind.pods_label else []
+    return [rule(kind.resource.gvk.group, [kind.resource.plural], verbs), *pods, *_definition(kind)]
 
 
 def _definition(kind: JobKind) -> list[Json]:

@@ -103,7 +103,8 @@ async def still_there(manager: ManagerAccess, worker: str) -> StillThere:
 
 
 def _is_given_up(one: EndingCopy, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
-    return is_given_up(one.uid, one.created, worker, annotations_of(cluster), workloads)
+    own = [workload for workload in workloads if ObjectKey.of(workload) == one.workload]
+    return is_given_up(one.uid, one.created, worker, annotations_of(cluster), own)
 
 
 @attrs.define

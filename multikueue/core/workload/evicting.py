@@ -27,7 +27,7 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
-from multikueue.core.workload.removal import remove, remove_all, stop
+from multikueue.core.workload.removal import STOP, remove, remove_all, stop
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
@@ -53,15 +53,13 @@ def stop_evicted(situation: Situation) -> Plan:
         if not worker.reachable:
             continue
         effects += _stop(situation, worker)
-        if not (worker.in_sight and _may_have_it(situation, worker)):
-            continue  # somebody else's: it goes, and nothing waits for it; or what is known of its jobs is out of date
-        # Once the copy is gone, what others of a group run there is not this Workload's.
-        others = situation.shared_job_on(worker) if worker.workload is None else None
-        jobs = [job for job in situation.jobs_on(worker) if job is not others]
-        seen += jobs
+        jobs = _own_jobs(situation, worker)
         stops = worker.workload is None or worker.copy.is_stopping
+        seen += jobs
         stopping += [job for job in jobs if stops or is_terminating(job)]
-    left = hold_left(situation)
+    left, begun = hold_left(situation), len(stopping) == len(seen)
+    if not begun:  # it is stopped first, whatever clocks say
+        left = max(left, STOP - situation.snapshot.quiet_for)
     runs = situation.possible_runs if left else ()
     if runs:
         waits = (one for worker in situation.workers for one in unseen(situation, worker))
@@ -70,9 +68,18 @@ def stop_evicted(situation: Situation) -> Plan:
         return Plan((*noted, *effects), look_again=until.total_seconds())
     if not left:
         effects += _sync_stopped(situation, [])
-    elif len(stopping) == len(seen):  # while one has not begun to stop, the quota is not free
+    elif begun:  # while one has not begun to stop, the quota is not free
         effects += _sync_stopped(situation, stopping)
     return Plan((*effects, *noted), look_again=left.total_seconds() or None)  # a note that is refused keeps no quota
+
+
+def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
+    """The jobs on a worker that are being stopped."""
+    if not (worker.in_sight and _may_have_it(situation, worker)):
+        return []  # somebody else's: it goes, and nothing waits for it; or what is known of its jobs is out of date
+    # Once the copy is gone, what others of a group run there is not this Workload's.
+    others = situation.shared_job_on(worker) if worker.workload is None else None
+    return [job for job in situation.jobs_on(worker) if job is not others]
 
 
 def _end_by_job(situation: Situation) -> Plan | None:
@@ -124,7 +131,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     """
     cleaned = ending.clean_up(situation)
     effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not may_run(situation):
+    if situation.not_delegated is None and not may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 
@@ -233,13 +240,22 @@ def _proofs(situation: Situation, worker: Worker, copy: Json, workload: Json) ->
 
 
 def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect]:
-    """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs."""
+    """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs.
+
+    What shows that already is not shown to run again: its quota is free, or about to be.
+    """
     for _, local in sorted(situation.snapshot.jobs.items()) if situation.snapshot.adapter is not None else ():
         copies = [job for job in stopping if situation.job_of(job) is local]
-        if copies:
-            yield from ending.sync_status(situation, [_deciding(situation, copies)])
-        else:
+        if not copies:
             yield from release(situation, local)
+        elif not _shows_run_again(situation, local, copy := _deciding(situation, copies)):
+            yield from ending.sync_status(situation, [copy])
+
+
+def _shows_run_again(situation: Situation, local: Json, copy: Json) -> bool:
+    if situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None:
+        return False
+    return situation.adapter.release_patch(copy) is not None
 
 
 def _deciding(situation: Situation, jobs: list[Json]) -> Json:

@@ -18,7 +18,7 @@ from multikueue.core.model.conditions import changed_at, condition, is_true, par
 from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
-from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION, MAX_LABEL_VALUE
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
@@ -39,7 +39,7 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.groups import may_have_siblings
 from multikueue.core.workload.history import last_place, note_last_worker
-from multikueue.core.workload.removal import STOP, remove, without
+from multikueue.core.workload.removal import remove, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
@@ -75,10 +75,12 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
 
 def may_have_left_pods(situation: Situation) -> list[Worker]:
     """The worker that had it last, if pods of that attempt are there, or nobody has looked: no job copy shows them."""
-    if not situation.traits.pods_label or situation.facts.owner is None:
-        return []
+    owner = situation.facts.owner
+    if not situation.traits.pods_label or owner is None or len(owner.name) > MAX_LABEL_VALUE:
+        return []  # no label can name such a job
     last = last_place(situation.workload)
-    return [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
+    lasts = [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
+    return [one for one in lasts if one.pods is None or not all(is_given_up(situation, one, pod) for pod in one.pods)]
 
 
 def look_for_pods(situation: Situation) -> Plan:
@@ -86,10 +88,10 @@ def look_for_pods(situation: Situation) -> Plan:
     (worker,), owner = may_have_left_pods(situation), situation.facts.owner
     selector = f"{situation.traits.pods_label}={owner.name if owner is not None else ''}"
     look = LookForPods(worker.name, namespace_for(situation.snapshot, worker), selector, situation.facts.attempt)
-    pods = [
+    pods = (
         Leftover(worker.name, POD.gvk.kind, pod, "of an earlier attempt has not ended") for pod in worker.pods or ()
-    ]
-    waiting = _wait_for(situation, tuple(pods), (look, *clean_stale(situation)))
+    )
+    waiting = _wait_for(situation, _not_given_up(situation, [(worker, pods)]), (look, *clean_stale(situation)))
     return attrs.evolve(waiting, look_again=PODS_AGAIN)
 
 
@@ -153,7 +155,7 @@ def _state(job: Json) -> str:
 
 
 def _holders(job: Json) -> list[str]:
-    return [plain(name) for name in holders_of(job)]
+    return [plain(name) for name in holders_of(job)[:MOST_FINALIZERS]]
 
 
 def _held(job: Json) -> str:
@@ -241,17 +243,23 @@ def hold_limit(situation: Situation) -> timedelta:
 
 
 def hold_left(situation: Situation) -> timedelta:
-    """For how much longer an eviction holds quota while its run ends; it is stopped first, whatever clocks say."""
+    """For how much longer an eviction holds quota while its run ends."""
     since = changed_at(situation.workload, "Evicted")
     passed = situation.now - since if since is not None else timedelta(0)
-    return max(timedelta(0), STOP - situation.snapshot.quiet_for, hold_limit(situation) - passed)
+    return max(timedelta(0), hold_limit(situation) - passed)
 
 
 def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
-    """Whether it is waited for no longer with quota in hand: nothing changes, or it was asked to stop long ago."""
+    """Whether it is waited for no longer with quota in hand: for long enough, or it was asked to stop long ago."""
     asked = (_asked_to_stop(situation, one.worker) for one in left)
     limit = hold_limit(situation)
-    return situation.snapshot.quiet_for >= limit or any(ago >= max(STUBBORN, limit) for ago in asked)
+    if situation.snapshot.quiet_for >= limit or any(ago >= max(STUBBORN, limit) for ago in asked):
+        return True
+    begun = [
+        situation.facts.reserved_at,
+        *(parse_timestamp(one.object["metadata"].get("deletionTimestamp")) for one in left[:1]),
+    ]
+    return all(time is not None and situation.now - time >= limit for time in begun)
 
 
 def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:

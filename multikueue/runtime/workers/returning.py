@@ -80,11 +80,13 @@ class ReturningWorker:
     ) -> ObjectList:
         """See `Reader`. While the worker is lost, one that has no answer is sent again once the worker has answered."""
         send = partial(self.client.list, resource, namespace=namespace, label_selector=label_selector, limit=limit)
-        while self.suspects() is not None:
+        if self.suspects() is not None:
             await self._look()
-            if (answer := await self._sent(send)) is not None:
-                await self._look()  # it may have waited until there was something to look for
-                return answer
+            answer = await self._sent(send)
+            if answer is None:  # it hung, and the worker answers: sent again once, however many leave it meanwhile
+                answer = await send()
+            await self._look()  # it may have waited until there was something to look for
+            return answer
         return await send()
 
     async def watch(

@@ -189,7 +189,8 @@ class TestSharing:
         """While its own copy is there, the job there is its, too: its quota is not free yet."""
         leaving = part(1, evicted="Preempted", evictions=1)
         stopping = worker("w1", copy_of(part(1), evicted=True), shared=job_copy_of(self.HERE))
-        assert words(group(leaving, stopping, siblings=(self.HERE,))) == ["copy job status"]
+        seen = snapshot(leaving, stopping, siblings=(self.HERE,), adapter=GROUP, job=job(status={"active": 2}))
+        assert words(seen) == ["copy job status"]
 
     def test_a_part_with_quota_again_joins_the_job_of_the_others(self) -> None:
         """The copy is of its own earlier attempt, but the others' replicas run in it."""

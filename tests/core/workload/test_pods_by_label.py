@@ -8,11 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.labels import GIVE_UP_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import LookForPods
 from multikueue.core.workload.facts.snapshot import Snapshot
-from tests.core.building import ADAPTER, decide, snapshot, worker, workload
+from multikueue.core.workload.facts.worker_states import Lost
+from tests.core.building import ADAPTER, NOW, copy_of, decide, snapshot, worker, workload
 from tests.core.wording import words
 
 KIND = attrs.evolve(ADAPTER, pods_label="example.com/job")
@@ -57,3 +58,17 @@ def test_while_they_do_not_end_others_get_the_quota() -> None:
         word.startswith("retry: Waiting for worker cluster")
         for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
     )
+
+
+def test_out_of_sight_they_may_run_until_their_worker_is_given_up() -> None:
+    """Its copy went at once with its deletion, and nobody had looked for its pods when the worker was lost."""
+    local = moved(nominated=("w2",))
+    lost = worker("w1", pods=None, reach=Lost(NOW))
+    shown = snapshot(local, lost, worker("w2", copy_of(local, admitted=True)), adapter=KIND, last_worker="w1")
+    assert not [word for word in words(shown) if word.startswith("record")]
+
+
+def test_a_person_may_give_them_up() -> None:
+    local = moved()
+    local["metadata"]["annotations"][GIVE_UP_ANNOTATION] = "w1/pod"
+    assert not [effect for effect in decide(seen((POD,), local)).effects if isinstance(effect, LookForPods)]

@@ -225,3 +225,30 @@ class TestHeldQuota:
         assert decide(snapshot(again, left, worker("w2"), quiet_for=timedelta(days=1)), settings=settings).row == (
             "earlier run"
         )
+
+    def test_a_change_every_few_seconds_holds_nothing(self) -> None:
+        """Its user annotates it, say, or something writes the copy again and again."""
+        local = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
+        local["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(hours=2))
+        ends = job_copy_of(local, suspended=True, status={"active": 0, "terminating": 1}, deleting=True)
+        seen = snapshot(local, worker("w1", copy_of(local, evicted=True), ends), job=job(status={"active": 1}))
+        for quiet in (0, 9, 11):
+            decided = decide(attrs.evolve(seen, quiet_for=timedelta(seconds=quiet), last_worker="w1"))
+            assert [
+                dig(one.patch, "status", "active") for one in decided.effects if isinstance(one, PatchJobStatus)
+            ] == [0]
+
+    def test_what_shows_that_it_has_stopped_is_not_shown_to_run_again(self) -> None:
+        """It was sent back for what still ends: another bound would begin, and its quota is about to be free."""
+        local = workload(evicted="Preempted", evictions=2)
+        ends = job_copy_of(local, suspended=True, status={"active": 1, "terminating": 1}, deleting=True)
+        seen = snapshot(local, worker("w1", None, ends), job=job(status={"active": 0}), last_worker="w1")
+        assert not [one for one in decide(seen).effects if isinstance(one, PatchJobStatus)]
+
+    def test_a_request_to_fail_is_stopped_by_an_eviction_that_bounds_its_quota(self) -> None:
+        local = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
+        local["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(hours=2))
+        asked = {"active": 1, "conditions": [{"type": "FailureTarget", "status": "True", "reason": "Terminated"}]}
+        ends = job_copy_of(local, suspended=True, status={"active": 1, "terminating": 1}, deleting=True)
+        seen = snapshot(local, worker("w1", None, ends), job=job(status=asked), last_worker="w1")
+        assert decide(seen).row == "evicted"

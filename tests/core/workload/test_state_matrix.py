@@ -47,7 +47,7 @@ status, renew = ["copy job status"], offer + job_
 stop = ["stop on w1", "delete job on w1 unless it is stopped"]
 sync = ['retry: Remote workload on worker cluster "w1" is out of sync with its user job, resetting for re-dispatch']
 sync += ["warn"]
-lost, ends = status + gone, job_ + status
+lost = status + gone
 
 LOCAL: dict[str, WorkloadFacts] = {
     "rejected": {"check": "Rejected"},
@@ -76,7 +76,7 @@ MATRIX = (
     ("assigned",  (gone,  gone, x,     status,         status, status + back, lost, status + sync, status, lost, x)),
     ("recorded",  (gone,  gone, start, admit + status, admit,  status + back, lost, lost,          status, lost, x)),
     ("retrying",  (x,            x,     x,       x,      x,       x,      x,      x,          x,     x,     x)),
-    ("evicted",   (x,            drop,  drop,    stop,   status,  ends,   ends,   job_,       status, ends,  x)),
+    ("evicted",   (x,            drop,  drop,    stop,   status,  job_,   job_,   job_,       status, job_,  x)),  # it shows no run
     ("finished",  (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
     ("deleted",   (x,            drop,  drop,    stop,   both,    job_,   job_,   job_,       job_,  job_,  x)),
     ("replaced",  (x,            drop,  drop,    x,      x,       x,      x,      x,          x,     x,     x)),

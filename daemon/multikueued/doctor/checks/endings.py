@@ -51,4 +51,5 @@ def _same(others: list[EndingCopy]) -> str:
 
 def _is_given_up(one: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
     cluster = facts.objects.clusters_by_name.get(worker.name, {})
-    return is_given_up(one.uid, one.created, worker.name, annotations_of(cluster), facts.objects.workloads)
+    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == one.workload]
+    return is_given_up(one.uid, one.created, worker.name, annotations_of(cluster), own)

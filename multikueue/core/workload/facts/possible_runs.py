@@ -206,6 +206,8 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
     if isinstance(worker.creation, Unanswered):
         return True
+    if situation.traits.pods_label and worker.name == situation.last_worker and worker.pods != ():
+        return True  # its copy does not tell whether its pods have ended
     if any(may_go_on(situation, worker, job) or may_have_pods(situation, job) for job in known):
         return True
     slices = _earlier_slices(situation)
