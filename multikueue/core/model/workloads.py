@@ -250,6 +250,11 @@ def owner_names(workload: Json, gvk: GVK) -> dict[str, str]:
     return {one["name"]: one["uid"] for one in references if (one["apiVersion"], one["kind"]) == wanted}
 
 
+def owner_uids(workload: Json) -> set[str]:
+    """The UIDs of all its owners: the Workloads of one group have one in common."""
+    return {str(reference.get("uid")) for reference in dig(workload, "metadata", "ownerReferences") or []}
+
+
 def attempt(workload: Json, *, evictions_ago: int = 0) -> str:
     """Which attempt at running this is: it changes with every new reservation of quota.
 

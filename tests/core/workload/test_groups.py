@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import attrs
 import pytest
 
-from multikueue.adapters import Membership, SyncRules
+from multikueue.adapters import Membership, SafeAdapter, SyncRules
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.labels import PREBUILT_WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
@@ -199,6 +200,28 @@ class TestSharing:
         running = job_copy_of(local, attempt=EARLIER)
         seen = group(local, worker("w1", copy_of(local, admitted=True), running), siblings=others)
         assert words(seen) == ["admit on w1 as Ready", "tell", "count cq w1"]
+
+    @pytest.mark.parametrize(
+        "others", [(part(1, cluster="w1"), part(2, cluster="w1")), (part(1, quota=False, evictions=1),), ()], ids=len
+    )
+    @pytest.mark.parametrize("keeps_check_pending", [True, False])
+    def test_a_part_that_has_joined_keeps_the_job(self, others: tuple[Json, ...], keeps_check_pending: bool) -> None:
+        """It carries the job that it made in an earlier attempt, and goes on with it though the others leave."""
+        local = part(0, cluster="w1", evictions=2)
+        running = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, attempt=EARLIER))
+        seen = attrs.evolve(
+            group(local, running, siblings=others),
+            adapter=SafeAdapter(attrs.evolve(GROUP, keeps_check_pending=keeps_check_pending)),
+            quiet_for=timedelta(hours=1),
+        )
+        assert words(seen)[:1] == (["copy job status"] if keeps_check_pending else ["admit on w1 as Ready"])
+
+    def test_a_part_that_has_joined_waits_for_a_run_elsewhere(self) -> None:
+        """On no other worker its group has a job."""
+        local = part(0, cluster="w1", evictions=2)
+        running = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, attempt=EARLIER))
+        left = worker("w2", None, job_copy_of(local, attempt=EARLIER))
+        assert words(group(local, running, left, siblings=())) == ["copy job status", "delete job on w2"]
 
     @pytest.mark.parametrize(("index", "expected"), [(0, ["patch job on w1"]), (1, [])])
     def test_one_part_changes_the_job_for_all(self, index: int, expected: list[str]) -> None:

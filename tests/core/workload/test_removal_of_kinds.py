@@ -215,7 +215,8 @@ class TestHeldQuota:
             local["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(seconds=ago))
             ends = job_copy_of(local, suspended=True, status={"active": 0, "terminating": 1}, deleting=True)
             there = worker("w1", copy_of(local, evicted=True), ends)
-            shown = snapshot(local, there, job=job(status={"active": 1}), last_worker=there.name)
+            quiet, shows_run = timedelta(seconds=ago), job(status={"active": 1})
+            shown = snapshot(local, there, job=shows_run, last_worker=there.name, quiet_for=quiet)
             shows = [one for one in decide(shown, settings=settings).effects if isinstance(one, PatchJobStatus)]
             return any(dig(one.patch, "status", "active") == 0 for one in shows)
 

@@ -206,9 +206,9 @@ class Situation:
         """The other Workloads of its job, if the job has one per replica."""
         if self.facts.component_index is None:
             return ()
-        mine = _owner_uids(self.workload)
+        mine = workloads.owner_uids(self.workload)
         present = (one for one in self.snapshot.siblings if not is_terminating(one))
-        return tuple(one for one in present if mine.intersection(_owner_uids(one)))
+        return tuple(one for one in present if mine & workloads.owner_uids(one))
 
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
@@ -273,7 +273,11 @@ class Situation:
 
     def is_current(self, worker: Worker, job: Json) -> bool:
         """Whether a job there counts as this attempt's, or as that of others who share it."""
-        return self.is_believed(worker, job) or (job is self.shared_job_on(worker) and self._is_siblings(worker, job))
+        if self.is_believed(worker, job) or (job is self.shared_job_on(worker) and self._is_siblings(worker, job)):
+            return True
+        # A recorded part of a group has joined the job that is there: nobody is recorded beside an earlier run.
+        joined = self.facts.component_index is not None and worker.name == self.assigned_to
+        return joined and any(job is one for one in self.jobs_on(worker))
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
         """Whether another slice or part of the group has the job there: by its record, or by the mark."""
@@ -294,7 +298,3 @@ class Situation:
         proven = worker.workload is not None and self.is_proven(worker, worker.workload)
         counts = self.is_proven if proven else self.is_believed
         return [copy for copy in worker.jobs if not counts(worker, copy.object)]
-
-
-def _owner_uids(workload: Json) -> set[str]:
-    return {str(reference.get("uid")) for reference in workload["metadata"].get("ownerReferences") or []}
