@@ -105,7 +105,8 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
 
 
 def _copy_status_word(cluster: str, body: Json) -> str:
-    if any(gate["position"] == "Open" for gate in dig(body, "status", "preemptionGates") or []):
-        return f"open gate on {cluster}"
-    assert is_true(body, "DeactivationTarget"), "a copy's status was written for no reason we know"
-    return f"stop on {cluster}"
+    if is_true(body, "DeactivationTarget"):
+        return f"stop on {cluster}"
+    opened = any(gate["position"] == "Open" for gate in dig(body, "status", "preemptionGates") or [])
+    assert opened, "a copy's status was written for no reason we know"
+    return f"open gate on {cluster}"
