@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from multikueue.core.model.conditions import conditions, replaced
-from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
+from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER, OWN_PREFIX
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import finalizers_of, is_terminating, uid
 from multikueue.core.workload.effects import (
@@ -76,7 +76,11 @@ def _applied(old: Json, effect: ApplyStatus) -> Json:
     (entry,) = effect.object["status"]["admissionChecks"]
     listed = result["status"]["admissionChecks"]
     result["status"]["admissionChecks"] = [entry if one["name"] == entry["name"] else one for one in listed]
-    for told in effect.object["status"].get("conditions", ()):
+    applied = effect.object["status"].get("conditions", ())
+    ours = [one["type"] for one in conditions(result) if str(one["type"]).startswith(OWN_PREFIX)]
+    gone = {one for one in ours if one not in {told["type"] for told in applied}}
+    result["status"]["conditions"] = [one for one in conditions(result) if one["type"] not in gone]
+    for told in applied:
         result["status"]["conditions"] = replaced(conditions(result), told)
     return result
 

@@ -29,6 +29,7 @@ from multikueue.core.workload.effects import (
     Plan,
     describe,
 )
+from multikueue.core.workload.facts.earlier_run_facts import WAITS
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from tests.core.building import SETTINGS, decide
 
@@ -84,6 +85,8 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
     name = seen.check or ""
     entry = check(body, name) or {}
     base = str(entry.get("message", "")).split(", Previously")[0].split(", resetting for re-admission")[0]
+    if field_manager != ADMISSION_MANAGER and entry.get("state") == (check(seen.workload, name) or {}).get("state"):
+        return f"say {entry['message']}" if condition(body, WAITS) is not None else "end waits"
     if field_manager != ADMISSION_MANAGER or entry.get("state") == "Retry":
         return f"{str(entry['state']).lower()}: {base}"
     if is_true(body, "Finished"):

@@ -153,7 +153,9 @@ async def test_a_job_made_again_under_its_name_runs_as_soon_as_the_old_one_is_go
         await fleet.manager.api.delete(JOB, JOB_KEY, propagation="Background")
         await fleet.until(lambda: fleet.workload is None)
         await fleet.submit()
-        await fleet.admit(1)
         await fleet.rest(5)
+        assert fleet.copy(1) is None, "its name is taken there"
         await fleet.worker(1).api.merge_patch(JOB, JOB_KEY, {"metadata": {"finalizers": None}})
+        await fleet.until(lambda: fleet.copy(1) is not None, seconds=6)
+        await fleet.admit(1)
         await fleet.until(lambda: fleet.assigned == "worker1", seconds=3)

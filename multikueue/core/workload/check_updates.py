@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.scored.reasons import Why
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, new_condition, updated
 from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import ClusterName, Json
@@ -30,7 +31,7 @@ from multikueue.core.workload.effects import (
     CountRejections,
     Effect,
 )
-from multikueue.core.workload.facts.earlier_run_facts import EarlierRun, earlier_run_condition
+from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
@@ -45,17 +46,9 @@ def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason.
-
-    They have one owner, as `say` writes them: what two have written, and one takes away, is left in pieces.
-    """
-    if not runs:
-        return _alone(situation, CheckState.RETRY, base, after)
-    message = Message(_with_previous(situation, base))
-    entry = _entry(situation, CheckState.RETRY, message, after)
-    waits = [*owned_conditions(situation.workload), *_waits_for(situation, runs, message.render())]
-    changes = {"admissionChecks": with_check(situation.workload, entry), "conditions": waits}
-    return _admission(situation, changes, takes_away=True)
+    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason."""
+    waits = _waits_for(situation, runs, _with_previous(situation, base))
+    return _alone(situation, CheckState.RETRY, base, after, *waits)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -100,18 +93,35 @@ def nominate(situation: Situation, names: tuple[str, ...], message: Message | No
     return _admission(situation, {"nominatedClusterNames": list(names), **told, **_refusals(situation, text)})
 
 
-def say(situation: Situation, message: Message, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Change what our check says, and nothing else; with the earlier runs that are waited for."""
-    told = _checked(situation, situation.state, message) | _refusals(situation, message.render(), runs)
+def say(situation: Situation, message: Message) -> Effect:
+    """Change what our check says, and nothing else."""
+    told = _checked(situation, situation.state, message) | _refusals(situation, message.render())
     return _admission(situation, told)
 
 
-def _refusals(situation: Situation, message: str, runs: Sequence[EarlierRun] = ()) -> Json:
-    """The change of the status that says for programs what our check says for people: why workers refuse it."""
+def say_waits(situation: Situation, message: Message, runs: Sequence[EarlierRun]) -> Effect:
+    """Say that it waits for earlier runs, and for which, for programs.
+
+    Under our own manager name, as they are written everywhere: what two have applied, and one takes away, is left in
+    pieces that no server accepts again; and what Kueue applies does not take it away.
+    """
+    entry = _entry(situation, situation.state, message)
+    status = check_status(situation.workload, entry, *_waits_for(situation, runs, message.render()))
+    return ApplyStatus(MANAGER, status, situation.settings.controller_name)
+
+
+def end_waits(situation: Situation) -> Iterator[Effect]:
+    """Take away that it waits for earlier runs: there is none any more."""
+    entry = workloads.check(situation.workload, situation.check)
+    if entry is not None and is_true(situation.workload, WAITS):
+        yield ApplyStatus(MANAGER, check_status(situation.workload, entry), situation.settings.controller_name)
+
+
+def _refusals(situation: Situation, message: str) -> Json:
+    """The change of the status that says for programs why workers refuse it, beside a message of our check."""
     facts = {str(one.name): one.refusal.facts for one in situation.workers if one.refusal is not None}
-    refusals = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
-    told = [*([] if refusals is None else [refusals]), *_waits_for(situation, runs, message)]
-    return {"conditions": [*owned_conditions(situation.workload), *told]} if told else {}
+    told = refusals_condition(facts, shortened(message, MAX_CONDITION_MESSAGE), situation.now) if facts else None
+    return {} if told is None else {"conditions": [*owned_conditions(situation.workload), told]}
 
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:

@@ -24,7 +24,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_message import Message, plain
-from multikueue.core.workload.check_updates import retry, say
+from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
 from multikueue.core.workload.facts.places import namespace_for
@@ -307,7 +307,7 @@ def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Ef
     if not left or (situation.head == (why := f"Waiting for {left[0]}") and not is_stubborn(situation, left)):
         return Plan(others, look_again=again)
     if not is_stubborn(situation, left):
-        return Plan((say(situation, Message(why), _facts(situation, left)), *others), look_again=again)
+        return Plan((say_waits(situation, Message(why), _facts(situation, left)), *others), look_again=again)
     back = [send_back(situation, left)] if situation.facts.is_active else []
     return Plan((*tell_held_up(situation, left), *back, *others))
 

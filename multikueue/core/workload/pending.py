@@ -13,7 +13,7 @@ from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
-from multikueue.core.workload.check_updates import admit, give_up, nominate, record, rejections, say
+from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.places import is_misplaced
 from multikueue.core.workload.facts.possible_runs import (
@@ -43,6 +43,8 @@ from multikueue.core.workload.removal import remove, without
 def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
     stale = tuple(clean_stale(situation))
+    if over := tuple(end_waits(situation)):
+        return Plan((*over, *stale))  # one write of the Workload at a time
     noted = tuple(note_last_worker(situation))
     awaited = _awaited(situation)
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)

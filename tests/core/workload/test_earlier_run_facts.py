@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.conditions import condition, timestamp
-from multikueue.core.model.labels import ADMISSION_MANAGER, FOREGROUND_FINALIZER
+from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
@@ -20,7 +20,7 @@ from multikueue.core.workload.facts.earlier_run_facts import (
 )
 from multikueue.core.workload.facts.snapshot import Snapshot
 from tests.core.applying import carry_out
-from tests.core.building import CHECK, EARLIER, NOW, decide, job_copy_of, snapshot, worker, workload
+from tests.core.building import CHECK, EARLIER, NOW, SETTINGS, decide, job_copy_of, snapshot, worker, workload
 
 MINUTE = timedelta(minutes=1)
 RUN = EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + MINUTE, ("example.com/slow",))
@@ -69,7 +69,13 @@ def test_it_has_one_owner() -> None:
     decided = (decide(waiting()), decide(waiting(timedelta(minutes=10))))
     writes = [effect for plan in decided for effect in plan.effects if isinstance(effect, ApplyStatus)]
     owners = {one.field_manager for one in writes if condition(one.object, WAITS) is not None}
-    assert owners == {ADMISSION_MANAGER}
+    assert owners == {SETTINGS.controller_name}
+
+
+def test_it_goes_when_nothing_is_waited_for() -> None:
+    told = told_by(waiting())
+    over = snapshot(told, worker("w1"), worker("w2"))
+    assert condition(told_by(over), WAITS) is None
 
 
 def evicted(told: Json, **entry: Any) -> Json:
