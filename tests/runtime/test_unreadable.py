@@ -139,4 +139,4 @@ async def test_a_copy_tells_where_it_is_also_if_the_rest_of_it_cannot_be_read(un
         workloads.unreadable.note(found)
     else:
         workloads.put(ObjectKey.of(found.object), found.object)
-    assert WorkerCopies(client, MutationCache(workloads), {}).copies_elsewhere(OWN) == [found.object]
+    assert WorkerCopies(client, MutationCache(workloads), {}).copies_of(OWN) == [found.object]

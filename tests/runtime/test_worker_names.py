@@ -16,10 +16,12 @@ from multikueue.core.model.kinds import JOB, LOCAL_QUEUE, MULTIKUEUE_CLUSTER, WO
 from multikueue.core.model.kinds import NAMESPACE as NAMESPACES
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
+    CORDON_ANNOTATION,
     NAMESPACE_ON_ANNOTATION,
     NAMESPACES_ANNOTATION,
     ORIGIN_LABEL,
     ORIGIN_NAMESPACE_ANNOTATION,
+    PREBUILT_WORKLOAD,
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, clone
@@ -29,6 +31,7 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK, local_queue, namespace
+from multikueue.testing import job
 from tests.runtime.fleet import Fleet, is_active, now, until
 from tests.runtime.test_counts import Refused, requests
 
@@ -184,6 +187,38 @@ async def test_what_a_lost_worker_kept_where_nothing_says_any_more_is_deleted_on
         await until(lambda: _is_recorded_on(fleet, "worker2"), within=1200)
         fleet.workers["worker1"].faults.heal()
         await until(lambda: _is_clean(fleet), within=120)
+
+
+@pytest.mark.parametrize(("mapping", "there"), [(MAPPED, "mk-default"), (None, "default")])
+async def test_a_job_copy_alone_of_an_earlier_run_blocks_the_next_one_until_it_is_gone(
+    mapping: object, there: str
+) -> None:
+    """Its Workload was made again, so it names no namespace there, and its Workload copy was lost: nobody saw the job,
+    so another worker got the next run at once, and what was left stayed for ever."""
+    async with renamed(mapping, beside=("worker2",)) as fleet:
+        await fleet.submit()
+        await until(lambda: _has_workload(fleet))
+        metadata = {
+            "name": "job",
+            "namespace": there,
+            "labels": {ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: (await fleet.workload())["metadata"]["name"]},
+            "annotations": {ORIGIN_NAMESPACE_ANNOTATION: "default", ATTEMPT_ANNOTATION: "0123456789abcdef"},
+            "finalizers": ["example.com/slow"],
+        }
+        left = await _worker(fleet).create(JOB, {**job("job"), "metadata": metadata})
+        cordon = {"metadata": {"annotations": {CORDON_ANNOTATION: "true"}}}  # an offer would write the namespace
+        await fleet.admin.merge_patch(MULTIKUEUE_CLUSTER, ObjectKey("", "worker1"), cordon)
+        async with fleet.dispatching():
+            await anyio.sleep(30)
+            assert cluster_name(await fleet.workload()) is None
+            held = await _worker(fleet).get(JOB, ObjectKey.of(left))
+            assert "deletionTimestamp" in held["metadata"]
+            await _worker(fleet).merge_patch(JOB, ObjectKey.of(left), {"metadata": {"finalizers": None}})
+            await until(lambda: _is_recorded(fleet), within=120)
+
+
+async def _is_recorded(fleet: Fleet) -> bool:
+    return cluster_name(await fleet.workload()) is not None
 
 
 async def test_a_copy_that_somebody_plants_in_another_namespace_ends_no_job() -> None:

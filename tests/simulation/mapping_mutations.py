@@ -42,7 +42,12 @@ def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:
     """Copies are looked for where the mapping leads now, not where they were made."""
 
     def place(
-        self: SnapshotReader, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]
+        self: SnapshotReader,
+        key: ObjectKey,
+        workload: Json,
+        cluster: WorkerCluster,
+        siblings: Sequence[Json],
+        _shared: Sequence[str],
     ) -> str:
         said = self.manager.clusters.get(ObjectKey("", cluster.name)) or {}
         return WorkerNames.of(annotations_of(said)).namespace(key.namespace) or namespace_on(
@@ -56,7 +61,12 @@ def marks_lead_nowhere() -> AbstractContextManager[Any]:
     """A copy is looked for where its Workload says only: somebody may have removed that."""
 
     def place(
-        self: SnapshotReader, key: ObjectKey, workload: Json, cluster: WorkerCluster, siblings: Sequence[Json]
+        self: SnapshotReader,
+        key: ObjectKey,
+        workload: Json,
+        cluster: WorkerCluster,
+        siblings: Sequence[Json],
+        _shared: Sequence[str],
     ) -> str:
         del self, key
         return namespace_on(workload, cluster.name, siblings)

@@ -6,7 +6,8 @@
 3. *Wait.* While a job copy is seen, the run is not over: see `leftovers.earlier_runs`. No time ends that.
 4. *Delete the Workload copy.* Of a pod group that is what frees its pods, once all have ended: Kueue takes its
    finalizers off them while it sees the Workload being deleted. So that copy bears Kueue's finalizer, and nobody else
-   takes it off while a pod is seen.
+   takes it off while a pod is seen. One that has Finished frees them as it is, and has that finalizer no more: it goes
+   after the pods.
 
 What never ran, or has ended by itself, goes at once and in the background.
 """
@@ -26,7 +27,7 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.labels import FOREGROUND_FINALIZER, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import finalizers_of, is_terminating, resource_version, uid
-from multikueue.core.model.workloads import has_members, is_elastic
+from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivate_copy
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
 from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
@@ -83,13 +84,21 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield from delete_job(situation, worker, job, unless_stopped=True)
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
-    if copy is not None and not runs and not _may_run_unseen(situation, worker, asked=waits):
+    runs_on = bool(runs) or _may_run_unseen(situation, worker, asked=waits)
+    if copy is not None and not runs_on and not _frees_pods(worker, copy):
         yield from delete_workload(situation, worker, copy)
 
 
 def _lacks_finalizer(copy: Json) -> bool:
     """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
-    return has_members(copy) and not is_terminating(copy) and WORKLOAD_FINALIZER not in finalizers_of(copy)
+    stays = is_terminating(copy) or is_finished(copy)
+    return has_members(copy) and not stays and WORKLOAD_FINALIZER not in finalizers_of(copy)
+
+
+def _frees_pods(worker: Worker, copy: Json) -> bool:
+    """Whether Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its
+    finalizer off that by then, so nothing would be left once it is deleted."""
+    return bool(worker.jobs) and has_members(copy) and is_finished(copy)
 
 
 def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:

@@ -17,7 +17,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, noted_worker
+from multikueue.core.model.workloads import Owner, cluster_name
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
 from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
@@ -181,26 +181,22 @@ class SnapshotReader:
         job runs.
 
         An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
-        own there, on the worker that had the Workload last, or to be deleted while another has it: anybody there could
-        have written one.
+        own there, as it counts where both have one name: anybody there could have written one.
         """
         said, known = namespace_on(workload, cluster.name, siblings), cluster.known
-        elsewhere = known.copies_elsewhere(key) if known is not None else []
-        if known is None or (said == key.namespace and not elsewhere and not shared):
+        copies = known.copies_of(key) if known is not None else []
+        if known is None or (not shared and all(namespace_of(one) == said for one in copies)):
             return said
-        here, unmapped = (known.workload_of(key, one) for one in (said, key.namespace))
-        copies = [one for one in (here, unmapped, *elsewhere) if one is not None]
         marks, of_attempt = Marks(self.settings.mark_key), WORKLOADS.of(workload).attempt
-        proofs = {namespace_of(one): marks.proof(one, workload, cluster.name, of_attempt) for one in copies}
-        if exact := [place for place, proof in proofs.items() if proof is Proof.EXACT]:
-            return exact[0]
-        if shared:
-            return said if said in shared else shared[0]
+        proofs = [(namespace_of(one), marks.proof(one, workload, cluster.name, of_attempt)) for one in copies]
+        exact = [place for place, proof in proofs if proof is Proof.EXACT]
+        if exact or shared:
+            places = exact or shared
+            return said if said in places else places[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
-        had_it = cluster.name in (noted_worker(workload), self.memory.last_worker(key))
-        left_over = cluster_name(workload) not in (None, cluster.name)
-        nothing_here = here is None and not known.workloads.unreadable_note(ObjectKey(said, key.name))
-        return own if (had_it or left_over) and nothing_here and proofs.get(own) is Proof.OTHER else said
+        unreadable = known.workloads.unreadable_note(ObjectKey(said, key.name))
+        nothing_here = not unreadable and all(place != said for place, _ in proofs)
+        return own if nothing_here and (own, Proof.OTHER) in proofs else said
 
     def _where_it_was(self, worker: Worker, key: ObjectKey, workload: Json | None) -> Worker:
         """Lost, if the worker had the Workload last and leads to another cluster since: what shows there is not it."""

@@ -38,24 +38,30 @@ class WorkerCopies(Target):
         copy = self.workloads.get(ObjectKey(there, key.name))
         return copy if copy is not None and origin_namespace(copy) == key.namespace else None
 
-    def copies_elsewhere(self, key: ObjectKey) -> list[Json]:
-        """What says that it is the copy of a Workload, in namespaces here of other names than its own.
+    def copies_of(self, key: ObjectKey) -> list[Json]:
+        """What says that it is of a Workload, in any namespace here: its copy, and its jobs, which may outlive that.
 
         Of those that cannot be read it is the metadata.
         """
-        there = self.workloads.informer
-        found = (there, there.unreadable.outlines)
-        return [copy for one in found if one.indexed(ORIGIN) for copy in one.by(ORIGIN, str(key))]
+        there, own = self.workloads.informer, self.workload_of(key, key.namespace)
+        found = [] if own is None else [own]
+        for known in (there, there.unreadable.outlines):
+            found += known.by(ORIGIN, str(key)) if known.indexed(ORIGIN) else ()
+        for cache in self.jobs.values():
+            outlines = cache.informer.unreadable.outlines
+            jobs = (*cache.of(key), *(outlines.by("workload", str(key)) if outlines.indexed("workload") else ()))
+            found += (job for job in jobs if not self._is_child(job))
+        return found
 
     def marked_places(self, workloads: Sequence[Json], marks: Marks, worker: ClusterName) -> tuple[str, ...]:
         """The namespaces on that worker with copies, marked by us, of those of these Workloads whose job may run."""
         found = list[str]()
         for one in filter(may_run, workloads):
             key = ObjectKey.of(one)
-            for copy in (self.workload_of(key, key.namespace), *self.copies_elsewhere(key)):
-                if copy is not None and marks.proof(copy, one, worker) is Proof.EXACT:
+            for copy in self.copies_of(key):
+                if marks.proof(copy, one, worker) is Proof.EXACT:
                     found.append(namespace_of(copy))
-        return tuple(found)
+        return tuple(dict.fromkeys(found))
 
     def jobs_of(
         self, key: ObjectKey, owned_by: Owner | None, there: str

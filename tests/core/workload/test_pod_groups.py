@@ -11,6 +11,7 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION, STARTED_LABELS, WORKLOAD_FINALIZER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueue.core.model.workloads import has_members
 from multikueue.core.workload.effects import CreateJob, DeleteJob, Effect, PatchJobStatus, PatchWorkload, Plan
 from multikueue.core.workload.ending import END_SHOWN, KUEUE_GRACE
@@ -176,6 +177,16 @@ class TestFinishing:
         assert words(shown) == ["delete job on w1", "delete job on w1", "delete workload on w1"]
         behind = seen(over, [pod("a")], place("w1", admitted(over), *copies))
         assert words(behind) == ["copy job status"]
+
+    def test_pods_of_a_finished_copy_go_before_it(self) -> None:
+        """A pod made again as the group ended there bears Kueue's finalizer until Kueue has seen it beside that."""
+        over = group("a", "b", cluster="w1", finished="Succeeded")
+        copy = with_value(copy_of(over, finished="Succeeded"), ("metadata", "finalizers"), [])
+        copies = copied(over, pod("a"), DONE), copied(over, pod("b"))
+        assert words(seen(over, [pod("a", DONE)], place("w1", copy, *copies))) == ["delete job on w1"] * 2
+        going = copied(over, pod("b"), deleting=True)
+        assert words(seen(over, [pod("a", DONE)], place("w1", copy, going))) == []
+        assert words(seen(over, [pod("a", DONE)], place("w1", copy))) == ["delete workload on w1"]
 
     def test_pods_that_outlive_their_workload_there_tell_the_end(self) -> None:
         """The worker's retention removed it."""
