@@ -21,6 +21,7 @@ from multikueue.core.model.kinds import (
     LOCAL_QUEUE,
     MUTATING_WEBHOOKS,
     NAMESPACE,
+    POD,
     WORKLOAD,
 )
 from multikueue.core.model.names import Json, Resource
@@ -39,6 +40,7 @@ _has_kubectl = test_kubectl._has_kubectl
 NAMES: Final = {
     "worker": "worker1",
     "namespace": "team",
+    "ns": "team",
     "secrets": "team",
     "key": "kubeconfig",
     "secret": "new",
@@ -79,7 +81,9 @@ def commands() -> Iterator[Command]:
         if not any(part in NO_REMEDIES for part in path.parts):
             for line, text in texts(path):
                 for begin in re.finditer(r"(?<![|] )\bkubectl (?=-|get |delete |create |patch )", text):
-                    yield Command(f"{path.name}:{line}", _cut(text[begin.start() :]))
+                    command = _cut(text[begin.start() :])
+                    if command.split()[-2:] != ["workload", "{name}"]:  # what it annotates is put behind it
+                        yield Command(f"{path.name}:{line}", command)
 
 
 def _cut(text: str) -> str:
@@ -135,6 +139,7 @@ async def _furnish(server: ApiServer, *, namespace: bool) -> None:
     await admin.create(LOCAL_QUEUE, _object(LOCAL_QUEUE, {"spec": {"clusterQueue": "cq"}}))
     await admin.create(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, {"webhooks": []}, namespace=""))
     await admin.create(JOB, job("it", namespace="team"))
+    await admin.create(POD, _object(POD, {"spec": {"containers": [{"name": "c", "image": "i"}]}}))
     made = workload(job("it", namespace="team"))
     await admin.create(WORKLOAD, _object(WORKLOAD, {"spec": {**made["spec"], "active": False}}))
     spec = {"displayName": "it", "clusterManager": {"name": "ocm"}}

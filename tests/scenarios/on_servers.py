@@ -26,8 +26,10 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD,
 )
+from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.errors import NotFound
+from multikueue.core.model.objects import finalizers_of
+from multikueue.errors import ApiError, NotFound
 from multikueue.kube import ClientOptions, Informer, KubeClient
 from multikueue.protocols import ApiClient
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -138,10 +140,23 @@ class Servers:
             for plane in planes.values():
                 for cache in plane.caches.values():
                     await cache.wait_synced()
+            for name in kubeconfigs:
+                tasks.start_soon(_collect, admins[name])
             await tasks.start(SmallKueue(clients["manager"]["kueue"]).run)
             await tasks.start(_manager(own).run)
             await fleet.connected()
             yield fleet
+
+
+async def _collect(client: ApiClient) -> None:
+    """Let go of what is deleted in the foreground: Jobs there own nothing, and nobody else collects garbage."""
+    while True:
+        for job in (await client.list(JOB)).items:
+            if FOREGROUND_FINALIZER in (held := finalizers_of(job)):
+                rest = [one for one in held if one != FOREGROUND_FINALIZER]
+                with suppress(ApiError):
+                    await client.merge_patch(JOB, ObjectKey.of(job), {"metadata": {"finalizers": rest or None}})
+        await anyio.sleep(0.2)
 
 
 @asynccontextmanager

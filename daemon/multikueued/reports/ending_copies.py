@@ -14,6 +14,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.check_message import plain
 from multikueued.reports.remedies.remedy import filled
 
+_GIVE_UP: Final = GIVE_UP_ANNOTATION + "={worker}/{uid}"
 MOST_NAMED: Final = 3
 """Pods of one job copy that are named: they have one cause as a rule."""
 
@@ -98,8 +99,7 @@ class EndingCopy:
     def _given_up(self, worker: str, *, known: bool) -> str:
         if known and self.workload is not None:
             words = {"worker": worker, "uid": self.uid, "ns": self.workload.namespace, "name": self.workload.name}
-            annotation = f"{GIVE_UP_ANNOTATION}={{worker}}/{{uid}}"
-            return filled(f"give it up: kubectl -n {{ns}} annotate workload {{name}} {annotation}", words)
+            return filled("give it up: kubectl -n {ns} annotate workload {name} " + _GIVE_UP, words)
         before = timestamp(self.created + timedelta(seconds=1)) if self.created is not None else "TIME"
         annotation = f"{GIVE_UP_BEFORE_ANNOTATION}={before} --overwrite"
         command = filled(f"kubectl annotate multikueuecluster {{worker}} {annotation}", {"worker": worker})

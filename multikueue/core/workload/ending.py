@@ -52,7 +52,7 @@ def sync_end(situation: Situation, copy: Json, jobs: Sequence[Json]) -> Plan:
     """
     quiet = situation.snapshot.quiet_for >= KUEUE_GRACE
     ends = bool(jobs) and situation.traits.ends
-    patches = last_status(situation, jobs)
+    patches = tuple(sync_status(situation, jobs))
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
@@ -70,7 +70,7 @@ def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
 
 def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
     """The jobs show how they ended: finish the manager's Workload as they say."""
-    patches = last_status(situation, jobs)
+    patches = tuple(sync_status(situation, jobs))
     if situation.job is None:
         return Plan()  # its end cannot be shown
     if patches or situation.snapshot.quiet_for < KUEUE_GRACE:

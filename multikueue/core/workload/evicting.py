@@ -58,7 +58,7 @@ def stop_evicted(situation: Situation) -> Plan:
         seen += jobs
         stopping += [job for job in jobs if stops or is_terminating(job)]
     left, begun = hold_left(situation), len(stopping) == len(seen)
-    if not begun:  # it is stopped first, whatever clocks say
+    if not begun or situation.possible_runs:  # it is stopped first, whatever clocks say
         left = max(left, STOP - situation.snapshot.quiet_for)
     runs = situation.possible_runs if left else ()
     if runs:
@@ -131,7 +131,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     """
     cleaned = ending.clean_up(situation)
     effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.not_delegated is None and not may_run(situation):
+    if situation.traits.keeps_check_pending and not may_run(situation):
         effects += _sync_stopped(situation, [])
     return attrs.evolve(cleaned, effects=tuple(effects))
 

@@ -28,8 +28,6 @@ def is_settled(situation: Situation) -> bool:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is None or adapter is None or adapter.settled_end(job) is None or situation.facts.has_members:
         return False
-    if situation.facts.has_quota and situation.facts.is_evicted and may_run(situation):
-        return False  # its eviction stops it, and bounds how long that holds quota
     return not any(map(adapter.settled_end, itertools.chain.from_iterable(map(situation.jobs_on, situation.workers))))
 
 

@@ -94,11 +94,13 @@ class TestTheLastStatus:
         """The Workload would hold its quota for good."""
         late = snapshot(READY, SENT_BACK["gone"], job=RUNNING, quiet_for=timedelta(seconds=30))
         assert words(late) == ["retry: Admitting remote no longer exists"]
-        ended = seen(copy_of(READY, finished="Succeeded"), COMPLETE)
-        assert words(attrs.evolve(ended, quiet_for=timedelta(seconds=29))) == ["copy job status"]
-        assert words(attrs.evolve(ended, quiet_for=timedelta(seconds=30))) == ["finish Succeeded"]
-        gone = seen(None, COMPLETE)
-        assert words(attrs.evolve(gone, quiet_for=timedelta(seconds=30))) == ["finish Succeeded"]
+
+    @pytest.mark.parametrize("copied", [copy_of(READY, finished="Succeeded"), None], ids=["finished", "gone"])
+    def test_an_end_that_the_managers_server_has_refused_is_not_waited_for(self, copied: Json | None) -> None:
+        ended = attrs.evolve(seen(copied, COMPLETE), quiet_for=timedelta(seconds=30))
+        (patch,) = (one for one in decide(ended).effects if isinstance(one, PatchJobStatus))
+        refused = attrs.evolve(ended, in_vain={patch.key.name: patch.patch})
+        assert words(refused) == ["finish Succeeded"]
 
 
 def held(local: Json, **copy: Any) -> Json:

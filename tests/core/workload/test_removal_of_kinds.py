@@ -245,11 +245,3 @@ class TestHeldQuota:
         ends = job_copy_of(local, suspended=True, status={"active": 1, "terminating": 1}, deleting=True)
         seen = snapshot(local, worker("w1", None, ends), job=job(status={"active": 0}), last_worker="w1")
         assert not [one for one in decide(seen).effects if isinstance(one, PatchJobStatus)]
-
-    def test_a_request_to_fail_is_stopped_by_an_eviction_that_bounds_its_quota(self) -> None:
-        local = workload(cluster="w1", check="Ready", evicted="Preempted", evictions=1)
-        local["status"]["conditions"][-1]["lastTransitionTime"] = timestamp(NOW - timedelta(hours=2))
-        asked = {"active": 1, "conditions": [{"type": "FailureTarget", "status": "True", "reason": "Terminated"}]}
-        ends = job_copy_of(local, suspended=True, status={"active": 1, "terminating": 1}, deleting=True)
-        seen = snapshot(local, worker("w1", None, ends), job=job(status=asked), last_worker="w1")
-        assert decide(seen).row == "evicted"

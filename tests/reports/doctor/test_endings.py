@@ -87,7 +87,8 @@ def test_what_a_person_has_given_up_is_none(by_uid: bool) -> None:
     named = workload(stored(job("train")))
     named["metadata"]["annotations"] = {GIVE_UP_ANNOTATION: "worker1/uid-train"}
     before = {GIVE_UP_BEFORE_ANNOTATION: timestamp(DELETED + timedelta(seconds=1))}
-    given_up = facts(copy(), workloads=(named,)) if by_uid else facts(copy(), annotations=before)
+    own = attrs.evolve(copy(), workload=ObjectKey.of(named))
+    given_up = facts(own, workloads=(named,)) if by_uid else facts(copy(), annotations=before)
     assert findings(given_up) == []
 
 
