@@ -22,7 +22,9 @@ from multikueue.core.model.workloads import (
     is_admitted,
     is_evicted,
     is_finished,
+    is_live,
 )
+from multikueue.core.model.workloads import owner as owner_of
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
@@ -102,11 +104,17 @@ class Holding:
                 yield (workload["metadata"]["uid"], "evicted", since), text, calm, bound
 
     def _stopped_here(self) -> Iterator[tuple[Hashable, str, float, float]]:
-        """Jobs that the manager's Kueue has stopped, evicted or not, or somebody has settled, and that run on."""
+        """Jobs that the manager's Kueue has stopped, evicted or not, or somebody has settled, and that run on.
+
+        One with quota is not being stopped: it may not have been started yet, as a slice that waits for its worker.
+        """
+        workloads = objects(self.world.manager, WORKLOAD)
+        starting = {owner.name for one in workloads if is_live(one) and not is_evicted(one) if (owner := owner_of(one))}
         for item, places in self.promises.running.items() if self.reach.manager_since is not None else ():
             job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
             settled = job is not None and job["metadata"]["uid"] in self.promises.settled
-            for name, place in places.items() if settled or dig(job or {}, "spec", "suspend") is True else ():
+            stopped = dig(job or {}, "spec", "suspend") is True and item.key.name not in starting
+            for name, place in places.items() if settled or stopped else ():
                 since = self.reach.since(name)
                 if since is not None and name not in self.world.gone:
                     calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))

@@ -234,14 +234,16 @@ class Promises:
     def _ends_on(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
         """Whether a worker shows that pods of it are there still.
 
-        A pod of another Workload was another pod: its controller has made this one in its place.
+        A pod of another Workload was another pod: its controller has made this one in its place. So is a job that was
+        deleted and made again under its name another job.
         """
         obj = (
             find(worker, KINDS[item.plural].resource, item.key) if worker.serves(KINDS[item.plural].resource) else None
         )
         if obj is None or not is_ours(obj) or has_ended(item.plural, obj) or obj["metadata"]["uid"] not in self._begun:
             return False
-        if item.plural == POD_RESOURCE.plural and workload_of(worker, item, obj) != workload:
+        is_another = item.plural == POD_RESOURCE.plural or item in self.recreated
+        if is_another and workload_of(worker, item, obj) != workload:
             return False
         return KINDS[item.plural].course.is_active(obj) or bool(dig(obj, "status", "terminating"))
 
