@@ -12,7 +12,7 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, WORKLOAD_FINALIZER
 from multikueue.core.model.marks import Marks
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import SLICE_REPLACED, attempt, check
@@ -234,7 +234,7 @@ class TestHeldQuota:
         ends = job_copy_of(local, suspended=True, status={"active": 0, "terminating": 1}, deleting=True)
         seen = snapshot(local, worker("w1", copy_of(local, evicted=True), ends), job=job(status={"active": 1}))
         for quiet in (0, 9, 11):
-            decided = decide(attrs.evolve(seen, quiet_for=timedelta(seconds=quiet), last_worker="w1"))
+            decided = decide(attrs.evolve(seen, quiet_for=timedelta(seconds=quiet), last_worker=ClusterName("w1")))
             assert [
                 dig(one.patch, "status", "active") for one in decided.effects if isinstance(one, PatchJobStatus)
             ] == [0]
