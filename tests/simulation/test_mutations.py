@@ -94,16 +94,17 @@ FIRST = {
 """Where to begin to look; found by `python -m tests.simulation --mutation NAME --seeds 500`."""
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", sorted(MUTATIONS.keys() - GUARDS.keys() - UNSEEN))
 def test_a_defect_put_back_is_caught(name: str) -> None:
     """A seed that is fine breaks once the defect is there: the net has no hole where upstream had a bug.
 
     Whether the gate's seeds are fine is not looked at here: `nox -s simulation` runs each of them after these tests.
+    Where the seeds that are noted see it no more, as draws have changed, all of the gate's are tried.
     """
-    for seed in range(FIRST.get(name, 0), FIRST.get(name, 0) + TRIES):
-        if simulate_mutated(name, seed).broken:
-            assert seed < SEEDS or not simulate(seed).broken, "it breaks without the defect as well"
+    first = FIRST.get(name, 0)
+    for seed in dict.fromkeys((*range(first, first + TRIES), *range(SEEDS))):
+        if simulate_mutated(name, seed).broken and (seed < SEEDS or not simulate(seed).broken):
             return
     pytest.fail(f"not caught: look for other seeds with python -m tests.simulation --mutation {name} --seeds 500")
 
