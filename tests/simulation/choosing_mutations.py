@@ -241,6 +241,8 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
 """In the order of the rules."""
 UNSEEN: Final = frozenset(
     {
+        "a_relist_forgets_one_deletion",  # by the gate's seeds since runs end as they do: a unit test sees it
+        "later_ones_overtake",  # the same
         "workers_out_of_reach_are_asked",
         "taken_names_are_asked_for",
         "what_never_fits_is_asked",
