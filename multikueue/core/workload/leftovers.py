@@ -287,7 +287,7 @@ def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     for one in left:
         deleted = parse_timestamp(one.object["metadata"].get("deletionTimestamp"))
         due = None if deleted is None else ends_by(deleted, situation.facts.pod_grace)
-        held = tuple(_holders(one.object)[:MOST_FINALIZERS])
+        held = tuple(_holders(one.object))
         found.append(EarlierRun(one.worker, one.kind, name_of(one.object), uid(one.object), deleted, due, held))
     return found
 
@@ -304,12 +304,14 @@ def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Ef
     if noted := tuple(note_last_worker(situation)):
         return Plan((*noted, *others))
     again = hold_limit(situation).total_seconds()
-    if not left or (situation.head == (why := f"Waiting for {left[0]}") and not is_stubborn(situation, left)):
+    if not left:
         return Plan(others, look_again=again)
-    if not is_stubborn(situation, left):
-        return Plan((say_waits(situation, Message(why), _facts(situation, left)), *others), look_again=again)
-    back = [send_back(situation, left)] if situation.facts.is_active else []
-    return Plan((*tell_held_up(situation, left), *back, *others))
+    if is_stubborn(situation, left):
+        back = [send_back(situation, left)] if situation.facts.is_active else []
+        return Plan((*tell_held_up(situation, left), *back, *others))
+    why = f"Waiting for {left[0]}"
+    said = [] if situation.head == why else [say_waits(situation, Message(why), _facts(situation, left))]
+    return Plan((*said, *others), look_again=again)
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:
