@@ -116,6 +116,7 @@ def nightly(session: nox.Session) -> None:
     install(session, "tests")
     build_control_plane(session)
     session.run("pytest", "-n", "auto", "-m", "not operators", *NIGHTLY)
+    session.run("pytest", "-n", "auto", "-m", "hypothesis", "--hypothesis-profile=nightly", "--timeout=1200", "tests")
     session.run("python", "-m", "tests.simulation", "--seeds", "3000", "--first-seed", "300")
     session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.2")
 

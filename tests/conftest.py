@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,7 +17,11 @@ asyncio.set_event_loop(None)
 
 # How fast a machine draws examples says nothing about the code. In a fresh checkout the first text that is drawn waits
 # for Hypothesis' table of Unicode, which takes more than the second that it allows.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# The gate draws the same examples each time: it says what a change did, not what a new draw found in what stood there.
+# `nox -t nightly` draws new ones, and many more; so does whoever runs the tests without `CI` in the environment.
+settings.register_profile("untimed", UNTIMED, derandomize="CI" in os.environ)
+settings.register_profile("nightly", UNTIMED, max_examples=2000)
 settings.load_profile("untimed")
 
 collect_rarely()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, date, datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from multikueue.adapters.declaration import Declaration
@@ -83,6 +84,12 @@ def _shortest(value: float) -> int:
     return int(digits.replace(".", "") + "0" * (int(exponent) - places))
 
 
+def read(value: Any) -> Any:
+    """What a client reads of a value that was written: a whole number of more than 64 bits is a double there."""
+    return orjson.loads(json.dumps(stored(value)))
+
+
+@example(text="[{0: ~}]", before=None)  # a null in a list, which the patch leaves out
 @given(text=_TEXTS, before=st.one_of(st.none(), _TEXTS))
 def test_a_patched_or_followed_value_converges(text: str, before: str | None) -> None:
     """One write, and none after it: whether the value is patched in, or follows the manager's job."""
@@ -92,11 +99,11 @@ def test_a_patched_or_followed_value_converges(text: str, before: str | None) ->
     except (yaml.YAMLError, ValueError):
         return
     patch = DeclaredPatch("syncPatches", (step,))
-    local: Json = {"metadata": {}, "spec": {"y": stored(value)}}
-    remote: Json = {"metadata": {"resourceVersion": "1"}, "spec": {"x": stored(old), "y": stored(old)}}
+    local: Json = read({"metadata": {}, "spec": {"y": value}})
+    remote: Json = read({"metadata": {"resourceVersion": "1"}, "spec": {"x": old, "y": old}})
     rule = FollowedFields((FieldPath(("spec", "y")),), patch)
     change = rule(local, remote, STAMP)
-    after = stored(orjson.loads(orjson.dumps(patched(remote, change or {}))))
+    after = read(orjson.loads(orjson.dumps(patched(remote, change or {}))))
     assert rule(local, after, STAMP) is None, (value, change)
 
 

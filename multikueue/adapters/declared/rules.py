@@ -114,7 +114,7 @@ class FollowedFields:
         wanted = self.patch.applied_idempotently(followed, known | {"remote": remote})
         # A null in a merge patch takes a field away, and servers may drop others: neither makes a difference.
         patch: Json = merge_patch(without_nulls(remote), without_nulls(wanted))
-        if _replaces_list(followed, merge_patch(followed, wanted)):
+        if patch and _replaces_list(followed, merge_patch(followed, wanted)):
             # Made from the list that was read, it would undo what has become of it since.
             patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
         return patch or None
