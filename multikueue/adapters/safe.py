@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
+from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import (
     dig,
@@ -181,6 +181,10 @@ class SafeAdapter:
     def is_stopped_here(self, local: Json) -> bool:
         """See `JobAdapter`."""
         return self._tried("active or stopped", local, False, lambda: self.row.is_stopped_here(local))
+
+    def hold_here(self, local: Json) -> Hold:
+        """See `JobAdapter`."""
+        return self._tried("on_hold", local, Hold.UNKNOWN, lambda: self.row.hold_here(local))
 
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""
