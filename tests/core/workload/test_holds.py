@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from multikueue.adapters import AVAILABLE, SafeAdapter
-from multikueue.core.model.conditions import condition as condition_of
 from multikueue.core.model.adapter import Hold
+from multikueue.core.model.conditions import condition as condition_of
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
