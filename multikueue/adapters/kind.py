@@ -203,6 +203,12 @@ class JobKind:
         told = self.declaration is None or self.status.active is not None
         return told and self.release_patch(local) is not None
 
+    def shows_former_run(self, local: Json) -> bool:
+        """See `JobAdapter`. Kueue suspends jobs of its own kinds; what other controllers do then, each knows itself."""
+        if self.declaration is None:
+            return self.is_stopped_here(local)
+        return self.traits.ends and self.release_patch(local) is not None
+
     def hold_here(self, local: Json) -> Hold:
         """See `JobAdapter`. Words that name no generation may be of this one."""
         on_hold, generation = self.status.on_hold, dig(local, "metadata", "generation")

@@ -182,6 +182,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("active or stopped", local, False, lambda: self.row.is_stopped_here(local))
 
+    def shows_former_run(self, local: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("active or stopped", local, False, lambda: self.row.shows_former_run(local))
+
     def hold_here(self, local: Json) -> Hold:
         """See `JobAdapter`."""
         return self._tried("on_hold", local, Hold.UNKNOWN, lambda: self.row.hold_here(local))
@@ -212,10 +216,10 @@ class SafeAdapter:
         )
 
     def stopped_entries(self, job: Json) -> list[str]:
-        """The keys that the Workload may have had of a manager's job that is suspended and still shows that it runs, as
-        an index has them; none of other jobs."""
+        """The keys that the Workload may have had of a manager's job that would show a run without it, as an index has
+        them; none of other jobs."""
         gvk, named = self.resource.gvk, (name_of(job), uid(job))
-        if self.traits.keeps_check_pending or not self.is_stopped_here(job):
+        if self.traits.keeps_check_pending or not self.shows_former_run(job):
             return []
         return _entries(namespace_of(job), [workload_name(gvk, *named, limit=limit) for limit in (LONG, SHORT)])
 

@@ -174,6 +174,12 @@ class JobAdapter(Protocol):
         cannot be suspended, and for declared ones that do not say what is active.
         """
 
+    def shows_former_run(self, local: Json) -> bool:
+        """Whether the local job still shows a run though its Workload is gone: then no run of it is meant to be there.
+
+        Of kinds that Kueue suspends, once it has; of declared ones that tell how they end, at once.
+        """
+
     def hold_here(self, local: Json) -> Hold:
         """Whether the status of the local job makes its Kueue hold it, and whether its spec has changed since."""
 
