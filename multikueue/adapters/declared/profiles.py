@@ -51,7 +51,7 @@ _PIPELINE_RUN: Final = attrs.evolve(
 )
 
 # Argo has no field for it: its controllers take only Workflows whose label names their instance, and one without an
-# instance only those without the label. Its CRD has no status subresource. It calls a Workflow that is suspended Running,
+# instance only those without the label. Its CRD has no status subresource. It calls a suspended Workflow Running,
 # too: what has begun has nodes, and between two steps no pod.
 _ARGO_RUNS: Final = (
     "object.status.conditions.exists(c, c.type == 'PodRunning' && c.status == 'True') || "

@@ -43,6 +43,7 @@ from multikueued.doctor.fixes import fixes
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
@@ -395,6 +396,9 @@ def job_cases() -> Iterator[Case]:
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
+    told = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", status_refused=True)
+    silent = attrs.evolve(healthy(offered), refused={ObjectKey.of(offered): (told,)})
+    yield "status-refused", silent, "default/job/train", "so the job does not show it: refuses: active"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
