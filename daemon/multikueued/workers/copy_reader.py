@@ -76,6 +76,28 @@ class CopyReader:
         found.sort(key=lambda one: (one.key, one.kind))
         return EndingCopies(tuple(await self._with_pods(found, now)), tuple(not_read))
 
+    async def read(self, deleted: Iterable[tuple[Resource, Json]], now: datetime) -> EndingCopies:
+        """Read those that should have ended of the job copies that somebody has deleted, a few of them.
+
+        Args:
+            deleted: those, as a cache has them: perhaps without their pod templates, and so without grace period.
+            now: the worker's clock, as far as that is known.
+
+        Raises:
+            ApiError: it does not answer, or does not accept the credentials.
+        """
+        rows, found = AdapterRegistry(self.kinds), list[EndingCopy]()
+        gone = [(at, resource, one) for resource, one in deleted if (at := _deleted_at(one)) and now - at >= MARGIN]
+        for _, resource, one in sorted(gone, key=lambda each: each[0])[:MOST_LOOKED_AT]:
+            adapter = rows.get(resource.gvk)
+            try:
+                job = await self.client.get(resource, ObjectKey.of(one))
+            except (NotFound, Forbidden):
+                continue
+            if adapter is not None and _may_have_pods(job, adapter):
+                found.append(ending_copy(job, adapter))
+        return EndingCopies(tuple(await self._with_pods([one for one in found if one.is_overdue(now)], now)))
+
     async def _listed(self, resource: Resource) -> list[Json]:
         try:
             return (await self.client.list(resource, label_selector=f"{ORIGIN_LABEL}={self.origin}")).items
@@ -101,13 +123,17 @@ def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
     return not gvk.group or served is None or gvk in served
 
 
+def _deleted_at(job: Json) -> datetime | None:
+    return parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
+
+
 def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
     return adapter.outcome(job) is None and not adapter.pods_are_gone(job)
 
 
 def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
     """What is known of one job copy without its pods."""
-    deleted = parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
+    deleted = _deleted_at(job)
     made = parse_timestamp(dig(job, "metadata", "creationTimestamp"))
     is_pod = adapter.resource == POD
     grace = timedelta(0) if is_pod else longest_grace(_templates(job, adapter))  # the time of a pod has it already

@@ -13,8 +13,8 @@ from multikueued.reports.remedies.remedy import Finding, filled
 
 STATUS_REFUSED: Final = "status-refused"
 _REMEDY: Final = (
-    "compare these words with its status (kubectl -n {namespace} get {job} -o yaml --show-managed-fields): somebody else "
-    "wrote something there that rules it out, or the kind's definition here is older than the workers'. Mend that; the "
+    "compare these words with its status (kubectl -n {namespace} get {job} -o yaml --show-managed-fields): somebody "
+    "else wrote there what rules it out, or the kind's definition here is older than the workers'. Mend that; the "
     "status is written again once the job changes"
 )
 
