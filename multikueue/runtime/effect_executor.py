@@ -220,7 +220,10 @@ class EffectExecutor:
         return created
 
     async def _look_for_pods(self, target: Target, effect: effects.LookForPods, workload: Json) -> None:
-        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known."""
+        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known.
+
+        Whatever else fails is told, and tried again: nobody is offered the job meanwhile.
+        """
         running: tuple[Json, ...] = ()
         try:
             listed = await target.client.list(
@@ -232,6 +235,10 @@ class EffectExecutor:
                 f'worker cluster "{effect.cluster}" does not show whether pods of an earlier attempt still end: {error}'
             )
             self._emit(workload, "Warning", note)
+        except ApiError as error:
+            ends = "whether pods of an earlier attempt still end, and the job waits for that"
+            self._emit(workload, "Warning", f'worker cluster "{effect.cluster}" does not answer {ends}: {error}')
+            raise
         self.memory.saw_pods(effect.cluster, ObjectKey.of(workload), effect.attempt, running[:1])
 
     async def _supply(self, target: Target, effect: effects.DependencyEffect, workload: Json) -> None:

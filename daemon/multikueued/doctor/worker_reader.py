@@ -227,6 +227,9 @@ class Visit:
             return
         if seen.not_read:
             sight.blind(what, f"the user of its kubeconfig may not list {', '.join(map(str, seen.not_read))} there")
+        if seen.pods_unseen:
+            named = ", ".join(map(str, seen.pods_unseen))
+            sight.blind(f"whether pods of {named} outlive their jobs on {self.name}", "pods may not be listed there")
         self.facts = attrs.evolve(self.facts, overdue=seen.copies)
 
 
