@@ -21,6 +21,8 @@ from multikueue.core.model.objects import dig, overlaid
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
+_REFUSED = "ValidationFailed"
+"""KubeRay's word for a RayJob that it does not run as it is; its Kueue puts it on hold."""
 _CLUSTER = GVK("ray.io", "v1", "RayCluster")
 _GROUPS = "workerGroupSpecs"
 _SUSPENDING = "RayClusterSuspending"
@@ -33,7 +35,21 @@ def _ray_job_outcome(job: Json) -> Outcome | None:
     return ended(str(dig(job, "status", "message") or ""), well=dig(job, "status", "jobStatus") == "SUCCEEDED")
 
 
+def _ray_job_status(local: Json, remote: Json, now: datetime) -> Json:
+    """The copy's. What is said of a refused one is of the spec that it has."""
+    status = dig(remote, "status") or {}
+    if not _is_refused(remote) or "observedGeneration" in status:
+        return status
+    return {**status, "observedGeneration": dig(local, "metadata", "generation")}
+
+
+def _is_refused(job: Json) -> bool:
+    return bool(dig(job, "status", "jobDeploymentStatus") == _REFUSED)
+
+
 def _ray_job_stopped(status: Json) -> Json:
+    if status.get("jobDeploymentStatus") == _REFUSED:
+        status = {field: value for field, value in status.items() if field not in ("reason", "message")}
     if status.get("jobDeploymentStatus") not in (None, "", "Suspended", *_ENDED):
         status["jobDeploymentStatus"] = "Suspended"
     return status
@@ -140,7 +156,7 @@ KINDS = (
     _ray(
         "RayJob",
         ("spec", "rayClusterSpec"),
-        StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+        StatusRules(rule=_ray_job_status, finished=_ray_job_outcome, stopped=_ray_job_stopped, on_hold=_is_refused),
         SyncRules(),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
         sanitised=_never_deletes_itself,

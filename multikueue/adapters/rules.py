@@ -25,6 +25,9 @@ CopyRule: TypeAlias = Callable[[Json, Json, Stamp], Json]
 """(manager's job, copy without marks, marks) -> the copy; may change the copy it is given."""
 
 
+OBSERVED: Final = "observedGeneration"
+
+
 def never_finished(job: Json) -> Outcome | None:
     """For kinds that serve and do not end."""
     return None
@@ -113,6 +116,9 @@ class StatusRules:
     stopped: Callable[[Json], Json] = lambda status: status
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`. By
     default that one, for kinds of whose status nobody knows what says that something runs."""
+    on_hold: Callable[[Json], bool] | None = None
+    """Whether the status has the words by which a Kueue takes the quota and waits until they are gone; None: the kind
+    has no such words."""
     subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
 
@@ -160,6 +166,35 @@ def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
         return None
 
     return outcome
+
+
+def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
+    """The copy, with what its status has observed told as generations of the manager's job, which count on their own.
+
+    The job's newest where the copy's controller has seen the copy's newest, else one less: who waits for a job waits
+    until the two are equal.
+
+    Args:
+        local: the manager's job.
+        remote: its copy.
+        counted: whether writing its status leaves the generation as it is. Where it does not, nothing of it is told:
+            each write would make another one due.
+    """
+    status, newest = dig(remote, "status"), dig(remote, "metadata", "generation")
+    shown = dig(local, "metadata", "generation") if counted else None
+    if not isinstance(status, dict) or type(newest) is not int or (counted and type(shown) is not int):
+        return remote
+
+    def told(entry: Any) -> Any:
+        seen = dig(entry, OBSERVED)
+        if type(seen) is not int:
+            return entry
+        rest = {field: value for field, value in entry.items() if field != OBSERVED}
+        return rest if shown is None else {**rest, OBSERVED: shown if seen >= newest else max(shown - 1, 0)}
+
+    listed = status.get("conditions")
+    known = {"conditions": [*map(told, listed)]} if isinstance(listed, list) else {}
+    return {**remote, "status": {**told(status), **known}}
 
 
 def status_change(local: Json, wanted: Json) -> Json | None:

@@ -13,7 +13,8 @@ import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN
-from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, JOB
+from multikueue.core.model.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
@@ -38,6 +39,7 @@ pytestmark = pytest.mark.looptime
 
 KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
 INTERVAL = 600.0
+CONTAINERS: list[Json] = [{"name": "main", "image": "x"}]
 
 
 @attrs.define(eq=False)
@@ -159,6 +161,29 @@ async def test_a_worker_that_is_back_is_looked_at_again() -> None:
         await anyio.sleep(120)
         assert here.looks["worker1"] == 2
         assert (await here.published()).keys() == {"worker1"}
+
+
+@pytest.mark.parametrize(("grace", "told"), [(30, ["job"]), (3600, [])])
+async def test_a_job_copy_that_should_have_ended_is_published(grace: int, told: list[str]) -> None:
+    """Of a job that was deleted on the manager nobody else tells, but who may read the worker. The cache knows no
+    grace period: it is read with the copy."""
+    async with scene("worker1") as here:
+        there = DirectClient(here.fleet.workers["worker1"])
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": CONTAINERS}
+        metadata = {
+            "name": "job",
+            "namespace": "default",
+            "labels": {ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: "gone"},
+            "finalizers": ["example.com/slow"],
+        }
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": spec}}}
+        await there.create(JOB, job)
+        await anyio.sleep(1)
+        await there.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await anyio.sleep(INTERVAL + EVERY)
+        (found,) = (await here.published()).values()
+    assert [one.key.name for one in found.facts.overdue or ()] == told
+    assert all("example.com/slow" in one.finalizers for one in found.facts.overdue or ())
 
 
 async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -> None:

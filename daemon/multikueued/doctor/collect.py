@@ -155,5 +155,6 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
         if why is None
         else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
     )
-    ends = NotChecked(f"which job copies on {name} do not end", "the daemon does not look for them", _LOOKS)
-    return [*own, ends, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]
+    ends = NotChecked(f"which job copies on {name} do not end", "the daemon did not look for them", _LOOKS)
+    unseen = [ends] if one.facts.overdue is None else []
+    return [*own, *unseen, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

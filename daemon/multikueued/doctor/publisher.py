@@ -7,7 +7,7 @@ two lists through the connection in use. It writes one ConfigMap, when something
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ import structlog
 
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
@@ -45,6 +45,8 @@ class Reached:
     cluster: Json
     watched: Callable[[], QueuesOnWorker | None] = lambda: None
     """Its queues with their figures as of now; None: they are not watched, or a watch fails."""
+    deleted: Callable[[], Sequence[tuple[Resource, Json]]] = lambda: ()
+    """The job copies there that somebody has deleted, as the caches have them."""
 
 
 TICK: Final = 5.0
@@ -162,7 +164,18 @@ class FindingsPublisher:
                 known.granted_to, known.looks = one.config, 0
             granted = {one.name: known.granted if known.looks % LOOKS else frozenset()}
             known.looks += 1
-            rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts, granted)
+            rounds = Rounds(
+                self.settings,
+                self.kinds,
+                lacking,
+                here,
+                self.connect,
+                self.measure,
+                accounts,
+                granted,
+                self.clock(),
+                {one.name: one.deleted()},
+            )
             async with limiter:
                 try:
                     await rounds.visit({one.name: one.config})

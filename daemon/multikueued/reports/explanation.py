@@ -25,6 +25,7 @@ from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
+from multikueued.reports.remedies.refused_status import refused_status
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
 from multikueued.reports.starving import starving
@@ -104,6 +105,7 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    yield from refused_status(seen.events, seen.workload, seen.job, job.job)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)

@@ -16,6 +16,7 @@ from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
+    Holds,
     Preparing,
     ShownStatus,
     Stopped,
@@ -181,8 +182,8 @@ def _status(declared: Declaration, reading: DeclarationReader) -> StatusRules:
     if any(told is not None for told in (ending.finished, ending.failed, active)):
         status = attrs.evolve(status, finished=ending, stopped=Stopped(shown))
     if active is not None:
-        status = attrs.evolve(status, active=lambda job: active.holds(object=job))
-    return status if gone is None else attrs.evolve(status, pods_are_gone=lambda job: gone.holds(object=job))
+        status = attrs.evolve(status, active=Holds(active))
+    return status if gone is None else attrs.evolve(status, pods_are_gone=Holds(gone))
 
 
 def _delegation(declared: Declaration, reading: DeclarationReader) -> tuple[FieldPath | None, str]:

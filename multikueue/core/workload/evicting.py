@@ -7,11 +7,13 @@ free; without quota, the next row removes the copies.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Hold
 from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
@@ -20,7 +22,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
@@ -133,7 +135,24 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     effects = [*cleaned.effects, *note_last_worker(situation)]
     if situation.traits.keeps_check_pending and not may_run(situation):
         effects += _sync_stopped(situation, [])
-    return attrs.evolve(cleaned, effects=tuple(effects))
+    held = _end_hold(situation)
+    looks = [one.look_again for one in (cleaned, held) if one.look_again is not None]
+    return Plan((*effects, *held.effects), look_again=min(looks, default=None))
+
+
+def _end_hold(situation: Situation) -> Plan:
+    """Its Kueue holds it for what its job says: take that back once the job's spec has changed, and have it queued.
+
+    Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
+    """
+    job, adapter = situation.job, situation.snapshot.adapter
+    hold = adapter.hold_here(job) if job is not None and adapter is not None else Hold.UNKNOWN
+    if hold is Hold.OUTDATED:
+        return Plan(tuple(release(situation, job or {})))
+    if hold is not Hold.OFF or not situation.facts.is_on_hold:
+        return Plan()
+    left = ending.KUEUE_GRACE - situation.snapshot.quiet_for  # one of the two may be out of date
+    return Plan(look_again=left.total_seconds()) if left > timedelta(0) else Plan((take_off_hold(situation),))
 
 
 def clean_up_deleted(situation: Situation) -> Plan:

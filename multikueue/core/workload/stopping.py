@@ -64,7 +64,7 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def clean_up_gone(situation: Situation) -> Plan:
-    """It was deleted: remove the copies, and show of a job that its Kueue has suspended that it runs no more.
+    """It was deleted: remove the copies, and show of its job, if that is still there, that it runs no more.
 
     The next Workload waits for that. No Workload tells which worker had the job: none may show a copy of it.
     """
@@ -72,7 +72,7 @@ def clean_up_gone(situation: Situation) -> Plan:
     if snapshot.workload is not None:
         return clean_up_deleted(situation)
     cleaned = ending.clean_up(situation)
-    stopped = [one for one in snapshot.jobs.values() if situation.adapter.is_stopped_here(one)]
+    stopped = [one for one in snapshot.jobs.values() if situation.adapter.shows_former_run(one)]
     if not stopped or any(map(is_live, snapshot.siblings)):
         return cleaned
     if any(map(partial(_may_have_job, situation), situation.workers)):

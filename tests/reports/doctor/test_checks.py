@@ -43,6 +43,7 @@ from multikueued.doctor.fixes import fixes
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
@@ -395,6 +396,9 @@ def job_cases() -> Iterator[Case]:
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
+    event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", status_refused=True)
+    silent = attrs.evolve(healthy(offered), refused={ObjectKey.of(offered): (event,)})
+    yield "status-refused", silent, "default/job/train", "so the job does not show it: refuses: active"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
@@ -524,7 +528,9 @@ def test_pods_are_stranded_once_they_have_ended_and_nobody_lets_go_of_them() -> 
     """Kueue does while it sees their Workload being deleted, so one that is there yet will be."""
     held, runs = held_pod(), {**held_pod(), "status": {"phase": "Running"}}
     free, stays, alone = held_pod(finalizers=[]), held_pod(deletionTimestamp=None), held_pod(labels={})
-    assert list(stranded_pods([held, runs, free, stays, alone], set())) == [held]
+    (found,) = stranded_pods([held, runs, free, stays, alone], set())
+    assert found == {"metadata": {field: held["metadata"].get(field) for field in found["metadata"]}}
+    assert set(found["metadata"]) == {"namespace", "name", "uid", "deletionTimestamp"}, "the daemon publishes it"
     assert list(stranded_pods([held], {ObjectKey("default", "train")})) == []
 
 

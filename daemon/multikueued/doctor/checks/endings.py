@@ -32,7 +32,7 @@ def do_not_end(facts: Facts) -> Iterator[Spot]:
     known = {ObjectKey.of(one) for one in facts.objects.workloads}
     for worker in facts.workers.values():
         by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
-        for one in worker.overdue:
+        for one in worker.overdue or ():
             if not _is_given_up(one, worker, facts):
                 nodes = frozenset(pod.node for pod in one.pods)
                 by_cause[one.finalizers, nodes, one.pods_unseen].append(one)
