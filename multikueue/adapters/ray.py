@@ -51,6 +51,19 @@ def _never_deletes_itself(spec: Json) -> Json:
     return spec
 
 
+def _sized_there(*cluster: str) -> Callable[[Json], str]:
+    """Why a job is refused whose cluster KubeRay would size there: two who size one object, and its Workload has the
+    quota of neither."""
+    field = ".".join((*cluster, "enableInTreeAutoscaling"))
+
+    def refused(job: Json) -> str:
+        if not dig(job, *cluster, "enableInTreeAutoscaling"):
+            return ""
+        return f"{field} is true: the worker's KubeRay would change the sizes that the manager gave quota for"
+
+    return refused
+
+
 def _ray_cluster_status(local: Json, remote: Json, now: datetime) -> Json:
     """The copy's. While its pods end it is shown as `ready`: Kueue takes any other state for one that runs nothing."""
     status = dig(remote, "status") or {}
@@ -130,7 +143,7 @@ def _ray(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
-        copies=CopyRules(suspend=suspend, templates=templates, sanitised=sanitised),
+        copies=CopyRules(suspend=suspend, templates=templates, sanitised=sanitised, refused=_sized_there(*cluster)),
         status=status,
         sync=sync,
     )

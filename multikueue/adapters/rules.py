@@ -84,6 +84,8 @@ class CopyRules:
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None
     """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
+    refused: Callable[[Json], str] = lambda job: ""
+    """Why the manager's job is not dispatched, in words for its user; empty: it is."""
     unread: tuple[Path, ...] = ()
     """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
 

@@ -125,6 +125,10 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("acted_on", job, "", lambda: self.row.acted_on(job))
 
+    def refused(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("refused", job, "", lambda: self.row.refused(job))
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))
