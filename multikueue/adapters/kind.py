@@ -109,6 +109,10 @@ class JobKind:
         """See `JobAdapter`."""
         return self.copies.refused(job)
 
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """See `JobAdapter`."""
+        return self.copies.unheeded(job)
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         if self.holding is None:
