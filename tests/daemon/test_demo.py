@@ -123,15 +123,43 @@ def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path:
     assert (outcome["jobs"], outcome["finished"], outcome["leftovers"]) == (2, 2, 0)
 
 
+def test_a_job_runs_beside_what_its_file_holds_else(tmp_path: Path) -> None:
+    """In a namespace of its own, which the workers get, too."""
+    file = tmp_path / "job.yaml"
+    beside = "{apiVersion: v1, kind: ConfigMap, metadata: {name: code, namespace: team}, data: {a: b}}"
+    named = (JOB % "succeed").replace("name: mine\n", "name: mine\n  namespace: team\n")
+    file.write_text(f"{beside}\n---\n{named}---\n{{apiVersion: example.com/v1, kind: Other}}\n")
+    done = run("-f", str(file))
+
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 jobs finished" in done.stdout
+    assert "document 3: passed over: example.com/v1 Other" in done.stdout
+
+
+def test_a_job_that_its_kind_refuses_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """It would wait, Rejected, until the demo gives up."""
+    file = tmp_path / "ray.yaml"
+    made = sample({kind.name: kind for kind in AVAILABLE}["raycluster"])
+    file.write_text(made.replace("spec:\n", "spec:\n  enableInTreeAutoscaling: true\n", 1))
+    assert "cannot be copied: spec.enableInTreeAutoscaling is true" in refused("-f", str(file))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [", "not valid YAML in line 1, column 5"),
         ("- 1\n- 2", "is not a Kubernetes object"),
-        ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "is v1 Secret, which is no kind of job here"),
+        ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "holds no job"),
         ("{apiVersion: batch/v1, kind: Job, spec: {}}", "has no metadata.name"),
         ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}}", "has no spec"),
-        ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {}}", "names no queue"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}",
+            'holds no job; {file}, document 1: passed over: v1 Pod "x" names no queue',
+        ),
+        (
+            "{apiVersion: example.com/v1, kind: X}",
+            'holds no job; {file}, document 1: passed over: example.com/v1 X "" is no kind',
+        ),
         ((JOB % "fail").replace("user-queue", "nowhere"), 'names the queue "nowhere", which does not exist'),
         ("", "holds no job"),
     ],
@@ -141,7 +169,7 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     file = tmp_path / "job.yaml"
     file.write_text(text)
     told = refused("-f", str(file))
-    assert message in told
+    assert message.format(file=file) in told
     assert str(file) in told
 
 
