@@ -170,7 +170,9 @@ metadata: {name: ray}
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: redis}
-spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
 ---
 apiVersion: v1
 kind: PersistentVolume

@@ -146,7 +146,7 @@ async def _demo(
     for note in found.notes:
         console.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    async with running.sandbox, AsyncExitStack() as stack, running.dispatched(daemon) as tasks:
+    async with running.sandbox, running.dispatched(daemon) as tasks, AsyncExitStack() as stack:
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
         if options["page"]:
@@ -175,6 +175,8 @@ def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_t
     spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
     spread += f", {outcome['on_several']} with pods on several" if outcome["on_several"] else ""
     console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
+    if outcome["ended_out_of_reach"]:
+        console.print(f"{outcome['ended_out_of_reach']} ended on a worker while it could not be reached.")
     if outcome["moved"]:
         console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")
     if not in_time:

@@ -23,7 +23,7 @@ from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKi
 from multikueue.sandbox.apiserver.faults import Match, Reset
 from multikueued.demo.files import Files
 from multikueued.demo.jobs import Submission
-from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Stage, Tally
+from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Tally
 from multikueued.run.daemon import work
 from multikueued.settings.config import Settings
 
@@ -217,8 +217,8 @@ async def break_worker(demo: Demo, worker: str) -> None:
     fault = faults.add(Reset(), on=_DISPATCHER)
     faults.connections.drop()
     demo.tally.news.append((demo.elapsed, f"the way to {worker} is cut"))
-    while any(worker in story.clusters and story.stage is Stage.RUNNING for story in there):
-        await demo.changed()
+    while any(story.ended is None and story.clusters <= {worker} for story in there):
+        await demo.changed()  # evicted, it waits for quota: back now, its worker would tell how it has ended there
     await anyio.sleep(BACK_AFTER)
     faults.remove(fault)
     demo.tally.news.append((demo.elapsed, f"the way to {worker} is mended"))
