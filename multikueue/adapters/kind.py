@@ -105,6 +105,14 @@ class JobKind:
             f'status although {field} is "{said}"; {heeding.advice}'
         )
 
+    def refused(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self.copies.refused(job)
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """See `JobAdapter`."""
+        return self.copies.unheeded(job)
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         if self.holding is None:

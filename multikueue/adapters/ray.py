@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+import attrs
+
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
@@ -24,6 +26,7 @@ _ENDED = ("Complete", "Failed")
 _REFUSED = "ValidationFailed"
 """KubeRay's word for a RayJob that it does not run as it is; its Kueue puts it on hold."""
 _CLUSTER = GVK("ray.io", "v1", "RayCluster")
+_PLAIN = CopyRules()
 _GROUPS = "workerGroupSpecs"
 _SUSPENDING = "RayClusterSuspending"
 """True from the stop until the pods of a RayCluster are gone."""
@@ -65,6 +68,24 @@ def _never_deletes_itself(spec: Json) -> Json:
         if dig(strategy, end, "policy") == "DeleteSelf":
             strategy[end] = {**strategy[end], "policy": "DeleteCluster"}
     return spec
+
+
+def _deletes_itself(job: Json) -> list[str]:
+    ends = (("spec", "deletionStrategy", end, "policy") for end in ("onSuccess", "onFailure"))
+    return [f"{'.'.join(path)}: DeleteSelf" for path in ends if dig(job, *path) == "DeleteSelf"]
+
+
+def _sized_there(*cluster: str) -> Callable[[Json], str]:
+    """Why a job is refused whose cluster KubeRay would size there: two who size one object, and its Workload has the
+    quota of neither."""
+    field = ".".join((*cluster, "enableInTreeAutoscaling"))
+
+    def refused(job: Json) -> str:
+        if not dig(job, *cluster, "enableInTreeAutoscaling"):
+            return ""
+        return f"{field} is true: the worker's KubeRay would change the sizes that the manager gave quota for"
+
+    return refused
 
 
 def _ray_cluster_status(local: Json, remote: Json, now: datetime) -> Json:
@@ -134,7 +155,7 @@ def _ray(
     suspend: tuple[str, ...] = ("spec", "suspend"),
     others: tuple[PodTemplates, ...] = (),
     heeding: ManagedBySupport = KUBERAY,
-    sanitised: Callable[[Json], Json] = lambda spec: spec,
+    copies: CopyRules = _PLAIN,
 ) -> JobKind:
     """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
     templates = (
@@ -146,7 +167,7 @@ def _ray(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
-        copies=CopyRules(suspend=suspend, templates=templates, sanitised=sanitised),
+        copies=attrs.evolve(copies, suspend=suspend, templates=templates, refused=_sized_there(*cluster)),
         status=status,
         sync=sync,
     )
@@ -159,7 +180,7 @@ KINDS = (
         StatusRules(rule=_ray_job_status, finished=_ray_job_outcome, stopped=_ray_job_stopped, on_hold=_is_refused),
         SyncRules(),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
-        sanitised=_never_deletes_itself,
+        copies=CopyRules(sanitised=_never_deletes_itself, unheeded=_deletes_itself),
     ),
     _ray(
         "RayCluster",

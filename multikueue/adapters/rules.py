@@ -69,6 +69,17 @@ TTL: Final = "ttlSecondsAfterFinished"
 manager cannot see that it has ended. We remove it, and the manager's job has its own."""
 
 
+@attrs.frozen
+class FieldsSet:
+    """For `CopyRules.unheeded`: those of these fields that a job has."""
+
+    paths: tuple[Path, ...]
+
+    def __call__(self, job: Json) -> Sequence[str]:
+        """Their names."""
+        return [".".join(path) for path in self.paths if dig(job, *path) is not None]
+
+
 @attrs.frozen(kw_only=True)
 class CopyRules:
     """What a copy is made like, from the manager's job."""
@@ -87,6 +98,10 @@ class CopyRules:
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None
     """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
+    unheeded: Callable[[Json], Sequence[str]] = lambda job: ()
+    """What the manager's job says that nobody heeds: its copy lacks it, and the manager's controller passes over it."""
+    refused: Callable[[Json], str] = lambda job: ""
+    """Why the manager's job is not dispatched, in words for its user; empty: it is."""
     unread: tuple[Path, ...] = ()
     """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
 

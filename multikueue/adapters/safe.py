@@ -125,6 +125,14 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("acted_on", job, "", lambda: self.row.acted_on(job))
 
+    def refused(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("refused", job, "", lambda: self.row.refused(job))
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """See `JobAdapter`."""
+        return self._tried("unheeded", job, (), lambda: self.row.unheeded(job))
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))

@@ -134,3 +134,12 @@ def test_one_that_is_not_elastic_keeps_its_size() -> None:
     job = sized(CLUSTER, group(3))
     job["metadata"]["annotations"] = {}
     assert CLUSTER.forward_patch(job, started(job, CLUSTER, group(1)), STAMP) is None
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_cluster_that_its_worker_would_size_is_refused_with_the_field(name: str) -> None:
+    """The worker's Kueue takes a copy whose sizes its KubeRay has changed for another job: OutOfSync, a new cluster."""
+    kind, path = row(name), (*GROUPS[name][:-1], "enableInTreeAutoscaling")
+    job = with_value(a_job(kind), path, True)
+    assert kind.refused(job).startswith(f"{'.'.join(path)} is true: ")
+    assert [kind.refused(with_value(job, path, value)) for value in (False, None)] == ["", ""]

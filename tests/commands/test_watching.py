@@ -21,7 +21,7 @@ from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
-from multikueue.sandbox.apiserver import DirectClient, Hang, Match
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.published import Published, published_in
@@ -222,6 +222,24 @@ async def test_queues_of_one_worker_that_nobody_can_read_leave_those_of_the_othe
         queues = (await here.published())["worker2"].facts.queues
     assert queues is not None
     assert queues.cluster[CLUSTER_QUEUE_NAME]["status"]["flavorsUsage"] == usage["flavorsUsage"]
+
+
+async def test_queues_that_may_be_read_now_are_told_within_a_minute() -> None:
+    """Not with the next look, or when the worker connects anew."""
+    refusals: Refusals = {("list", "clusterqueues"): Forbidden("no"), ("list", "localqueues"): Forbidden("no")}
+    there = Match(user="multikueue", resource="clusterqueues")
+    async with scene("worker1", refusals=refusals) as here:
+        faults = here.fleet.workers["worker1"].faults
+        refused = faults.add(Refuse(403), on=there)
+        await anyio.sleep(2 * SOON)
+        told = (await here.published())["worker1"]
+        assert (told.facts.queues, [gap.what for gap in told.not_checked]) == (None, ["quotas of worker1"])
+        faults.remove(refused)
+        await anyio.sleep(SOON + EVERY + 5)
+        told = (await here.published())["worker1"]
+        assert here.looks["worker1"] == 1
+    assert told.facts.queues is not None
+    assert told.not_checked == ()
 
 
 async def test_nothing_is_written_while_nothing_changes_but_after_each_look() -> None:

@@ -24,6 +24,7 @@ FINDERS: Final = (
     "chain",
     "remedies/check_remedies",
     "explanation",
+    "remedies/deleted_job",
     "remedies/remedy_table",
     "status",
     "worker_reasons",

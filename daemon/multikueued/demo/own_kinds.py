@@ -12,6 +12,7 @@ import click
 from multikueue import GVK, JobKind, RuleError, SandboxError, SettingsError
 from multikueue.adapters import Stamp
 from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.registry import AVAILABLE as BUILTIN_ROWS
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kinds.declared import kind_of_row
 from multikueued.demo.jobs import Submission, kinds_named
@@ -87,10 +88,13 @@ class OwnKinds:
             SettingsError: there is one.
         """
         for job in jobs:
-            row = self.rows.get(job.kind.resource.gvk)
+            gvk = job.kind.resource.gvk
+            row = self.rows.get(gvk) or next((one for one in BUILTIN_ROWS if one.resource.gvk == gvk), None)
             if row is None:
                 continue
             try:
+                if refused := row.refused(job.objects[0]):
+                    raise RuleError(refused)
                 row.copy(job.objects[0], _STAMP)
             except RuleError as error:
                 raise SettingsError(

@@ -7,6 +7,7 @@ two lists through the connection in use. It writes one ConfigMap, when something
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
@@ -90,8 +91,8 @@ class KnownWorker:
     """By which credentials that was asked: others may have less."""
     looks: int = 0
     """How often it was looked at with these credentials."""
-    forbidden: bool = False
-    """Whether its queues may not be read: that is tried again with the next look."""
+    quotas_from: float = 0.0
+    """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
 
 
 @attrs.define(eq=False)
@@ -139,7 +140,9 @@ class FindingsPublisher:
             self._look_due = now + TICK if await self._look(due) else now + SOON
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
-            await self._read_quotas([one for name, one in reached.items() if not self._known[name].forbidden])
+            await self._read_quotas(
+                [one for name, one in reached.items() if loop_time() >= self._known[name].quotas_from]
+            )
             self._changed = True
         gone = self._told.keys() - self._known.keys()
         if (self._changed or gone) and loop_time() >= self._write_due:
@@ -215,7 +218,7 @@ class FindingsPublisher:
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
         known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
-        known.forbidden = queues is None
+        known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
         limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
@@ -226,7 +229,7 @@ class FindingsPublisher:
     async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
         known = self._known[one.name]
-        if known.published is None or known.published.facts.queues is None:
+        if known.published is None:
             return
         try:
             async with limiter:
@@ -234,22 +237,24 @@ class FindingsPublisher:
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
-            facts = attrs.evolve(known.published.facts, queues=slim(queues))
-            known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
+            facts = attrs.evolve(known.published.facts, queues=slim(queues), queues_unseen="")
+            gaps = _other_gaps(known.published)
+            known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=self.clock())
         except (Forbidden, NotFound) as error:
-            self._blind(known, str(error))
+            self._blind(known, str(error), SOON)
         except (ApiError, TimeoutError) as error:
             log.debug("quotas not read", cluster=one.name, error=str(error))
         except Exception as error:  # of one worker: those of the others are read all the same
             log.error("unexpected exception", cluster=one.name, exc_info=error)
             self._blind(known, _ODD)
 
-    def _blind(self, known: KnownWorker, why: str) -> None:
-        """Its queues may not be read any more, or are too many."""
-        assert known.published is not None, "only what was read is read again"
-        facts, known.forbidden = attrs.evolve(known.published.facts, queues=None, queues_unseen=why), True
-        gap = NotChecked(f"quotas of {facts.name}", why, f"{DIAGNOSE} {facts.name}")
-        gaps = (*known.published.not_checked, gap)
+    def _blind(self, known: KnownWorker, why: str, wait: float = math.inf) -> None:
+        """Its queues may not be read, or are too many; they are tried again after so long, or with the next look."""
+        assert known.published is not None, "the queues of a worker are read after it was looked at"
+        facts = attrs.evolve(known.published.facts, queues=None, queues_unseen=why)
+        known.quotas_from = loop_time() + wait
+        gap = NotChecked(_quotas_of(facts.name), why, f"{DIAGNOSE} {facts.name}")
+        gaps = (*_other_gaps(known.published), gap)
         known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=None)
 
     async def _publish(self) -> None:
@@ -272,6 +277,15 @@ class FindingsPublisher:
             self._error, self._changed = str(error), True
             return
         self._told, self._error = dict(wanted), ""
+
+
+def _quotas_of(worker: str) -> str:
+    return f"quotas of {worker}"
+
+
+def _other_gaps(published: Published) -> tuple[NotChecked, ...]:
+    of_queues = (_quotas_of(published.facts.name), f"LocalQueues of {published.facts.name}")
+    return tuple(gap for gap in published.not_checked if gap.what not in of_queues)
 
 
 async def _listed(client: ApiClient) -> QueuesOnWorker:

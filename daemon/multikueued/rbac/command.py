@@ -91,7 +91,12 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_SETTINGS
 @_NAME
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
-@click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
+@click.option(
+    "--diagnose/--least",
+    default=True,
+    show_default=True,
+    help="With what shows why a job waits there, and moves jobs: to read queues, namespaces, CRDs.",
+)
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
 @click.option("--exec", "exec_", is_flag=True, help="Add what multikueue exec does there: to run commands in any pod.")
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")

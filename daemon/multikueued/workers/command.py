@@ -131,7 +131,11 @@ def worker_context(command: Callable[..., None]) -> Callable[..., None]:
 @renamed_option("--config", "the daemon's settings", "--multikueue-config")
 @click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
-@click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
+@click.option(
+    "--diagnose/--least",
+    default=None,
+    help="Let the daemon read queues there, for quotas and moves. A new account may, unless --least is given.",
+)
 @_BOUND
 @_LIFE
 @click.option("--logs", is_flag=True, help="Let multikueue pods and logs read pods and their logs there.")

@@ -23,7 +23,7 @@ from multikueue.adapters.declared.rules import (
 )
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
+from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
@@ -152,6 +152,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         ),
         copies=CopyRules(
             left_out=LEFT_OUT.get((gvk.group, gvk.kind), ()),
+            unheeded=FieldsSet(LEFT_OUT.get((gvk.group, gvk.kind), ())),
             suspend=suspend.steps if suspend is not None else None,
             suspend_value=suspend_value,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),

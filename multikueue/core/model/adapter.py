@@ -109,6 +109,12 @@ class JobAdapter(Protocol):
         if nothing does. Such a controller would run it as soon as its check is Ready.
         """
 
+    def refused(self, job: Json) -> str:
+        """Why the job is not dispatched as it is, in words for its user; empty: it is."""
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """What the job says that no controller heeds while it is delegated, as the time after which it is deleted."""
+
     def why_free(self, job: Json) -> str:
         """Why nothing of ours keeps this job of the manager from running there once its check is Ready, in words for
         its user; empty if something does. Only for kinds with `keeps_check_pending`.

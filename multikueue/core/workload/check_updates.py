@@ -156,7 +156,16 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield AnnounceWorkload("Normal", message.head)
+        yield from _tell_unheeded(situation)
         yield CountAdmitted(situation.facts.cluster_queue, cluster)
+
+
+def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
+    """Tell its user, once, what of the job has no effect."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
+        told = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
+        yield AnnounceWorkload("Normal", told, on_job=True)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:

@@ -209,6 +209,10 @@ def _is_acted_on(situation: Situation) -> bool:
     return bool(rejecting.acting(situation)) and _may_be_rejected(situation)
 
 
+def _is_refused(situation: Situation) -> bool:
+    return bool(rejecting.refusal(situation)) and _may_be_rejected(situation)
+
+
 def _wait(situation: Situation) -> Plan:
     del situation
     return Plan()
@@ -267,6 +271,7 @@ TABLE: tuple[Row, ...] = (
     Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
     Row("not delegated", _is_not_delegated, rejecting.undelegated),
     Row("acted on here", _is_acted_on, rejecting.acted_on),
+    Row("refused", _is_refused, rejecting.refused),
     Row("settled", is_settled, end_settled),
     # it must not run now
     Row("asked again", is_asked_again, activate),

@@ -20,6 +20,17 @@ def acted_on(situation: Situation) -> Plan:
     return rejected(situation, Rejection.ACTED_ON_HERE, why := acting(situation), why)
 
 
+def refusal(situation: Situation) -> str:
+    """Why its job is not dispatched as it is; empty: it is."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    return adapter.refused(job) if job is not None and adapter is not None else ""
+
+
+def refused(situation: Situation) -> Plan:
+    """Its copy would not do what the job says."""
+    return rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {(why := refusal(situation))}", why)
+
+
 def unknown_kind(situation: Situation) -> Plan:
     """Nobody handles its kind; its user is told which setting does."""
     owner, setting = situation.facts.owner, situation.snapshot.missing_setting
