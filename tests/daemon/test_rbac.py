@@ -57,7 +57,7 @@ class TestTheChart:
 
     def test_it_grants_the_logs_server_what_the_command_does(self) -> None:
         """Beside that it has roles for those who read."""
-        command = printed("logs-server", "--name", LOGS, "--secret", LOGS_SECRET)
+        command = printed("api-server", "--name", LOGS, "--secret", LOGS_SECRET)
         chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith(USERS)]
         for kind in ("ClusterRole", "Role"):
             assert rules(chart, kind) == rules(command, kind)
@@ -146,12 +146,8 @@ class TestWhatIsGranted:
         assert scored[KUEUE, "resourceflavors"] == {"list"}
 
     def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
-        for setting in (f"dispatcher: {{name: {SCORED}}}", f"dispatcherName: {SCORED}"):
-            assert granted(on_manager(parse_settings(setting)))[KUEUE, "multikueueclusters"] == {
-                "list",
-                "watch",
-                "patch",
-            }
+        scored = granted(on_manager(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
+        assert scored[KUEUE, "multikueueclusters"] == {"list", "watch", "patch"}
         assert granted(on_manager(Settings()))[KUEUE, "multikueueclusters"] == {"list", "watch"}
         assert rules(chart_objects("rbac-scored.yaml")) == {(KUEUE, "multikueueclusters"): {"patch"}}
 
@@ -256,7 +252,7 @@ class TestTheCommand:
         assert {obj["metadata"]["name"] for obj in objects} == {"multikueue-logs"}  # not the daemon's roles
 
     def test_the_logs_server_reads_no_secret_but_its_own(self) -> None:
-        roles = [obj for obj in printed("logs-server", "--secret", "oslo") if obj["kind"] == "Role"]
+        roles = [obj for obj in printed("api-server", "--secret", "oslo") if obj["kind"] == "Role"]
         assert [
             (obj["metadata"]["namespace"], rule["verbs"], rule["resourceNames"])
             for obj in roles
@@ -284,7 +280,7 @@ class TestTheCommand:
         assert "'daemon' is not NAMESPACE/NAME" in result.output
 
     @pytest.mark.parametrize("name", ["A B", "../x", "a..b", "-a", "", "a\nb", "a" * 300])
-    @pytest.mark.parametrize("role", ["manager", "worker", "logs-server", "logs-worker", "spoke", "user"])
+    @pytest.mark.parametrize("role", ["manager", "worker", "api-server", "logs-worker", "spoke", "user"])
     def test_what_no_object_can_be_called_is_refused(self, role: str, name: str) -> None:
         result = CliRunner().invoke(main, ["rbac", role, "--name", name])
         assert result.exit_code == 2
@@ -295,7 +291,7 @@ class TestTheCommand:
         "option", [["--secret", "A B"], ["--service-account", "a b/c"], ["--service-account", "a/c_"]]
     )
     def test_so_are_accounts_and_secrets(self, option: list[str]) -> None:
-        assert CliRunner().invoke(main, ["rbac", "logs-server", *option]).exit_code == 2
+        assert CliRunner().invoke(main, ["rbac", "api-server", *option]).exit_code == 2
 
     def test_a_name_may_have_dots(self) -> None:
         made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")

@@ -16,7 +16,6 @@ from multikueue.adapters.registry import AVAILABLE as BUILTIN_ROWS
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kinds.declared import kind_of_row
 from multikueued.demo.jobs import Submission, kinds_named
-from multikueued.run.kinds import declarations_in
 from multikueued.settings.file import load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -52,8 +51,8 @@ class OwnKinds:
         from multikueue.adapters.declared import declared_kind
 
         known, own = {kind.resource.gvk: kind for kind in AVAILABLE}, cls({}, {}, {})
-        for setting, declaration in declarations_in(load_settings(file).settings):
-            row = declared_kind(declaration, setting)
+        for number, declaration in enumerate(load_settings(file).settings.external_frameworks):
+            row = declared_kind(declaration, f"externalFrameworks[{number}]")
             gvk = row.resource.gvk
             try:
                 played = known[gvk] if _fits(known.get(gvk), row) else kind_of_row(row)

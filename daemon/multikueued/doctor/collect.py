@@ -114,9 +114,9 @@ async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]
     Raises:
         ApiError: the manager does not answer, or does not accept the credentials.
     """
-    name = str(facts.settings.findings.config_map_name)
+    key = ObjectKey(facts.daemon_namespace, facts.settings.findings_config_map)
     try:
-        return published_in(await client.get(CONFIG_MAP, ObjectKey(facts.daemon_namespace, name)))
+        return published_in(await client.get(CONFIG_MAP, key))
     except (NotFound, Forbidden):
         return {}
 

@@ -115,7 +115,7 @@ async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, fr
     found |= dict.fromkeys(unread, ())
     election, what = settings.leader_election, "whether a daemon leads"
     if election.enabled:
-        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), str(election.lease_name)), what)
+        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
     else:
         sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
     return ManagerObjects(**found), unread

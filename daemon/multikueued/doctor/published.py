@@ -20,11 +20,11 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
-from multikueued.settings.sections import FindingsSettings
+from multikueued.settings.config import Settings
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 
-NAME: Final = str(FindingsSettings().config_map_name)
+NAME: Final = Settings().findings_config_map
 """The ConfigMap's name, unless the daemon's settings name another."""
 LABEL: Final = "multikueue.dev/findings"
 """By it the ConfigMap is found, whatever its name is."""

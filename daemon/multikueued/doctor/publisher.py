@@ -54,6 +54,8 @@ TICK: Final = 5.0
 """Seconds between two looks at which workers are connected: reads memory only."""
 EVERY: Final = 30.0
 """Seconds between two reads of quotas, and between two writes."""
+INTERVAL: Final = 600.0
+"""Seconds between two looks at a worker."""
 SOON: Final = 60.0
 """Seconds until a worker is looked at again that did not answer to a look."""
 AT_ONCE: Final = 5
@@ -130,7 +132,7 @@ class FindingsPublisher:
         """Do what is due."""
         reached = {one.name: one for one in self.reach()}
         self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
-        now, interval = loop_time(), self.settings.findings.interval.total_seconds()
+        now, interval = loop_time(), INTERVAL
         due = [
             one
             for name, one in reached.items()
@@ -209,7 +211,7 @@ class FindingsPublisher:
         known, now = self._known[name], self.clock()
         known.probed = loop_time()
         if facts is None:
-            known.probed += SOON - self.settings.findings.interval.total_seconds()
+            known.probed += SOON - INTERVAL
             if known.published is not None:
                 return  # what was seen before stays, with its time
             facts = WorkerFacts(name)
@@ -266,7 +268,7 @@ class FindingsPublisher:
         settings = self.settings
         limit = min(MOST, TOGETHER // max(1, len(wanted)))
         documents = {name: written(one, limit) for name, one in wanted.items()}
-        made = config_map(str(settings.namespace), str(settings.findings.config_map_name), documents)
+        made = config_map(str(settings.namespace), settings.findings_config_map, documents)
         self._write_due = loop_time() + EVERY
         try:
             await self.client.apply(CONFIG_MAP, made, field_manager=FIELD_MANAGER)

@@ -13,8 +13,8 @@ from multikueue.core.model.kinds import EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
+    api_server_rules,
     logs_on_worker,
-    logs_server_rules,
     marks_and_findings_rules,
     named_secret_rules,
     own_certificate_rules,
@@ -143,7 +143,7 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": str(settings.marks.secret_name), "namespace": namespace},
+            "metadata": {"name": settings.marks_secret, "namespace": namespace},
         },
         *(granting_objects(settings) if settings.ocm.grants else ()),
     ]
@@ -168,8 +168,8 @@ def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]
     return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
-def logs_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
-    """What `multikueue logs-server` needs on the manager.
+def api_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+    """What `multikueue api-server` needs on the manager.
 
     Args:
         settings: the daemon's.
@@ -178,11 +178,11 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
         secrets: names of those with kubeconfigs of workers.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
-    secret, findings = str(settings.marks.secret_name), str(settings.findings.config_map_name)
+    secret, findings = settings.marks_secret, settings.findings_config_map
     own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
     return [
         account.object,
-        role(name, logs_server_rules(API_SERVICE_NAME)),
+        role(name, api_server_rules(API_SERVICE_NAME)),
         binding(name, account),
         role(name, own, account.namespace),
         binding(name, account, account.namespace),
@@ -200,7 +200,7 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
 
 
 def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
-    """What the account of `multikueue logs-server` needs on a worker."""
+    """What the account of `multikueue api-server` needs on a worker."""
     return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
 
 
