@@ -19,12 +19,13 @@ from multikueue.core.model.labels import (
     WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import has_quota, is_evicted, is_finished
 from multikueue.protocols import ApiClient, Propagation
 from multikueue.sandbox.kinds.pods import POD_GROUP
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.units import Unit
-from multikueue.testing import InMemoryCluster
+from multikueue.testing import InMemoryCluster, until
 from tests.sandbox.kueue.objects import cluster_queue, condition, flavor, local_queue
 
 pytestmark = pytest.mark.looptime
@@ -152,8 +153,11 @@ async def test_only_the_annotation_of_groups_has_kueue_see_an_eviction_at_once(n
         began = anyio.current_time()
         await group.deactivate()
         assert await group.used() == 0
-        while not all("deletionTimestamp" in pod["metadata"] for pod in (await group.client.list(POD)).items):
-            await anyio.sleep(1)
+
+        async def told() -> bool:
+            return all(is_terminating(pod) for pod in (await group.client.list(POD)).items)
+
+        await until(told)
         assert told_after <= anyio.current_time() - began <= told_after + 1
 
 
