@@ -131,14 +131,32 @@ class EffectExecutor:
                 asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
                 if asked not in (None, got):  # else it would be sent again at once, and for ever
                     raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
-            case effects.DeleteJob(resource=resource, key=key, uid=uid, propagation=propagation):
-                await _delete(target, resource, key, uid, propagation)
-            case effects.DeleteWorkload(key=key, uid=uid, version=version):
-                await _delete(target, WORKLOAD, key, uid, version=version or None)
+            case effects.DeleteJob() | effects.DeleteWorkload():
+                await self._remove(target, effect, workload)
             case effects.LookForPods() if workload is not None:
                 await self._look_for_pods(target, effect, workload)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
                 await self._supply(target, effect, workload)
+
+    async def _remove(
+        self, target: Target, effect: effects.DeleteJob | effects.DeleteWorkload, workload: Json | None
+    ) -> None:
+        """Delete one object; a refusal, as by a webhook, is told: what is not removed holds up the next attempt."""
+        resource = effect.resource if isinstance(effect, effects.DeleteJob) else WORKLOAD
+        try:
+            if isinstance(effect, effects.DeleteJob):
+                await _delete(target, resource, effect.key, effect.uid, effect.propagation)
+            else:
+                await _delete(target, resource, effect.key, effect.uid, version=effect.version or None)
+        except ApiError as error:
+            if HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
+                note = f'worker cluster "{effect.cluster}" refuses the deletion of {resource} "{effect.key}": {error}'
+                if workload is not None:
+                    self._emit(workload, "Warning", note, effect.cluster)
+                log.warning(
+                    "deletion refused", cluster=effect.cluster, object=f"{resource} {effect.key}", error=str(error)
+                )
+            raise
 
     async def _from_here(self, effect: effects.Effect, workload: Json | None) -> effects.Effect:
         """The effect; of a creation, with what the object says of where it comes from."""

@@ -14,7 +14,8 @@ import pytest
 
 from multikueue.adapters import BUILTIN
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, JOB
-from multikueue.core.model.labels import ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
@@ -184,6 +185,27 @@ async def test_a_job_copy_that_should_have_ended_is_published(grace: int, told: 
         (found,) = (await here.published()).values()
     assert [one.key.name for one in found.facts.overdue or ()] == told
     assert all("example.com/slow" in one.finalizers for one in found.facts.overdue or ())
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_job_copy_that_is_not_deleted_though_its_workload_is_gone_is_published(ours: bool) -> None:
+    """A webhook refuses its deletion, or the daemon may not delete its kind. One of another manager is none of ours."""
+    async with scene("worker1") as here:
+        there, marks = DirectClient(here.fleet.workers["worker1"]), Marks(here.manager.settings.plan.mark_key)
+        here.fleet.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("delete",), user="multikueue"))
+        mark = marks.of({"metadata": {"uid": "u"}}, "attempt", "worker1") if ours else "01234567." + 32 * "0"
+        metadata = {
+            "name": "job",
+            "namespace": "default",
+            "labels": {ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: "gone"},
+            "annotations": {ATTEMPT_ANNOTATION: mark},
+        }
+        spec = {"restartPolicy": "Never", "containers": CONTAINERS}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": spec}}}
+        await there.create(JOB, job)
+        await anyio.sleep(INTERVAL + EVERY)
+        (found,) = (await here.published()).values()
+    assert [(one.key.name, one.orphaned) for one in found.facts.overdue or ()] == [("job", True)] * ours
 
 
 async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -> None:

@@ -347,6 +347,20 @@ async def test_a_look_for_pods_that_fails_is_told(status: int, told: str, goes_o
     assert (fleet.memory.pods(W1, ObjectKey.of(workload), "1") == ()) is goes_on
 
 
+@pytest.mark.parametrize(("status", "told"), [(403, True), (422, True), (409, False), (500, False)])
+async def test_a_deletion_that_is_refused_is_told(status: int, told: bool) -> None:
+    """A webhook holds up the next attempt for as long as it refuses."""
+    fleet, emitted = Fleet(), mock.Mock()
+    fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("delete",)))
+    executing = EffectExecutor(fleet.target, emitted, fleet.memory)
+    for effect in (DeleteJob(W1, JOB, ObjectKey("default", "job"), "u"), DeleteWorkload(W1, KEY, "u", "1")):
+        with pytest.raises(ApiError) if status != 409 else nullcontext():
+            await executing.execute(a_workload(uid="u"), (effect,))
+    notes = [call.args[4] for call in emitted.emit.call_args_list]
+    assert len(notes) == (2 if told else 0)
+    assert all('worker cluster "w1" refuses the deletion of ' in note for note in notes)
+
+
 async def test_a_change_of_what_is_gone_is_no_news() -> None:
     """Whoever deleted it knows."""
     fleet = Fleet()

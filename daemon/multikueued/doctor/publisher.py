@@ -47,7 +47,7 @@ class Reached:
     watched: Callable[[], QueuesOnWorker | None] = lambda: None
     """Its queues with their figures as of now; None: they are not watched, or a watch fails."""
     deleted: Callable[[], Sequence[tuple[Resource, Json]]] = lambda: ()
-    """The job copies there that somebody has deleted, as the caches have them."""
+    """The job copies there that somebody has deleted, or whose Workload is gone, as the caches have them."""
 
 
 TICK: Final = 5.0

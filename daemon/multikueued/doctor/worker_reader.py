@@ -62,7 +62,9 @@ class Rounds:
     now: datetime | None = None
     """This machine's clock; None: job copies that do not end are not looked for."""
     deleted: Mapping[str, Sequence[tuple[Resource, Json]]] | None = None
-    """By worker, the job copies that somebody has deleted; None: they are listed."""
+    """By worker, the job copies that somebody has deleted, or whose Workload is gone; None: they are listed."""
+    orphans: Mapping[str, Set[str]] = attrs.field(factory=dict)
+    """By worker: see `CopyReader`."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
@@ -89,7 +91,18 @@ class Rounds:
     async def _asked(self, name: str, config: ClusterConfig) -> None:
         account, granted = self.accounts.get(name), self.granted.get(name, frozenset())
         deleted = self.deleted.get(name, ()) if self.deleted is not None else None
-        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, account, granted, self.now, deleted)
+        visit = Visit(
+            name,
+            self.settings,
+            self.kinds,
+            self.lacking,
+            self.measure,
+            account,
+            granted,
+            self.now,
+            deleted,
+            self.orphans.get(name, frozenset()),
+        )
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -133,6 +146,8 @@ class Visit:
     """See `Rounds`."""
     deleted: Sequence[tuple[Resource, Json]] | None = None
     """See `Rounds`."""
+    orphans: Set[str] = frozenset()
+    """See `CopyReader`."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -217,7 +232,8 @@ class Visit:
             return
         behind = self.facts.clock.low if self.facts.clock is not None else 0.0
         kinds = [kind for kind in self.kinds if kind.resource.gvk not in self.facts.lacking]
-        reader, there = CopyReader(sight.client, kinds, str(self.settings.origin)), self.now + timedelta(seconds=behind)
+        reader = CopyReader(sight.client, kinds, str(self.settings.origin), self.orphans)
+        there = self.now + timedelta(seconds=behind)
         what = f"which job copies on {self.name} do not end"
         try:
             known = self.deleted

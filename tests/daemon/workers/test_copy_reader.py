@@ -157,6 +157,19 @@ async def test_pods_are_looked_for_once_it_is_overdue() -> None:
     assert [(one.name, one.node) for one in (await only(overdue, "Job")).pods] == [("late", "n1")]
 
 
+async def test_one_whose_workload_is_gone_is_told_if_nobody_has_deleted_it() -> None:
+    """A webhook refuses its deletion. Whose it is only the daemon knows: managers may share a worker."""
+    copies = [made("Job"), made("Job", metadata={"name": "new", "uid": "uid-new", "creationTimestamp": timestamp(NOW)})]
+    worker = Worker({"jobs": copies})
+    rows: Iterable[JobKind] = [KINDS["Job"]]
+    for orphans, told in ((frozenset[str](), []), (frozenset({"uid-Job", "uid-new"}), ["job"])):
+        reader: Any = CopyReader(worker, rows, "us", orphans)  # type: ignore[arg-type]
+        found = (await reader.look(NOW, overdue_only=True)).copies
+        assert [one.key.name for one in found] == told
+        assert all("was not deleted" in one.why(NOW) for one in found)
+        assert all("give-up-before" in one.way_out("w1", known=False) for one in found)
+
+
 LABEL = "example.com/job"
 
 

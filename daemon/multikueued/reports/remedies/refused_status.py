@@ -15,7 +15,7 @@ STATUS_REFUSED: Final = "status-refused"
 _REMEDY: Final = (
     "compare these words with its status (kubectl -n {namespace} get {job} -o yaml --show-managed-fields): somebody "
     "else wrote there what rules it out, or the kind's definition here is older than the workers'. Mend that; the "
-    "status is written again once the job changes"
+    "status is written again within a few minutes, or once the job changes"
 )
 
 
