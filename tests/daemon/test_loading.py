@@ -63,6 +63,7 @@ pods:
   check: Ready
 retention:
   finished: 6h
+  failed: 2h
 dependencies:
 - config: gpus
   kinds: [ConfigMap, ResourceClaimTemplate]
@@ -116,7 +117,7 @@ def test_every_setting_can_be_set() -> None:
             failure_policy="Fail",
         ),
         pods=PodSettings(check="Ready"),
-        retention=RetentionSettings(finished=timedelta(hours=6)),
+        retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2)),
         dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )
 

@@ -199,6 +199,8 @@ class RetentionSettings:
     finished: timedelta = timedelta(0)
     """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
     that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
+    failed: timedelta = timedelta(hours=1)
+    """The same for jobs that have failed, if it is longer: 100 in a namespace of a worker, further ones go at once."""
 
 
 @attrs.frozen
