@@ -84,7 +84,7 @@ class TestTheChart:
 
     @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
     def test_users_read_what_client_programs_read(self, kind: JobKind) -> None:
-        """Airflow, Dagster and Snakemake a job by its status; kubectl describe, and Prefect, events of the core group."""
+        """Airflow, Dagster and Snakemake a job by its status; kubectl describe events of the core group."""
         for role in AGGREGATED:
             found = granted(role_rules(role, [kind]))
             group, plural = kind.resource.gvk.group, kind.resource.plural
