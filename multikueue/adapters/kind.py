@@ -161,7 +161,8 @@ class JobKind:
         if rule is None or (self._ended(local) and not self._ended(remote)):
             return None
         waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
-        return _change(local, self.status.held(local, now) if waits else rule(local, remote, now))
+        shown = self.status.held(local, now) if waits else rule(local, remote, now)
+        return _change(local, without(shown, self.status.addresses) if shown and self.status.addresses else shown)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""

@@ -61,6 +61,7 @@ webhook:
   failurePolicy: Fail
 pods:
   check: Ready
+  copyAddresses: true
 retention:
   finished: 6h
   failed: 2h
@@ -116,7 +117,7 @@ def test_every_setting_can_be_set() -> None:
             url="https://[fd00::1]:9500",
             failure_policy="Fail",
         ),
-        pods=PodSettings(check="Ready"),
+        pods=PodSettings(check="Ready", copy_addresses=True),
         retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2)),
         dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )

@@ -190,6 +190,9 @@ class PodSettings:
     and are dispatched again. `Ready`: they become Admitted, and when they are evicted Kueue deletes them, as on one
     cluster. It needs the webhook, which puts our scheduling gate on new pods, and its `failurePolicy: Fail`: a pod
     without the gate would run on the manager."""
+    copy_addresses: bool = False
+    """Whether the manager's jobs show the addresses of their copies: of pods, nodes and Ray's heads. Only for clusters
+    in one network: otherwise these are addresses of others there, and Services of the manager would lead to them."""
 
 
 @attrs.frozen
