@@ -160,10 +160,10 @@ class JobKind:
         rule = self.status.rule
         if rule is None or (self._ended(local) and not self._ended(remote)):
             return None
-        if self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote):
-            return _change(local, self.status.held(local, now))
         observed = rules.observed_here(local, remote, counted=self.status.subresource)
-        return _change(local, rule(local, observed, now))
+        waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
+        shown = self.status.held(local, now) if waits else rule(local, observed, now)
+        return _change(local, without(shown, self.status.addresses) if shown and self.status.addresses else shown)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""

@@ -147,6 +147,11 @@ def _resized(group: Json, wanted: list[Json]) -> Json:
     return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
 
 
+def _head_addresses(*cluster: str) -> tuple[tuple[str, ...], ...]:
+    """Of the head in the status of a cluster. Its names, and the dashboard's, which is one, lead nowhere and stay."""
+    return (*cluster, "head", "podIP"), (*cluster, "head", "serviceIP")
+
+
 def _ray(
     kind: str,
     cluster: tuple[str, ...],
@@ -177,7 +182,13 @@ KINDS = (
     _ray(
         "RayJob",
         ("spec", "rayClusterSpec"),
-        StatusRules(rule=_ray_job_status, finished=_ray_job_outcome, stopped=_ray_job_stopped, on_hold=_is_refused),
+        StatusRules(
+            rule=_ray_job_status,
+            finished=_ray_job_outcome,
+            stopped=_ray_job_stopped,
+            on_hold=_is_refused,
+            addresses=_head_addresses("rayClusterStatus"),
+        ),
         SyncRules(),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
         copies=CopyRules(sanitised=_never_deletes_itself, unheeded=_deletes_itself),
@@ -185,13 +196,24 @@ KINDS = (
     _ray(
         "RayCluster",
         ("spec",),
-        StatusRules(rule=_ray_cluster_status, stopped=_ray_cluster_stopped, pods_are_gone=_ray_cluster_is_empty),
+        StatusRules(
+            rule=_ray_cluster_status,
+            addresses=_head_addresses(),
+            stopped=_ray_cluster_stopped,
+            pods_are_gone=_ray_cluster_is_empty,
+        ),
         SyncRules(resized=cluster_size),
     ),
     _ray(
         "RayService",
         ("spec", "rayClusterConfig"),
-        StatusRules(stopped=condition_at_false("Ready")),
+        StatusRules(
+            stopped=condition_at_false("Ready"),
+            addresses=(
+                *_head_addresses("activeServiceStatus", "rayClusterStatus"),
+                *_head_addresses("pendingServiceStatus", "rayClusterStatus"),
+            ),
+        ),
         # The application's configuration is edited while the service runs; all else stays.
         SyncRules(forwarded=(("spec", "serveConfigV2"),)),
         suspend=("spec", "rayClusterConfig", "suspend"),

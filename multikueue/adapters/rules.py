@@ -114,6 +114,9 @@ class StatusRules:
     """When the manager's job shows the status of its copy, and how much of it: by default always all of it. None for
     kinds whose status is the manager's own. It is not asked while the manager's job is suspended and its copy runs, nor
     of a job that shows its end while its copy shows none."""
+    addresses: tuple[Path, ...] = ()
+    """What in it are addresses of the copy's own network: the manager's job does not show them, where the daemon's
+    `pods.copyAddresses` does not say otherwise. On the manager they are nobody's, or belong to something else."""
     held: Callable[[Json, datetime], Json | None] = lambda local, now: None
     """(manager's job, now) -> its status while it is suspended and its copy runs; by default it stays as it is."""
     finished: Callable[[Json], Outcome | None] = never_finished

@@ -56,8 +56,10 @@ webhook:
   failurePolicy: Fail
 pods:
   check: Ready
+  copyAddresses: true
 retention:
   finished: 6h
+  failed: 2h
 dependencies:
 - config: gpus
   kinds: [ConfigMap, ResourceClaimTemplate]
@@ -106,8 +108,8 @@ def test_every_setting_can_be_set() -> None:
             url="https://[fd00::1]:9500",
             failure_policy="Fail",
         ),
-        pods=PodSettings(check="Ready"),
-        retention=RetentionSettings(finished=timedelta(hours=6)),
+        pods=PodSettings(check="Ready", copy_addresses=True),
+        retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2)),
         dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )
 

@@ -9,10 +9,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from multikueue import AVAILABLE
+from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
+from multikueued.rbac.objects import AGGREGATED, role_rules
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import in_namespace, kind_rules_on_manager, on_manager, on_worker
 from multikueued.settings.config import Settings
@@ -80,6 +81,16 @@ class TestTheChart:
         assert {key for key, verbs in submitter.items() if verbs - {"get", "list", "watch"}} == {("batch", "jobs")}
         for _, resource in submitter:
             assert resource.partition("/")[0] in ("remotejobs", "workloads", "localqueues", "events", "jobs")
+
+    @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
+    def test_users_read_what_client_programs_read(self, kind: JobKind) -> None:
+        """Airflow, Dagster and Snakemake a job by its status; kubectl describe events of the core group."""
+        for role in AGGREGATED:
+            found = granted(role_rules(role, [kind]))
+            group, plural = kind.resource.gvk.group, kind.resource.plural
+            assert found["", "events"] == found["events.k8s.io", "events"] == {"get", "list", "watch"}
+            assert found[group, plural] >= {"get", "list", "watch"}
+            assert found[group, f"{plural}/status"] == {"get"}, "nobody but controllers writes it"
 
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))

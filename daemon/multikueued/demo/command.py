@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,10 +33,11 @@ from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
 from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
 from multikueued.run.logs import configure_logging
-from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
+from multikueued.settings.config import LoggingSettings, RetentionSettings, ServingSettings, Settings
 
 _DAEMON = Settings(
     namespace=KUEUE_NAMESPACE,
+    retention=RetentionSettings(failed=timedelta(0)),
     logging=LoggingSettings(format="console", level="error"),
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )

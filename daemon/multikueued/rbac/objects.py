@@ -9,7 +9,7 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
-from multikueue.core.model.kinds import EVENT, KUEUE_GROUP, WORKLOAD
+from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
@@ -46,13 +46,17 @@ def viewer_rules() -> list[Json]:
         rule(GROUP, [REMOTE_JOB.plural], READ),
         rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
         rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
-        rule(EVENT.gvk.group, [EVENT.plural], READ),
+        *(rule(one.gvk.group, [one.plural], READ) for one in (EVENT, CORE_EVENT)),  # kubectl describe reads the latter
     ]
 
 
 def user_kind_rules(kind: JobKind, verbs: Sequence[str]) -> list[Json]:
-    """To read jobs of a kind, or to submit, change and delete them."""
-    return [] if kind.workload_only else [rule(kind.resource.gvk.group, [kind.resource.plural], verbs)]
+    """To read jobs of a kind, or to submit, change and delete them. Clients read a status by its own path as well."""
+    if kind.workload_only:
+        return []
+    group, plural = kind.resource.gvk.group, kind.resource.plural
+    status = [rule(group, [f"{plural}/status"], ["get"])] if kind.status.subresource else []
+    return [rule(group, [plural], verbs), *status]
 
 
 def role_rules(name: str, kinds: Sequence[JobKind]) -> list[Json]:

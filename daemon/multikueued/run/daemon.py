@@ -264,6 +264,7 @@ def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
         worker_lost_timeout=settings.worker_lost_timeout,
         pod_grace_limit=settings.pod_grace_limit,
         finished_retention=settings.retention.finished,
+        failed_retention=settings.retention.failed,
         orchestrated_preemption=settings.preemption.orchestrated,
         pods_ready=settings.pods.check == "Ready",
         preemption_timeout=settings.preemption.timeout,

@@ -44,7 +44,12 @@ def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
     places = [number for number, name in enumerate(settings.integrations.frameworks) if name == AUTO][:1]
     source = f"integrations.frameworks[{places[0]}] ({AUTO})" if places else ""
     others = (kind for kind in AVAILABLE if kind.resource.gvk not in named and not kind.keeps_check_pending)
-    return [*kinds, *(attrs.evolve(kind, source=source) for kind in others if places)]
+    added = [attrs.evolve(kind, source=source) for kind in others if places]
+    return [*kinds, *(map(_with_addresses, added) if settings.pods.copy_addresses else added)]
+
+
+def _with_addresses(kind: JobKind) -> JobKind:
+    return attrs.evolve(kind, status=attrs.evolve(kind.status, addresses=()))
 
 
 def kind_remarks(settings: Settings) -> Iterator[Remark]:
@@ -74,6 +79,8 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
             source = f"integrations.frameworks[{number}] ({name})"
             built_in.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
     kinds = list(built_in.values())
+    if settings.pods.copy_addresses:
+        kinds = list(map(_with_addresses, kinds))
     complaints: list[str] = []
     for number, declaration in enumerate(settings.external_frameworks):
         setting = f"externalFrameworks[{number}]"

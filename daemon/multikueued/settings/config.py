@@ -171,6 +171,9 @@ class PodSettings:
     and are dispatched again. `Ready`: they become Admitted, and when they are evicted Kueue deletes them, as on one
     cluster. It needs the webhook, which puts our scheduling gate on new pods, and its `failurePolicy: Fail`: a pod
     without the gate would run on the manager."""
+    copy_addresses: bool = False
+    """Whether the manager's jobs show the addresses of their copies: of pods, nodes and Ray's heads. Only for clusters
+    in one network: otherwise these are addresses of others there, and Services of the manager would lead to them."""
 
 
 @attrs.frozen
@@ -180,6 +183,8 @@ class RetentionSettings:
     finished: timedelta = timedelta(0)
     """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
     that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
+    failed: timedelta = timedelta(hours=1)
+    """The same for jobs that have failed, if it is longer: 100 in a namespace of a worker, further ones go at once."""
 
 
 @attrs.frozen

@@ -226,6 +226,7 @@ def webhook_cases() -> Iterator[Case]:
     ours, kueues = "MutatingWebhookConfiguration multikueue-webhook", {KUEUES: registered()[KUEUES]}
     yield "webhook-not-registered", with_webhook(kueues), ours, "does not exist"
     yield "webhook-left-over", with_webhook(registered(), settings=OFF), ours, "the settings have it off"
+    yield "webhook-off", with_webhook({}, settings=OFF), "the manager", "a job must name managedBy itself"
     early = "MutatingWebhookConfiguration a-webhook"
     yield "webhook-left-over", with_webhook(registered() | registered("a-webhook")), early, "have another name"
     yield "webhook-order", with_webhook(registered("a-webhook")), early, "is asked first"
@@ -512,7 +513,7 @@ def test_a_workers_words_do_nothing_to_a_terminal() -> None:
 
 
 def test_a_pool_as_the_page_has_it_is_fine() -> None:
-    assert findings(shared()) == ()
+    assert [one.id for one in findings(shared())] == ["webhook-off"]
 
 
 def test_only_what_is_held_is_looked_at() -> None:
@@ -521,7 +522,8 @@ def test_only_what_is_held_is_looked_at() -> None:
     never = DispatcherSettings(name=SCORED, profiles={"default": Profile(hold=Hold.NEVER)})
     for dispatcher in (DispatcherSettings(), never):
         facts = attrs.evolve(shared(cohortName="all"), kueue=kueue)
-        assert findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher))) == ()
+        found = findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher)))
+        assert [one.id for one in found] == ["webhook-off"]
 
 
 def test_pods_are_stranded_once_they_have_ended_and_nobody_lets_go_of_them() -> None:
@@ -640,4 +642,4 @@ def test_what_is_mended_is_no_finding_any_more() -> None:
     facts = healthy(settings=OFF)
     assert [one.id for one in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
     mended = attrs.evolve(facts, webhooks=WebhookFacts({}), workers={"worker1": worker_facts()})
-    assert diagnose(mended, CHECKS).findings == ()
+    assert [one.id for one in diagnose(mended, CHECKS).findings] == ["webhook-off"]
