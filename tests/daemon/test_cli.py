@@ -298,27 +298,3 @@ def test_python_m_is_the_same_command() -> None:
     result = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True, timeout=20)
 
     assert result.stdout == f"multikueue, version {__version__}\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        *(
-            (command.split(), "write --worker-context oslo")
-            for command in (
-                "worker add oslo --context oslo",
-                "worker remove oslo --context oslo",
-                "worker rotate oslo --context oslo",
-                "worker grant-logs oslo --context oslo",
-                "queues mirror queue --context oslo",
-            )
-        ),
-        (["worker", "add", "oslo", "--worker-context", "oslo", "--config", "main"], "write --multikueue-config main"),
-    ],
-)
-def test_a_flag_that_means_another_cluster_now_is_refused_with_its_new_name(arguments: list[str], told: str) -> None:
-    """An alias would silently reach another cluster one version later."""
-    result = CliRunner().invoke(main, arguments)
-
-    assert result.exit_code == 2
-    assert told in result.stderr

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -280,7 +279,8 @@ class TestTheCommand:
         made = [(obj["kind"], obj["metadata"]["name"]) for obj in printed("manager") if "oles" not in obj["kind"]]
         chart = (Path(__file__).parents[2] / "charts/multikueued/templates/marks.yaml").read_text()
         assert "kind: Secret" in chart
-        assert ("Secret", re.findall(r'default "([-a-z]+)"', chart)[0]) in made
+        assert 'name: {{ .Values.settings.name | default "multikueue" }}-marks' in chart
+        assert ("Secret", "multikueue-marks") in made
         (secret,) = (obj for obj in printed("manager") if obj["kind"] == "Secret")
         assert set(secret) == {"apiVersion", "kind", "metadata"}
         assert secret["metadata"]["namespace"] == "kueue-system"

@@ -75,7 +75,7 @@ def test_the_commands_that_a_page_shows_are_taken(page: Path) -> None:
 
 
 def test_a_command_line_that_is_none_is_seen() -> None:
-    assert "--worker-context" in _flaw("multikueue worker add oslo --context oslo")
+    assert "--worker" in _flaw("multikueue worker add oslo --worker oslo")
     assert _flaw("multikueue worker ad oslo") == "no such command"
     assert "--olso" in _flaw("multikueue status --olso  # a comment")
 

@@ -75,7 +75,9 @@ def manager_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
         MANAGER_CONTEXT,
-        click.option("--config", "--config-file", type=FILE, help="The daemon's settings: kinds, namespace."),
+        click.option(
+            "--config", "--config-file", "config_file", type=FILE, help="The daemon's settings: kinds, namespace."
+        ),
         click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
     )
     for option in options:
