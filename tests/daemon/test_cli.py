@@ -173,7 +173,7 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
     ("text", "code", "told"),
     [
         ("gcInterval: 2m\n", 0, "These settings can be used.\n"),
-        ("featureGates: {MultiKueue: false}\n", 0, "featureGates: passed over"),
+        ("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {}\n", 0, "health: passed over"),
         ("gcIntervall: 2m\n", 2, 'gcIntervall: there is no such setting: did you mean "gcInterval"?'),
         ("pods: {check: Ready}\n", 2, "pods.check: without the webhook's scheduling gate"),
         (
