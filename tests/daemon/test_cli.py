@@ -122,6 +122,7 @@ def test_every_subcommand_has_help(name: str) -> None:
         (["run", "--kubeconfig", "/nowhere/config"], "/nowhere/config: cannot be read: No such file or directory"),
         (["run", "--context", "prod"], "name that with --kubeconfig, too"),
         (["run", "extra"], "unexpected extra argument"),
+        (["run", "--check"], "name it with --config"),
     ],
 )
 def test_wrong_usage_is_reported_and_exits_with_2(arguments: list[str], told: str) -> None:
@@ -166,6 +167,31 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
     assert result.stderr == (
         f'multikueue: error: {config}: gcInterval: 60 lacks a unit: write it like "15m", "1m30s" or "500ms"\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "told"),
+    [
+        ("gcInterval: 2m\n", 0, "These settings can be used.\n"),
+        ("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {}\n", 0, "health: passed over"),
+        ("gcIntervall: 2m\n", 2, 'gcIntervall: there is no such setting: did you mean "gcInterval"?'),
+        ("pods: {check: Ready}\n", 2, "pods.check: without the webhook's scheduling gate"),
+        (
+            "externalFrameworks: [{name: Fold.v1.lab.example.com, finished: '1 +'}]\n",
+            2,
+            "externalFrameworks[0].finished",
+        ),
+    ],
+)
+def test_settings_are_checked_without_a_cluster(tmp_path: Path, text: str, code: int, told: str) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    result = CliRunner().invoke(
+        main, ["run", "--check", "--config", str(config)], env={"KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}
+    )
+
+    assert result.exit_code == code
+    assert told in (result.stderr if code else result.stdout)
 
 
 @pytest.mark.parametrize(
