@@ -72,8 +72,7 @@ def test_a_kind_can_be_declared_wherever_kueue_has_it(settings: Json, setting: s
 def test_kueues_two_lists_may_name_the_same_kind() -> None:
     """Kueue wants it in one list to know the owner, and in the other to dispatch it."""
     name = PIPELINE_RUN["name"]
-    both = {
-        **KUEUES,
+    lists = {
         "integrations": {"externalFrameworks": [name]},
         "multiKueue": {"externalFrameworks": [PIPELINE_RUN]},
     }
