@@ -152,6 +152,7 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
     assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("dispatcher", "copies"),
     [
