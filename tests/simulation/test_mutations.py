@@ -80,7 +80,6 @@ FIRST = {
     "jobs_do_not_wait_for_what_they_need": 62,
     "messages_of_nobody_are_written": 25,
     "workers_are_recorded_unasked": 6,
-    "an_attempt_is_evicted_once": 61009,
     "holds_are_evictions": 17,
     "jobs_are_deleted_in_the_background": 120,
     "accepted_deletions_are_removals": 120,
