@@ -30,7 +30,7 @@ FIRST = {
     "earliest_admission_wins": 101,
     "errors_quote_kubeconfigs": 18,
     "every_admitted_worker_runs_it": 32,
-    "failed_deletions_are_forgotten": 30,
+    "failed_deletions_are_forgotten": 46,
     "finished_jobs_are_made_again": 28,
     "jobs_are_created_before_the_record": 9,
     "names_are_not_kept_apart": 167,
