@@ -22,9 +22,9 @@ DIGEST = "import hashlib; from tests.simulation.simulating import simulate; prin
 def test_a_fleet_keeps_its_promises_through_a_bad_week() -> None:
     """No job on two reachable clusters, none run again, no orphan, nothing of others touched, no secret told.
 
-    This is the first seed that `nox` and its gate do not run by the command.
+    It is a short seed of those that `nox` and its gate do not run by the command.
     """
-    run = simulate(SEEDS)
+    run = simulate(SEEDS + 2)
 
     assert not run.broken, "\n".join([*run.history, run.broken])
 
@@ -43,7 +43,7 @@ def test_a_name_that_is_none_is_answered_by_those_like_it(asked: str, told: str)
 
 def test_a_seed_repeats() -> None:
     """A failure that cannot be replayed cannot be fixed."""
-    assert simulate(3) == simulate(3)
+    assert simulate(7) == simulate(7)
 
 
 @pytest.mark.gate
