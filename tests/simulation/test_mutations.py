@@ -21,7 +21,7 @@ FIRST = {
     "losers_are_not_cleaned_once_assigned": 36,
     "lost_workers_get_a_third_of_the_grace": 62,
     "losers_out_of_the_config_are_kept": 44,
-    "kinds_stay_unwatched": 56,
+    "kinds_stay_unwatched": 74,
     "a_gate_that_is_being_opened_is_shut": 37,
     "all_gates_open_at_once": 37,
     "connecting_wakes_nobody": 28,
