@@ -1,4 +1,4 @@
-"""The one door to every check: `nox` runs what CI runs."""
+"""The one door to every check: `nox` proves every module once, `nox -t gate` is the rest of what CI runs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,28 @@ import nox
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 nox.options.error_on_external_run = True
-nox.options.sessions = ["lint", "types", "tests", "versions", "simulation", "dispatch", "docs"]
+nox.options.sessions = ["lint", "types", "tests", "docs"]
 nox.options.error_on_missing_interpreters = False  # nox names each that it does not find, and says that it skips it
 nox.options.download_python = "never"
+
+# Each of some 200 processes would compile what it imports once more: starting a daemon takes three times as long.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 PROJECT = nox.project.load_toml("pyproject.toml")
 CODE = ("multikueue", "daemon", "tests", "docs/conf.py", "noxfile.py")
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 """The Pythons that the tests can run on. The project's classifiers are those that they have run on."""
 NIGHTLY = ("tests/benchmarks", "tests/conformance", "tests/formats", "tests/soak")
-"""What `nox` leaves out and `nox -t nightly` runs, beside what needs the real controllers of job kinds."""
+"""What only `nox -t nightly` runs, beside what needs the real controllers of job kinds."""
 ON_SERVERS = ("tests/integration", "tests/controlplane", "tests/scenarios", "tests/adapters/test_on_real_servers.py")
 """Where tests of real servers are, but for the nightly ones: real conformance shows how those servers answer, and has
 nothing of ours in it; the sandbox's side of it is nightly as well."""
+PURE = ("tests/core", "tests/adapters")
+"""The layers that do no I/O: run with coverage, and on every Python."""
+ELSEWHERE = ("tests/integration", "tests/dashboard/test_page.py", *NIGHTLY)
+"""What needs more than Python, in sessions of its own."""
+SEEDS, OF_NOX = 300, 60
+"""How many seeds of the simulation are run, and how many of them `nox` runs: the others are the gate's."""
 
 BESIDE = ("-n", "2", "--dist", "loadgroup")
 """The load of `tests/operators` goes beside the kinds, which mostly wait. With any arguments all go one by one."""
@@ -79,35 +88,52 @@ def types(session: nox.Session) -> None:
     session.run("python", "-m", "tests.docs.blocks")
 
 
+def those(session: nox.Session, marked: str, *more: str) -> None:
+    """Run the tests that need nothing but Python and are marked so, on all cores."""
+    arguments = (
+        "-m",
+        f"({marked}) and not real and not operators",
+        *(f"--ignore={folder}" for folder in ELSEWHERE),
+        *more,
+    )
+    # Each process begins with its part of the files, so their fixtures are made once, and helps the other at the end.
+    session.run("pytest", "-n", "auto", "--dist", "worksteal", *timed(session.name), *arguments)
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests that need nothing but Python; with branch coverage of the pure layers."""
+    """Every module once: all tests that need nothing but Python, but for those of the gate; and the first seeds."""
     install(session, "tests")
     if session.posargs:
         session.run("pytest", *session.posargs)
         return
+    those(session, "not gate", "--hypothesis-profile=few")
+    session.run("python", "-m", "tests.simulation", "--seeds", str(OF_NOX))
+
+
+@nox.session(tags=["gate"])
+def gate(session: nox.Session) -> None:
+    """The tests that `nox` leaves out, but for the pure layers: those with coverage are all of theirs."""
+    install(session, "tests")
+    those(session, "gate or hypothesis", *(f"--ignore={folder}" for folder in PURE))
+
+
+@nox.session(tags=["gate"])
+def coverage(session: nox.Session) -> None:
+    """The tests of the pure layers once more: do they reach every branch?"""
+    install(session, "tests")
     for stale in Path().glob(".coverage*"):
         stale.unlink()
-    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *timed("pure"), "tests/core", "tests/adapters")
+    session.run("coverage", "run", "-m", "pytest", "-n", "auto", *timed("coverage"), *PURE)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report", "--include=multikueue/core/*,multikueue/adapters/*", "--fail-under=95")
-    elsewhere = (
-        "tests/core",
-        "tests/adapters",
-        "tests/simulation",
-        "tests/integration",
-        "tests/operators",
-        "tests/dashboard/test_page.py",
-        *NIGHTLY,
-    )
-    session.run("pytest", "-n", "auto", *timed("tests"), *(f"--ignore={folder}" for folder in elsewhere))
 
 
-@nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"])
+@nox.session(python=[version for version in VERSIONS if version != f"3.{sys.version_info.minor}"], tags=["gate"])
 def versions(session: nox.Session) -> None:
     """The pure layers on each other Python that is installed. One, and more of it: `nox -s versions-3.13 -- tests`."""
     install(session, "tests")
-    session.run("pytest", *(session.posargs or ("-n", "auto", *timed(session.name), "tests/core", "tests/adapters")))
+    session.run("pytest", *(session.posargs or ("-n", "auto", *timed(session.name), *PURE)))
 
 
 @nox.session(tags=["nightly"])
@@ -121,16 +147,15 @@ def nightly(session: nox.Session) -> None:
     session.run("python", "-m", "tests.dispatch.family", "--all", "--seeds", "3", "--limit", "1.2")
 
 
-@nox.session
+@nox.session(tags=["gate"])
 def simulation(session: nox.Session) -> None:
     """A fleet on virtual time, from seeds: `nox -s simulation -- --seeds 20000 --first-seed 1`."""
     install(session, "tests")
-    if not session.posargs:
-        session.run("pytest", "-n", "auto", *timed("simulation"), "tests/simulation")
-    session.run("python", "-m", "tests.simulation", *session.posargs)
+    rest = ("--first-seed", str(OF_NOX), "--seeds", str(SEEDS - OF_NOX))
+    session.run("python", "-m", "tests.simulation", *(session.posargs or rest))
 
 
-@nox.session
+@nox.session(tags=["gate"])
 def dispatch(session: nox.Session) -> None:
     """What choosing workers costs and brings, beside AllAtOnce: seed 1 alone; `-- --seeds 3` is all of it."""
     install(session, "tests")
@@ -160,7 +185,7 @@ def controlplane(session: nox.Session) -> None:
     session.run("python", "-m", "tests.controlplane", "build", *session.posargs)
 
 
-@nox.session
+@nox.session(tags=["gate"])
 def integration(session: nox.Session) -> None:
     """What must hold on a real kube-apiserver: `-- --provider kind` where Docker is."""
     install(session, "tests")
@@ -172,7 +197,7 @@ def integration(session: nox.Session) -> None:
     session.run("pytest", "-m", "real", "--timeout=120", *beside, *session.posargs, *where)
 
 
-@nox.session
+@nox.session(tags=["gate"])
 def dashboard(session: nox.Session) -> None:
     """The page in Debian's Chromium: `PICTURES=docs/pictures nox -s dashboard` makes the pictures of the docs."""
     if shutil.which("chromium") is None:
@@ -210,4 +235,4 @@ def bench(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation; a broken link or reference is an error."""
     install(session, "docs")
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "docs", os.path.join("docs", "_build"))
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-j", "auto", "docs", os.path.join("docs", "_build"))

@@ -19,8 +19,10 @@ asyncio.set_event_loop(None)
 # for Hypothesis' table of Unicode, which takes more than the second that it allows.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The gate draws the same examples each time: it says what a change did, not what a new draw found in what stood there.
-# `nox -t nightly` draws new ones, and many more; so does whoever runs the tests without `CI` in the environment.
+# `nox` draws few of them, its gate all; `nox -t nightly` draws new ones, and many more. Whoever runs the tests without
+# `CI` in the environment gets new ones, too.
 settings.register_profile("untimed", UNTIMED, derandomize="CI" in os.environ)
+settings.register_profile("few", UNTIMED, max_examples=25, derandomize="CI" in os.environ)
 settings.register_profile("nightly", UNTIMED, max_examples=2000)
 settings.load_profile("untimed")
 

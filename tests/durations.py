@@ -1,67 +1,118 @@
-"""How long the gate took, by session and by test, beside what was stored: `python -m tests.durations FOLDER`.
+"""How long the gate took, by session and folder of tests, beside what was stored: `python -m tests.durations FOLDER`.
 
-The folder has nox's reports (`nox --report`) and pytest's (`--junitxml`). `--store` makes it what is
-compared with.
+The folder has nox's reports (`nox --report`) and pytest's (`--junitxml`). `--store` makes it what is compared with.
+What is over its budget in docs/testing.md is named with its slowest tests: a report, no test fails by the clock.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-STORED: Final = Path(__file__).parents[1] / "docs" / "results" / "durations.json"
-SLOWEST: Final = 50
+import attrs
+
+from tests.benchmarks.machine import reference_cpu_ms
+
+ROOT: Final = Path(__file__).parents[1]
+STORED: Final = ROOT / "docs" / "results" / "durations.json"
+PAGE: Final = ROOT / "docs" / "testing.md"
+REFERENCE: Final = 45.0
+"""`reference_cpu_ms` of the machine that the budgets are for."""
 FACTOR: Final = 1.25
 """What takes so many times as long as before is named ..."""
-SECONDS: Final = {"sessions": 10.0, "tests": 1.0}
+SECONDS: Final = 10.0
 """... if it takes so many seconds more: two runs on one machine differ by less."""
+SLOWEST: Final = 3
+"""How many tests are named of what is over its budget."""
+_ROW: Final = re.compile(r"^\| `([\w.-]+(?:: [\w./]+)?)` \| (\d+) \| (\S.*) \|$", re.MULTILINE)
 
-Durations = Mapping[str, Mapping[str, float]]
+
+@attrs.frozen
+class Budget:
+    """What a session, or a folder in a session, may take."""
+
+    seconds: float
+    """Of a session: by the clock, on two cores. Of a folder: of all its tests, one after the other."""
+    reason: str
 
 
-def measured(folder: Path) -> Durations:
-    """Seconds of each session, and of the slowest tests."""
+@attrs.frozen
+class Durations:
+    """Seconds by session (`lint`), and by session and folder (`gate: tests/daemon`)."""
+
+    sessions: Mapping[str, float]
+    folders: Mapping[str, float]
+    reference: float
+    """Milliseconds of a fixed piece of work: how fast the machine was."""
+    slowest: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
+    """The slowest tests of each folder, with their seconds. They are not stored."""
+
+    @property
+    def all(self) -> Mapping[str, float]:
+        """Sessions and folders."""
+        return {**self.sessions, **self.folders}
+
+
+def measured(folder: Path, reference: float) -> Durations:
+    """What nox and pytest have written into a folder."""
     sessions = {
-        str(one["name"]): float(one["duration"])
+        str(session["name"]): float(session["duration"])
         for report in sorted(folder.glob("nox-*.json"))
-        for one in json.loads(report.read_text())["sessions"]
-        if one["result"] != "skipped"
+        for session in json.loads(report.read_text())["sessions"]
+        if session["result"] != "skipped"
     }
-    tests = dict(taken for report in sorted(folder.glob("*.xml")) for taken in _tests(report))
-    slowest = sorted(tests, key=lambda name: (-tests[name], name))[:SLOWEST]
-    return {"sessions": sessions, "tests": {name: tests[name] for name in slowest}}
+    tests: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for report in sorted(folder.glob("*.xml")):
+        for module, name, seconds in _tests(report):
+            tests[f"{report.stem}: {_folder(module)}"].append((seconds, f"{module}::{name}"))
+    return Durations(
+        sessions,
+        {where: sum(seconds for seconds, _ in taken) for where, taken in tests.items()},
+        reference,
+        {where: tuple(_words(sorted(taken, reverse=True)[:SLOWEST])) for where, taken in tests.items()},
+    )
 
 
-def _tests(report: Path) -> Iterator[tuple[str, float]]:
+def _tests(report: Path) -> Iterator[tuple[str, str, float]]:
     for case in ElementTree.parse(report).iter("testcase"):
-        yield f"{report.stem}: {case.get('classname')}::{case.get('name')}", float(case.get("time", 0))
+        yield str(case.get("classname")), str(case.get("name")), float(case.get("time", 0))
 
 
-def compared(now: Durations, before: Durations) -> list[str]:
-    """A line for each session, and for each test that has become slower or is slow and new among the slowest."""
-    lines = []
-    for name, seconds in now["sessions"].items():
-        lines.append(_line("sessions", name, seconds, before["sessions"].get(name)))
-    for name, seconds in now["tests"].items():
-        was = before["tests"].get(name)
-        if was is None or _slower("tests", seconds, was):
-            lines.append(_line("tests", name, seconds, was))
-    return lines
+def _folder(module: str) -> str:
+    """`tests/runtime` of `tests.runtime.workers.test_pool.TestOrder`, `tests` of `tests.test_layout`."""
+    return "/".join(part for part in module.split(".")[:2] if not part.startswith("test_"))
 
 
-def _slower(part: str, seconds: float, was: float) -> bool:
-    return seconds > FACTOR * was and seconds - was > SECONDS[part]
+def _words(tests: Iterable[tuple[float, str]]) -> Iterator[str]:
+    return (f"{seconds:.1f} s  {name}" for seconds, name in tests)
 
 
-def _line(part: str, name: str, seconds: float, was: float | None) -> str:
-    if was is None:
-        return f"{seconds:8.1f} s  {name} (new)"
-    return f"{seconds:8.1f} s  {name} ({was:.1f} s{', SLOWER' if _slower(part, seconds, was) else ''})"
+def budgets(page: str) -> dict[str, Budget]:
+    """The table of docs/testing.md, by session or by session and folder."""
+    return {where: Budget(float(seconds), reason) for where, seconds, reason in _ROW.findall(page)}
+
+
+def report(now: Durations, before: Mapping[str, float], allowed: Mapping[str, Budget]) -> Iterator[str]:
+    """A line for each session, for each folder that has become slower, and for what is over its budget."""
+    share = now.reference / REFERENCE
+    yield f"reference_cpu_ms {now.reference:.0f}: budgets count {share:.2f} times"
+    for where, seconds in now.all.items():
+        was, budget = before.get(where), allowed.get(where)
+        slower = was is not None and seconds > FACTOR * was and seconds - was > SECONDS
+        over = budget is not None and seconds > budget.seconds * share
+        if where in now.sessions or slower or over:
+            notes = ["new" if was is None else f"{was:.1f} s", *(["SLOWER"] if slower else [])]
+            notes += [f"OVER ITS BUDGET of {budget.seconds:.0f} s"] if over and budget is not None else []
+            yield f"{seconds:8.1f} s  {where} ({', '.join(notes)})"
+        if over:
+            yield from (f"{'':12}{line}" for line in now.slowest.get(where, ()))
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -70,10 +121,14 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--store", action="store_true")
     given = parser.parse_args(arguments)
-    now = measured(given.folder)
-    before = json.loads(STORED.read_text()) if STORED.exists() else {"sessions": {}, "tests": {}}
-    sys.stdout.writelines(f"{line}\n" for line in compared(now, before))
-    text = json.dumps({part: {name: round(s, 1) for name, s in of.items()} for part, of in now.items()}, indent=1)
+    now = measured(given.folder, reference_cpu_ms())
+    before = json.loads(STORED.read_text()) if STORED.exists() else {}
+    seconds = {where: took for part in ("sessions", "folders") for where, took in before.get(part, {}).items()}
+    sys.stdout.writelines(f"{line}\n" for line in report(now, seconds, budgets(PAGE.read_text())))
+    kept = {
+        part: {where: round(took, 1) for where, took in getattr(now, part).items()} for part in ("sessions", "folders")
+    }
+    text = json.dumps({"reference_cpu_ms": now.reference, **kept}, indent=1)
     for target in (given.folder / "durations.json", *([STORED] if given.store else ())):
         target.write_text(text + "\n")
 

@@ -5,33 +5,79 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import pytest
 
 from tests import durations
+from tests.durations import Budget, Durations, budgets, measured, report
 
-JUNIT = '<testsuites><testsuite><testcase classname="tests.a" name="test_{0}" time="{1}"/></testsuite></testsuites>'
+CASE = '<testcase classname="{}" name="test_{}" time="{}"/>'
+LINT = Durations({"lint": 20.0}, {"gate: tests/daemon": 40.0}, 45.0)
 
 
-def test_sessions_and_the_slowest_tests_are_stored_and_compared(
+def said(now: Durations, before: Durations = LINT, **seconds: int) -> list[str]:
+    """The report, without the machine's speed."""
+    allowed = {where.replace("__", ": tests/"): Budget(most, "") for where, most in seconds.items()}
+    return [" ".join(line.split()) for line in report(now, before.all, allowed)][1:]
+
+
+def test_seconds_are_added_up_by_session_and_folder(tmp_path: Path) -> None:
+    ran = {"name": "lint", "duration": 20, "result": "success"}
+    skipped = {"name": "versions-3.14", "duration": 0, "result": "skipped"}
+    (tmp_path / "nox-gate.json").write_text(json.dumps({"sessions": [ran, skipped]}))
+    cases = [("tests.runtime.workers.test_pool.TestOrder", "a", 1), ("tests.runtime.test_pods", "b", 2.5)]
+    cases += [("tests.test_layout", "c", 4)]
+    text = "".join(CASE.format(*case) for case in cases)
+    (tmp_path / "gate.xml").write_text(f"<testsuites><testsuite>{text}</testsuite></testsuites>")
+
+    taken = measured(tmp_path, 45.0)
+
+    assert taken.sessions == {"lint": 20.0}
+    assert taken.folders == {"gate: tests/runtime": 3.5, "gate: tests": 4.0}
+    slowest = ("2.5 s  tests.runtime.test_pods::test_b", "1.0 s  tests.runtime.workers.test_pool.TestOrder::test_a")
+    assert taken.slowest["gate: tests/runtime"] == slowest
+
+
+def test_every_session_is_told_and_a_folder_that_has_become_slower() -> None:
+    assert said(LINT) == ["20.0 s lint (20.0 s)"]
+    assert said(attrs.evolve(LINT, sessions={"types": 3.0})) == ["3.0 s types (new)"]
+    assert said(Durations({"lint": 29.0}, {"gate: tests/daemon": 49.0}, 45.0)) == ["29.0 s lint (20.0 s)"]
+    slower = ["31.0 s lint (20.0 s, SLOWER)", "51.0 s gate: tests/daemon (40.0 s, SLOWER)"]
+    assert said(Durations({"lint": 31.0}, {"gate: tests/daemon": 51.0}, 45.0)) == slower
+
+
+def test_what_is_over_its_budget_is_told_with_its_slowest_tests() -> None:
+    """A budget counts as many times as the machine is slower than the one it is for."""
+    now = attrs.evolve(LINT, slowest={"gate: tests/daemon": ("9.0 s  tests.daemon.test_demo::test_one",)})
+    over = "40.0 s gate: tests/daemon (40.0 s, OVER ITS BUDGET of 39 s)"
+
+    assert said(now, lint=20, gate__daemon=40) == ["20.0 s lint (20.0 s)"]
+    assert said(now, gate__daemon=39) == ["20.0 s lint (20.0 s)", over, "9.0 s tests.daemon.test_demo::test_one"]
+    assert said(attrs.evolve(now, reference=50.0), gate__daemon=39) == ["20.0 s lint (20.0 s)"]
+
+
+def test_what_was_stored_is_compared_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(durations, "STORED", tmp_path / "stored.json")
+    (tmp_path / "nox-gate.json").write_text('{"sessions": [{"name": "lint", "duration": 2, "result": "success"}]}')
 
-    def run(lint: float, test: float, *options: str) -> list[str]:
-        ran = {"name": "lint", "duration": lint, "result": "success"}
-        skipped = {"name": "versions-3.14", "duration": 0, "result": "skipped"}
-        (tmp_path / "nox-gate.json").write_text(json.dumps({"sessions": [ran, skipped]}))
-        (tmp_path / "tests.xml").write_text(JUNIT.format("one", test))
+    def told(*options: str) -> str:
         durations.main([str(tmp_path), *options])
-        return [line.strip() for line in capsys.readouterr().out.splitlines()]
+        return capsys.readouterr().out.splitlines()[-1].strip()
 
-    assert run(20, 2, "--store") == ["20.0 s  lint (new)", "2.0 s  tests: tests.a::test_one (new)"]
-    assert run(24, 2.9) == ["24.0 s  lint (20.0 s)"]
-    assert run(31, 3.5) == ["31.0 s  lint (20.0 s, SLOWER)", "3.5 s  tests: tests.a::test_one (2.0 s, SLOWER)"]
+    assert [told(), told("--store"), told()] == ["2.0 s  lint (new)", "2.0 s  lint (new)", "2.0 s  lint (2.0 s)"]
 
 
-def test_only_the_slowest_are_kept(tmp_path: Path) -> None:
-    for number in range(60):
-        (tmp_path / f"{number:02}.xml").write_text(JUNIT.format(number, number))
-    kept = durations.measured(tmp_path)["tests"]
-    assert (len(kept), next(iter(kept))) == (50, "59: tests.a::test_59")
+def test_every_session_and_every_folder_has_a_budget_with_a_reason() -> None:
+    """The table in docs/testing.md; what only the night runs has none."""
+    tests = durations.ROOT / "tests"
+    folders = {f"tests/{path.relative_to(tests).parts[0]}" for path in tests.glob("*/**/test_*.py")}
+    allowed = budgets(durations.PAGE.read_text())
+
+    assert {where.rpartition(": ")[2] for where in allowed} >= {*SESSIONS, *folders - NIGHTLY}
+    assert [where for where, budget in allowed.items() if len(budget.reason.split()) < 3] == []
+
+
+SESSIONS = {"lint", "types", "docs", "tests", "gate", "coverage", "simulation", "dispatch", "integration", "dashboard"}
+NIGHTLY = {"tests/benchmarks", "tests/conformance", "tests/formats", "tests/soak"}

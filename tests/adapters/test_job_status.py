@@ -20,6 +20,7 @@ from multikueue.core.model.objects import dig
 from multikueue.sandbox.apiserver.validation.rules_job_status import check_job_status
 from tests.core.applying import merged
 from tests.core.building import ADAPTER, NOW, job
+from tests.examples import examples
 
 START, LATER, END = "2026-11-21T11:00:00Z", "2026-11-21T11:10:00Z", "2026-11-21T11:20:00Z"
 TERMINAL = ("SuccessCriteriaMet", "Complete", "FailureTarget", "Failed")
@@ -199,7 +200,7 @@ steps = st.tuples(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.lists(steps, min_size=1, max_size=6))
 def test_whatever_a_copy_says_its_server_takes_what_is_written(drawn: list[tuple[str, Json, bool]]) -> None:
     """Of copies of several attempts, with what people set by hand and the manager's Kueue does in between."""

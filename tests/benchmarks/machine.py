@@ -25,7 +25,7 @@ def machine() -> Json:
         "cores": os.cpu_count(),
         "processor": _processor(),
         "load": round(os.getloadavg()[0], 1),
-        "reference_cpu_ms": _reference(),
+        "reference_cpu_ms": reference_cpu_ms(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "versions": {name: found for name in _PACKAGES if (found := _version(name))},
@@ -33,7 +33,7 @@ def machine() -> Json:
     }
 
 
-def _reference() -> float:
+def reference_cpu_ms() -> float:
     """CPU milliseconds of a fixed piece of work: tells how much slower a busy machine is."""
     best = float("inf")
     for _ in range(5):

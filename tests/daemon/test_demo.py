@@ -69,6 +69,7 @@ def test_every_job_finishes_on_some_worker_and_nothing_is_left_there() -> None:
     assert 0 < outcome["first_finished_s"] < outcome["seconds"]
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(120)
 def test_a_worker_that_is_taken_away_loses_its_jobs_to_others_and_none_is_left_there() -> None:
     """As the README shows it: it comes back once others have what it had, not while that waits for quota."""
@@ -82,6 +83,7 @@ def test_a_worker_that_is_taken_away_loses_its_jobs_to_others_and_none_is_left_t
     assert "worker1 is out of reach" in done.stderr, "progress is told where there is no terminal"
 
 
+@pytest.mark.gate
 def test_the_users_own_job_is_submitted_and_a_failure_is_reported(tmp_path: Path) -> None:
     """`-f` takes a file; a job that fails makes the demo fail, and says where it ran."""
     file = tmp_path / "job.yaml"
@@ -92,6 +94,7 @@ def test_the_users_own_job_is_submitted_and_a_failure_is_reported(tmp_path: Path
     assert 'Job "mine" failed on worker1' in done.stdout
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(90)
 def test_jobs_of_all_kinds_finish_or_serve() -> None:
     """A job that does not end by itself is deleted when it has run for a while; that counts as success."""
@@ -110,6 +113,7 @@ def test_an_unknown_kind_is_refused_in_one_line_that_lists_the_known_ones() -> N
     assert "pytorchjob" in told
 
 
+@pytest.mark.gate
 def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path: Path) -> None:
     """What `--keep` leaves as samples can be submitted, too."""
     kinds = {kind.name: kind for kind in AVAILABLE}
@@ -173,6 +177,7 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     assert str(file) in told
 
 
+@pytest.mark.gate
 def test_a_port_in_use_is_reported_in_one_line() -> None:
     """Another program on the port: no traceback, and nothing keeps running."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -184,6 +189,7 @@ def test_a_port_in_use_is_reported_in_one_line() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.gate
 def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """The kubeconfigs of `--keep` hold tokens: their folder is deleted with the process."""
     command = [*DEMO, "--jobs", "1", "--keep"]
@@ -205,6 +211,7 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.gate
 def test_ctrl_c_ends_the_page_as_any_command() -> None:
     """What was opened last is closed first: the page, then the dispatcher, then the clusters."""
     with subprocess.Popen(
@@ -224,6 +231,7 @@ def test_ctrl_c_ends_the_page_as_any_command() -> None:
     assert b"unexpected" not in told
 
 
+@pytest.mark.gate
 async def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:
     """The folder is made only when there is something to keep."""
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -243,6 +251,7 @@ async def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> No
     assert [path async for path in anyio.Path(tmp_path).iterdir()] == []
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(90)
 def test_both_run_all_jobs_and_the_scored_one_writes_less_and_admits_nothing_in_vain() -> None:
     done = run("--policy", "--jobs", "8", "--workers", "3", "--json")

@@ -55,6 +55,7 @@ def best_story() -> tuple[Played, list[JobRecord]]:
     return Played(BEST, 10.0, 17.5, 12.4, listed), jobs
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(280)
 def test_each_story_ends_as_it_is_told() -> None:
     """All clusters, the labelled ones, the best one; what runs stays when the scores change."""

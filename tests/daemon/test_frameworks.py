@@ -20,6 +20,7 @@ from multikueue.errors import SettingsError
 from multikueued.cli import main
 from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
+from tests.examples import examples
 
 KUEUES = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
@@ -252,7 +253,7 @@ _ENTRY = st.dictionaries(st.sampled_from(_FIELDS), _ANYTHING | _PLAUSIBLE | st.l
 
 
 @given(st.lists(_ENTRY | _ANYTHING, max_size=2))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     """Never a traceback: a settings file is written by people."""
     used, told = -1, ""

@@ -43,6 +43,7 @@ def trailer(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(90)
 @pytest.mark.parametrize("own", [False, True], ids=["drawn", "of a file"])
 def test_the_kind_of_the_page_runs_to_its_end(settings: Path, trailer: Path, own: bool) -> None:
@@ -60,6 +61,7 @@ def test_the_kind_of_the_page_runs_to_its_end(settings: Path, trailer: Path, own
     assert (outcome["jobs"], outcome["finished"], outcome["failed"], outcome["leftovers"]) == (jobs, jobs, 0, 0)
 
 
+@pytest.mark.gate
 async def test_the_sandboxs_daemon_has_the_declaration_and_its_sample_can_be_submitted(
     settings: Path, tmp_path: Path
 ) -> None:

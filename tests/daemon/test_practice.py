@@ -82,6 +82,7 @@ async def test_a_kubeconfig_reaches_every_cluster_and_nothing_is_left_behind(tmp
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.gate
 async def test_bare_leaves_the_workers_to_be_added(tmp_path: Path) -> None:
     """The manager has a check and a namespace for Secrets; the commands that add the workers are printed."""
     with running(tmp_path, "--bare") as (_, lines):
@@ -96,6 +97,7 @@ async def test_bare_leaves_the_workers_to_be_added(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.gate
 async def test_service_accounts_need_roles_there() -> None:
     """The sandbox's own users, Kueue and the job runner among them, need none."""
 
@@ -144,6 +146,7 @@ def test_what_cannot_be_is_refused(arguments: list[str]) -> None:
     assert CliRunner().invoke(main, ["sandbox", *arguments]).exit_code == 2
 
 
+@pytest.mark.gate
 async def test_every_kind_can_be_practised_with_pods(tmp_path: Path) -> None:
     with running(tmp_path, "--pods", "--kind", "all"):
         made = files(tmp_path)

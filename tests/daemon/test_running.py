@@ -110,6 +110,7 @@ async def test_a_job_is_dispatched_and_sigterm_stops_in_order(tmp_path: Path) ->
         assert [line["event"] for line in running.log][-2:] == ["stopping", "stopped"]
 
 
+@pytest.mark.gate
 async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
@@ -132,6 +133,7 @@ async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> Non
                 assert await first.process.wait() == 0
 
 
+@pytest.mark.gate
 async def test_a_missing_namespace_is_reported_and_does_not_stop_the_daemon(tmp_path: Path) -> None:
     async with (
         Sandbox(workers=1) as sandbox,
@@ -146,6 +148,7 @@ async def test_a_missing_namespace_is_reported_and_does_not_stop_the_daemon(tmp_
             assert await running.process.wait() == 0
 
 
+@pytest.mark.gate
 async def test_without_election_no_lease_is_written(tmp_path: Path) -> None:
     async with (
         Sandbox(workers=1) as sandbox,
@@ -178,6 +181,7 @@ async def test_a_port_in_use_ends_it_with_one_line(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("text", ["", "clusters: []\n", "a: ["])
 async def test_an_invalid_kubeconfig_ends_the_daemon_with_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
@@ -190,6 +194,7 @@ async def test_an_invalid_kubeconfig_ends_the_daemon_with_one_line(tmp_path: Pat
     assert result.stderr.count(b"\n") == 1
 
 
+@pytest.mark.gate
 async def test_every_replica_serves_the_webhook_with_the_certificate_that_the_first_one_made(tmp_path: Path) -> None:
     """Ready means that API servers can call it; the sandbox's do not call webhooks."""
     folders = [tmp_path / name for name in ("first", "second")]
@@ -228,6 +233,7 @@ def new_job(queue: str) -> Json:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
+@pytest.mark.gate
 async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_path: Path) -> None:
     """No certificate is made where its Secret cannot be: the Service must not send API servers here."""
     webhook = {"enabled": True, "bindAddress": "127.0.0.1", "port": 0}
@@ -248,6 +254,7 @@ async def test_a_replica_is_not_ready_before_its_webhook_has_a_certificate(tmp_p
         assert (await running.get("/healthz"))[0] == 200
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("webhook", "told"),
     [

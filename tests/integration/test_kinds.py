@@ -6,8 +6,9 @@ client. All kinds go at the same time, so that one fleet serves them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import chain
 
 import anyio
 import pytest
@@ -102,19 +103,19 @@ def _client(name: str, kubeconfig: Json) -> KubeClient:
     return KubeClient(connection(kubeconfig), name=name)
 
 
-async def _all(ground: Ground, rows: Sequence[Case], way: Journey) -> dict[str, str]:
-    """Have these kinds go a way at the same time; what went wrong, by kind and way."""
+async def _all(ground: Ground, gone: Iterable[tuple[Journey, Case]]) -> dict[str, str]:
+    """Have kinds go their ways at the same time; what went wrong, by kind and way."""
     wrong: dict[str, str] = {}
 
-    async def go(case: Case) -> None:
+    async def go(way: Journey, case: Case) -> None:
         try:
             await way(ground, case)
         except Exception as error:  # the other kinds go on: all that is wrong is told
             wrong[f"{case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
 
     async with anyio.create_task_group() as tasks:
-        for case in rows:
-            tasks.start_soon(go, case)
+        for way, case in gone:
+            tasks.start_soon(go, way, case)
     return wrong
 
 
@@ -127,11 +128,11 @@ async def test_every_kind_goes_all_ways_on_real_servers(planes: Planes, which: s
     which are no copies of pods.
     """
     rows = [case for case in cases() if (case.name == "job") == (which == "Job")]
-    wrong: dict[str, str] = {}
+    first, *others = (
+        [(way.journey, case) for case in rows if way.concerns(case) and way.on_servers(case)] for way in WAYS
+    )
     async with real_ground(planes, rows, renamed=["worker1"]) as ground:
-        for way in WAYS:
-            if way.on_servers:
-                wrong |= await _all(ground, [case for case in rows if way.concerns(case)], way.journey)
+        wrong = await _all(ground, first) | await _all(ground, chain.from_iterable(others))
         places = {
             (worker.name, obj["metadata"]["namespace"])
             for worker in ground.workers.values()

@@ -17,6 +17,7 @@ from tests.kinds.sandbox_ground import sandbox_ground
 pytestmark = pytest.mark.looptime
 
 
+@pytest.mark.gate
 async def test_job_copies_that_are_deleted_in_the_background_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As up to 267d433b: the copy is gone at once, and nothing but its pods tells that it runs."""
 

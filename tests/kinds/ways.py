@@ -28,23 +28,33 @@ class Way:
 
     journey: Journey
     concerns: Callable[[Case], bool] = lambda case: True
-    on_servers: bool = True
-    """Whether it is decisive: what an API server, and not only our sandbox, has to show."""
+    on_servers: Callable[[Case], bool] = lambda case: False
+    """For which of them it is decisive: what an API server, and not only our sandbox, has to show."""
+
+
+def _always(case: Case) -> bool:
+    """What goes over other fields, or other kinds of objects, for each kind."""
+    return True
+
+
+def of_each_sort(case: Case) -> bool:
+    """Of a kind of Kubernetes, of a CRD, and of several pods: what follows is our code alone, the same for all."""
+    return case.name in ("job", "jobset", "podgroup")
 
 
 WAYS: Final = (
-    Way(journeys.finishes),
-    Way(journeys.fails, lambda case: case.kind.course.ends),
-    Way(journeys.leaves_foreign_jobs_alone, _is_copied),
-    Way(journeys.follows, lambda case: bool(case.adapter.sync.forwarded)),
-    Way(journeys.scales, lambda case: case.adapter.sync.resized is not None),
-    Way(journeys.shrinks, lambda case: case.name == "leaderworkerset"),
-    Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES),
-    Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED),
-    Way(endings.is_taken_away, on_servers=False),
-    Way(journeys.runs_again_after_eviction, on_servers=False),
-    Way(ends.deleted_while_it_waits, _is_of_pods, on_servers=False),
-    Way(ends.deactivated, _is_of_pods, on_servers=False),
-    Way(ends.moved, lambda case: case.name in ends.MOVABLE, on_servers=False),
-    Way(ends.scaled_to_nothing, lambda case: case.name in ends.TO_NOTHING, on_servers=False),
+    Way(journeys.finishes, on_servers=_always),
+    Way(journeys.fails, lambda case: case.kind.course.ends, of_each_sort),
+    Way(journeys.leaves_foreign_jobs_alone, _is_copied, of_each_sort),
+    Way(journeys.follows, lambda case: bool(case.adapter.sync.forwarded), _always),
+    Way(journeys.scales, lambda case: case.adapter.sync.resized is not None, _always),
+    Way(journeys.shrinks, lambda case: case.name == "leaderworkerset", _always),
+    Way(journeys.pasted, lambda case: case.name in journeys.TEMPLATES, _always),
+    Way(journeys.keeps_its_size, lambda case: case.name in journeys.FIXED, _always),
+    Way(endings.is_taken_away),
+    Way(journeys.runs_again_after_eviction),
+    Way(ends.deleted_while_it_waits, _is_of_pods),
+    Way(ends.deactivated, _is_of_pods),
+    Way(ends.moved, lambda case: case.name in ends.MOVABLE),
+    Way(ends.scaled_to_nothing, lambda case: case.name in ends.TO_NOTHING),
 )

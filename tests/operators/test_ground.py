@@ -29,28 +29,28 @@ def _pod(own: str, of: str) -> tuple[Resource, Json]:
     return POD, {"metadata": {"name": f"a-{own}", "uid": own, "ownerReferences": [owner]}}
 
 
-def test_the_pods_of_each_cluster_are_counted_until_it_is_deleted() -> None:
+async def test_the_pods_of_each_cluster_are_counted_until_it_is_deleted() -> None:
     """What is made for one that is gone does not count: its controller has not heard of that yet."""
     seen = _seen(_cluster("x"), _pod("1", "x"), _pod("2", "x"), _cluster("x", "ready"), _pod("3", "x"))
     assert seen.pods_of(CLUSTERS, "a") == [2]
     assert seen.pods_of(CLUSTERS, "b") == []
 
 
-def test_a_second_run_is_seen() -> None:
+async def test_a_second_run_is_seen() -> None:
     """As another cluster, or as more pods of the same."""
     first = (_cluster("x"), _pod("1", "x"), _cluster("x", "ready"))
     assert _seen(*first, _cluster("y"), _pod("2", "y"), _cluster("y", "ready")).pods_of(CLUSTERS, "a") == [1, 1]
     assert _seen(*first, _pod("2", "x"), _cluster("x", "ready")).pods_of(CLUSTERS, "a") == [2]
 
 
-def test_only_the_last_status_before_the_deletion_is_the_one_to_show() -> None:
+async def test_only_the_last_status_before_the_deletion_is_the_one_to_show() -> None:
     """An earlier one is not, nor what a finalizer has the controller write afterwards."""
     seen = _seen(_cluster("x"), _cluster("x", "ready"), _cluster("x", "", deletionTimestamp="2026-01-01T00:00:00Z"))
     assert seen.showed(CLUSTERS, "a-x", {"state": "ready"})
     assert not seen.showed(CLUSTERS, "a-x", {"state": ""})
 
 
-def test_where_a_controller_writes_on_any_status_that_tells_the_end_is_one_to_show() -> None:
+async def test_where_a_controller_writes_on_any_status_that_tells_the_end_is_one_to_show() -> None:
     seen = _seen(_cluster("x", "runs"), _cluster("x", "ended"), _cluster("x", "ended, and counted"))
     assert not seen.showed(CLUSTERS, "a-x", {"state": "ended"})
     seen.writes_on[CLUSTERS] = lambda status: status["state"].startswith("ended")

@@ -107,6 +107,7 @@ def _counting(monkeypatch: pytest.MonkeyPatch) -> tuple[Counter[str], list[Objec
     return plans, snapshots
 
 
+@pytest.mark.gate
 async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst of 100 jobs that run for 5 s, with 3 workers that all have room; requests are answered after 10 ms."""
     plans, snapshots = _counting(monkeypatch)
@@ -152,6 +153,7 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
     assert Weighed.sent == pytest.approx(5_610 * JOBS, rel=0.01)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(
     ("dispatcher", "copies"),
     [

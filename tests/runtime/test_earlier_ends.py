@@ -12,7 +12,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import cluster_name
-from multikueue.sandbox.apiserver import Delay, DirectClient, Hang, Match, Reset
+from multikueue.sandbox.apiserver import Hang, Match, Reset
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from tests.runtime.fleet import Fleet, now, until
@@ -59,19 +59,4 @@ async def test_a_job_that_was_evicted_unseen_does_not_run_again_once_it_has_ende
             assert not await fleet.finished()
         shown = await fleet.admin.get(JOB, ObjectKey("default", "job"))
         assert (await fleet.finished(), dig(shown, "status", "succeeded")) == (True, 1)
-        assert sum(fleet.requests(worker, "create", JOB) for worker in fleet.workers) == 1
-
-
-async def test_a_job_that_its_worker_evicted_and_started_again_does_not_run_elsewhere_once_it_has_ended() -> None:
-    """By the time the worker was asked to stop it, it had ended there, and the manager had given it quota again."""
-    fleet = await Fleet.connected("worker1", "worker2")
-    async with fleet.kueues(RunnerOptions(minimum=3, maximum=3)), fleet.dispatching():
-        await fleet.submit()
-        await until(fleet.running_on)
-        await until(fleet.ready)
-        await anyio.sleep(1)
-        there = fleet.workers[cluster_name(await fleet.workload()) or ""]
-        there.faults.add(Delay(4), on=Match(verbs=("patch", "delete"), user="multikueue"))
-        await evict(DirectClient(there.registry, user="admin"), ObjectKey.of(await fleet.workload()), clock=now)
-        await until(fleet.finished)
         assert sum(fleet.requests(worker, "create", JOB) for worker in fleet.workers) == 1

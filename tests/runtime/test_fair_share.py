@@ -96,6 +96,7 @@ async def running(fleet: Fleet) -> dict[str, int]:
     return dict(Counter(one["metadata"]["namespace"] for one in copies if is_true(one, "Admitted")))
 
 
+@pytest.mark.gate
 async def test_a_tenant_that_comes_late_gets_its_half() -> None:
     fleet = Fleet.of("oslo", "bergen")
     async with shared(fleet):
@@ -132,6 +133,7 @@ async def test_who_has_quota_and_no_room_yet_is_held_and_nobody_on_a_worker_is_p
         assert Counter(cluster_name(one) for one in found) == {"bergen": HALF, None: HALF}
 
 
+@pytest.mark.gate
 async def test_a_gang_gets_its_room_on_one_worker_by_a_flavor_for_each() -> None:
     """By sum alone, those that give way may be on different workers."""
     fleet = Fleet.of("oslo", "bergen")

@@ -41,14 +41,14 @@ SPOILS: Final = [
     pytest.param(WORKLOAD, None, id="Workload undecodable"),
     pytest.param(JOB, None, id="Job undecodable"),
     pytest.param(WORKLOAD, _put("status.conditions", [1]), id="Workload conditions"),
-    pytest.param(WORKLOAD, _put("metadata.annotations", ["a"]), id="Workload annotations"),
-    pytest.param(WORKLOAD, _put("metadata.labels", {"a": 1}), id="Workload labels"),
-    pytest.param(WORKLOAD, _put("spec.podSets", {"a": {}}), id="Workload pod sets"),
-    pytest.param(WORKLOAD, _put("status", "x"), id="Workload status"),
     pytest.param(JOB, _put("metadata.finalizers", 7), id="Job finalizers"),
-    pytest.param(JOB, _put("metadata.labels", ["a"]), id="Job labels"),
-    pytest.param(JOB, _put("status.conditions", [1]), id="Job conditions"),
 ]
+"""What else is odd of an object is found by `core/model/test_shape.py`: here it is how one odd object is gone round."""
+FEW: Final = [
+    pytest.param(*spoil.values, id=spoil.id, marks=pytest.mark.gate if number > 1 else ())
+    for number, spoil in enumerate(SPOILS)
+]
+"""Of `nox`: a Workload and a Job, each before and after a restart."""
 
 
 @attrs.define(eq=False)
@@ -145,7 +145,7 @@ async def _with_one_spoilt(
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize(("resource", "how"), SPOILS)
+@pytest.mark.parametrize(("resource", "how"), FEW)
 async def test_an_odd_copy_on_a_worker(resource: Resource, how: Spoil, restarted: bool) -> None:
     """An hour later, and after a restart, its job runs on; that of somebody else is dispatched to the same worker."""
     scene = await Scene.set_up()
@@ -166,7 +166,7 @@ async def _is_left_alone(scene: Scene, resource: Resource, name: str, before: di
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize(("resource", "how"), [SPOILS[0], SPOILS[1], SPOILS[2], SPOILS[7]])
+@pytest.mark.parametrize(("resource", "how"), FEW)
 async def test_an_odd_object_of_the_manager(resource: Resource, how: Spoil, restarted: bool) -> None:
     """Its copies stay, though nothing can be decided about them; it is told on the Workload."""
     scene = await Scene.set_up()

@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, nominated
 from multikueue.runtime.manager import Manager
-from multikueue.sandbox.apiserver import Delay, DirectClient, Match, Refuse
+from multikueue.sandbox.apiserver import Delay, DirectClient, Match
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.testing.waiting import background
@@ -133,21 +133,3 @@ async def test_one_that_does_not_get_to_answer_holds_the_round_up_for_a_minute_a
             await until(lambda: waiting.nominations, within=61)
         assert waiting.nominations[0][1] == "w2"
         assert anyio.current_time() - began > 20
-
-
-async def test_a_worker_that_is_lost_in_its_round_is_made_up_for_and_nothing_is_parked() -> None:
-    """The next is asked once it has been lost for a minute; one that comes back after all others were asked is, too."""
-    waiting = Waiting(Fleet.of("w1", "w2", "w3"))
-    waiting.fleet.workers["w3"].faults.add(Refuse(503), on=Match(user="multikueue"))
-    async with waiting.set_up(), waiting.fleet.running(waiting.manager(attrs.evolve(STEPS, step=1))):
-        await until(lambda: waiting.nominations)
-        await anyio.sleep(100)
-        assert waiting.copies() == {"w1"}
-        waiting.fleet.workers["w1"].faults.add(Refuse(503), on=Match(user="multikueue"))
-        waiting.fleet.workers["w1"].faults.connections.drop()
-        assert 50 < await until(lambda: waiting.copies() == {"w1", "w2"}, within=70) < 61
-        await anyio.sleep(1000)
-        assert waiting.nominations[-1][1] == "w1 w2"
-        waiting.fleet.workers["w3"].faults.clear()
-        await until(lambda: waiting.copies() == {"w1", "w2", "w3"}, within=400)
-        assert waiting.nominations[-1][1] == "w1 w2 w3"

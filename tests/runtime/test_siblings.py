@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import (
     COMPONENT_INDEX_ANNOTATION,
     JOB_OWNER_GVK_ANNOTATION,
@@ -13,11 +13,10 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import check_state, is_finished, nominated
-from multikueue.sandbox.kueue import evict
+from multikueue.core.model.workloads import check_state, nominated
 from multikueue.sandbox.setting_up import CHECK
 from multikueue.testing import job
-from tests.runtime.fleet import Fleet, now, until
+from tests.runtime.fleet import Fleet, until
 from tests.runtime.test_pods import AT, Bench, said
 
 pytestmark = pytest.mark.looptime
@@ -53,27 +52,6 @@ async def test_what_an_earlier_job_of_the_same_name_did_is_not_told_of_the_new_o
         await bench.client("worker1").merge_patch(JOB, JOB_KEY, {"status": ended}, subresource="status")
         await anyio.sleep(60)
         assert not dig(await bench.get(JOB, "train"), "status")
-
-
-async def test_a_slice_waits_for_what_ran_before_it_on_a_worker_that_was_removed() -> None:
-    """It was evicted before anybody could bring it there: only the slice before says where the job is."""
-    fleet = Fleet.of("worker1", "worker2")
-    async with fleet.kueues():
-        async with fleet.running():
-            await fleet.connect()
-            job_key = await fleet.elastic()
-            await until(fleet.running_on)
-        (worker,) = before = await fleet.running_on()
-        await fleet.admin.merge_patch(JOB, job_key, {"spec": {"parallelism": 2}})
-        await anyio.sleep(5)
-        (later,) = [one for one in (await fleet.admin.list(WORKLOAD)).items if not is_finished(one)]
-        await evict(fleet.admin, ObjectKey.of(later), clock=now)
-        await fleet.admin.delete(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
-        async with fleet.running():
-            await anyio.sleep(800)
-            assert await fleet.running_on() == before
-            await anyio.sleep(300)
-            assert len(await fleet.running_on()) == 2
 
 
 async def test_a_group_goes_to_one_worker_and_nobody_polls() -> None:

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
 
 import anyio
 import pytest
@@ -113,7 +112,7 @@ async def _is_clean(fleet: Fleet) -> bool:
     return not await copies(fleet)
 
 
-@pytest.mark.parametrize("later", [None, {"default": "other"}, {}, "{", {"*": "x-*"}])
+@pytest.mark.parametrize("later", [{"default": "other"}, "{"])
 async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None:
     """Also not over a restart, and its end comes home."""
     async with renamed(MAPPED, "mk-default", "other") as fleet:
@@ -130,11 +129,10 @@ async def test_what_is_said_later_moves_nothing_that_runs(later: object) -> None
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
-@pytest.mark.parametrize("noted", [None, "{", '{"worker1": "MK"}', '{"worker1": 3}', '{"worker1": "other"}'])
-@pytest.mark.parametrize("mapping", [MAPPED, None])
-async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str | None, mapping: object) -> None:
+@pytest.mark.parametrize("noted", [None, '{"worker1": "other"}'])
+async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted: str | None) -> None:
     """Nor one whose place somebody has changed. Else it would not be found there, and run twice."""
-    async with renamed(mapping) as fleet, fleet.running():
+    async with renamed() as fleet, fleet.running():
         await fleet.submit()
         await until(lambda: _runs(fleet))
         before, workload = await fleet.running_on(), await fleet.workload()
@@ -146,14 +144,9 @@ async def test_a_job_whose_place_cannot_be_read_any_more_is_not_sent_back(noted:
         assert (entry.get("state"), fleet.requests("worker1", "create", JOB)) == ("Ready", 1)
 
 
-@pytest.mark.parametrize(
-    ("noted", "mapping"), [(None, MAPPED), ('{"worker1": "x"}', MAPPED), ('{"worker1": "x"}', None)]
-)
-async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_is_given_back(
-    noted: str | None, mapping: object
-) -> None:
+async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_is_given_back() -> None:
     """Its copies are of an earlier attempt once it is evicted: they were not found, so it was shown to have stopped."""
-    async with renamed(mapping) as fleet, fleet.running():
+    async with renamed() as fleet, fleet.running():
         await fleet.submit()
         await until(lambda: _runs(fleet))
         key, stopped = ObjectKey.of(await fleet.workload()), list[int]()
@@ -163,7 +156,7 @@ async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_i
                 stopped.append(fleet.requests("worker1", "patch", WORKLOAD))
 
         fleet.manager.registry.cluster.listeners.append(changed)
-        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: noted}}}
+        patch = {"metadata": {"annotations": {NAMESPACE_ON_ANNOTATION: None}}}
         await fleet.admin.merge_patch(WORKLOAD, key, patch)
         await anyio.sleep(5)
         await evict(fleet.admin, key, clock=now)
@@ -244,12 +237,8 @@ async def _has_ended(fleet: Fleet) -> bool:
     return is_true(await fleet.admin.get(JOB, ObjectKey("default", "job")), "Complete")
 
 
-NOTES: Final = (None, '{"worker1": "default"}', '{"worker1": "victim"}')
-
-
 @pytest.mark.parametrize("cut_off", [False, True])
-@pytest.mark.parametrize("note", NOTES)
-@pytest.mark.parametrize("later", ["as before", {"default": "other"}, {}, None])
+@pytest.mark.parametrize(("later", "note"), [({"default": "other"}, '{"worker1": "victim"}'), (None, None)])
 async def test_a_slice_comes_where_its_job_is_whatever_notes_and_mappings_say_by_then(
     later: object, note: str | None, cut_off: bool
 ) -> None:
@@ -257,8 +246,7 @@ async def test_a_slice_comes_where_its_job_is_whatever_notes_and_mappings_say_by
     async with renamed(MAPPED, "victim", "other", "mk-default") as fleet, fleet.dispatching():
         job = await fleet.elastic()
         await until(lambda: _runs(fleet))
-        if later != "as before":
-            await say(fleet, later)
+        await say(fleet, later)
         await _forge(fleet, note)
         if cut_off:
             fleet.workers["worker1"].faults.partition("reset")
@@ -271,8 +259,7 @@ async def test_a_slice_comes_where_its_job_is_whatever_notes_and_mappings_say_by
         assert fleet.requests("worker1", "create", JOB) == 1
 
 
-@pytest.mark.parametrize("first", [None, MAPPED])
-@pytest.mark.parametrize("later", [MAPPED, {"default": "other"}])
+@pytest.mark.parametrize(("first", "later"), [(None, MAPPED), (MAPPED, {"default": "other"})])
 async def test_a_slice_comes_where_its_job_is_though_an_operator_maps_anew(first: object, later: object) -> None:
     async with renamed(first, "other", "mk-default") as fleet, fleet.dispatching():
         job = await fleet.elastic()

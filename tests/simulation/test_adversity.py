@@ -14,6 +14,7 @@ SEED = 3
 """All kinds run in it."""
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("name", DRAWS)
 def test_a_fleet_bears_each_of_them(name: str) -> None:
     run = simulate(SEED, extra=(name,))

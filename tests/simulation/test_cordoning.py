@@ -8,6 +8,7 @@ from tests.simulation import cordoning, script
 from tests.simulation.simulating import simulate
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("seed", range(910_000, 910_004))
 def test_no_job_runs_twice_where_workers_are_cordoned_and_jobs_moved(
     seed: int, monkeypatch: pytest.MonkeyPatch

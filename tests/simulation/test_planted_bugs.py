@@ -24,6 +24,7 @@ def test_the_tables_have_every_planted_bug() -> None:
     assert list(NAMED) == list(BUGS)
 
 
+@pytest.mark.gate
 @pytest.mark.timeout(300)
 def test_a_unit_test_sees_each_of_them() -> None:
     """The tests pass as they stand, with all the others; with its bug in place each fails."""

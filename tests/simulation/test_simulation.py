@@ -1,4 +1,4 @@
-"""Some seeds run with the other tests; `nox -s simulation` runs many."""
+"""A seed repeats, and what the command answers; the seeds themselves are run by that command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from tests.simulation.__main__ import main
+from tests.simulation.__main__ import SEEDS, main
 from tests.simulation.simulating import simulate
 
 pytestmark = pytest.mark.timeout(300)  # a seed takes 2 to 25 s, and twice that beside other work
@@ -19,10 +19,12 @@ pytestmark = pytest.mark.timeout(300)  # a seed takes 2 to 25 s, and twice that 
 DIGEST = "import hashlib; from tests.simulation.simulating import simulate; print({digest})"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_fleet_keeps_its_promises_through_a_bad_week(seed: int) -> None:
-    """No job on two reachable clusters, none run again, no orphan, nothing of others touched, no secret told."""
-    run = simulate(seed)
+def test_a_fleet_keeps_its_promises_through_a_bad_week() -> None:
+    """No job on two reachable clusters, none run again, no orphan, nothing of others touched, no secret told.
+
+    It is a short seed of those that `nox` and its gate do not run by the command.
+    """
+    run = simulate(SEEDS + 2)
 
     assert not run.broken, "\n".join([*run.history, run.broken])
 
@@ -41,9 +43,10 @@ def test_a_name_that_is_none_is_answered_by_those_like_it(asked: str, told: str)
 
 def test_a_seed_repeats() -> None:
     """A failure that cannot be replayed cannot be fixed."""
-    assert simulate(3) == simulate(3)
+    assert simulate(7) == simulate(7)
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("hash_seed", ["0", "4711"])
 def test_a_seed_repeats_in_another_process(hash_seed: str) -> None:
     """What CI finds happens on a developer's machine as well: nothing hangs on hashes or addresses."""

@@ -293,5 +293,5 @@ async def test_two_daemons_on_one_secret_are_told_and_do_not_race() -> None:
         with structlog.testing.capture_logs() as lines:
             async with here.replica(leads=True, registration=other):
                 await anyio.sleep(60)
-        assert any("set webhook.secretName" in line["event"] for line in lines)
+        assert any("set webhook.serviceName" in line["event"] for line in lines)
         assert sum(line["event"] == "certificate renewed" for line in lines) <= 61

@@ -17,6 +17,7 @@ from multikueue.core.workload.facts.worker_states import Lost
 from tests.core.building import NOW, candidates, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words
+from tests.examples import examples
 
 
 def words(seen: Snapshot) -> list[str]:
@@ -79,7 +80,7 @@ def test_the_names_are_emptied_as_ours_when_a_worker_has_it() -> None:
     assert write.object["status"]["nominatedClusterNames"] == []
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(snapshots().filter(lambda seen: not seen.siblings))
 def test_names_are_never_chosen_and_copies_never_made_elsewhere(seen: Snapshot) -> None:
     """Whatever the caches show: what we write of the names is a job's place, or nothing. (Groups go where they are.)"""

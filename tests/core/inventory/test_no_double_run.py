@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from multikueue.core.inventory.settings import Policy
 from tests.core.inventory.ground import FOREIGN, Hub, hub, told, workload
+from tests.examples import examples
 
 CLUSTERS = ["a", "b", "c", "d"]
 NAMES = ["w1", "w2", "w3"]
@@ -108,7 +109,7 @@ def play(policy: Policy, steps: list[tuple[str, Any]], *, tampering: bool = Fals
     return ground
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.sampled_from([Policy.DRAIN, Policy.EVICT]), st.lists(STEPS, max_size=60))
 def test_a_cluster_with_work_is_never_dropped(policy: Policy, steps: list[tuple[str, Any]]) -> None:
     """W2."""
@@ -128,7 +129,7 @@ def test_the_upstream_way_does_run_twice() -> None:
     play(Policy.DRAIN, flip)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.lists(STEPS, max_size=60))
 def test_it_comes_to_rest(steps: list[tuple[str, Any]]) -> None:
     """Whatever has happened, once the jobs have ended the config lists what is selected."""

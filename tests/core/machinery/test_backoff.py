@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF, ITEM_BACKOFF, REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.machinery.watch import Established, Failed, Listed, Probed, Probing, WatchEnded, WatchState
+from tests.examples import examples
 
 BACKOFFS = st.builds(
     Backoff,
@@ -129,5 +130,5 @@ class Reconnecting(RuleBasedStateMachine):
         assert all(second - first > self.backoff.cap - 0.001 for first, second in itertools.pairwise(late))
 
 
-Reconnecting.TestCase.settings = settings(max_examples=60, stateful_step_count=20, deadline=None)
+Reconnecting.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=20, deadline=None)
 TestReconnecting = Reconnecting.TestCase

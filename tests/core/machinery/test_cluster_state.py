@@ -41,6 +41,7 @@ from multikueue.core.machinery.cluster_state import (
 from multikueue.core.machinery.connection import Connection, Failing, Health, OpeningWatch, OpenWatch, Watch
 from multikueue.errors import Cause
 from tests.core.building import NOW
+from tests.examples import examples
 
 LATER = NOW + timedelta(minutes=10)
 
@@ -398,5 +399,5 @@ class Connecting(RuleBasedStateMachine):
             assert self.state.phase.link.number in self.timers
 
 
-Connecting.TestCase.settings = settings(max_examples=200, stateful_step_count=30, deadline=None)
+Connecting.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=30, deadline=None)
 TestConnecting = Connecting.TestCase

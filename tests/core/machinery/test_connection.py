@@ -21,6 +21,7 @@ from multikueue.core.machinery.remembered_loss import NOTED_WITHIN, remembered_l
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.names import Json
 from tests.core.building import NOW
+from tests.examples import examples
 
 LATER = NOW + timedelta(minutes=10)
 LOST = Connection().failed("connection refused", NOW, failures=1, retry_in=600)
@@ -370,5 +371,5 @@ class Connecting(RuleBasedStateMachine):
         assert all((first.reason, first.note) != (second.reason, second.note) for first, second in pairs)
 
 
-Connecting.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+Connecting.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20, deadline=None)
 TestConnecting = Connecting.TestCase

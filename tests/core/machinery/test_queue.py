@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from multikueue.core.machinery.queue import SPARE, ChargedQueue, QueueStatistics, WorkQueue
+from tests.examples import examples
 
 KEYS = st.sampled_from("abc")
 DELAYS = st.integers(0, 3)
@@ -86,7 +87,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.statistics() == QueueStatistics(len(self.waiting) + len(again), len(self.held))
 
 
-QueueMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+QueueMachine.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=40, deadline=None)
 TestQueueMachine = QueueMachine.TestCase
 
 

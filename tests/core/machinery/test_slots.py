@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from multikueue.core.machinery.slots import KeySlots
+from tests.examples import examples
 
 
 def places(limit: int = 4, share: int = 2) -> KeySlots[str]:
@@ -139,5 +140,5 @@ class PlacesMachine(RuleBasedStateMachine):
                 assert sum(of == flow for of, _ in taken) == self.share(flow)
 
 
-PlacesMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=40, deadline=None)
+PlacesMachine.TestCase.settings = settings(max_examples=examples(200), stateful_step_count=40, deadline=None)
 TestPlacesMachine = PlacesMachine.TestCase

@@ -30,6 +30,7 @@ from multikueue.core.machinery.watch import (
     outcome_of,
 )
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, NotSent, Unreadable
+from tests.examples import examples
 
 
 def after(*outcomes: Outcome) -> WatchState:
@@ -268,7 +269,7 @@ class WatchMachine(RuleBasedStateMachine):
             assert self.state.phase.resource_version == str(self.known)
 
 
-WatchMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=20, deadline=None)
+WatchMachine.TestCase.settings = settings(max_examples=examples(100), stateful_step_count=20, deadline=None)
 TestWatching = WatchMachine.TestCase
 
 

@@ -20,8 +20,9 @@ from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_cop
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
 from tests.core.strategies import snapshots
 from tests.core.wording import in_words, words
+from tests.examples import examples
 
-slow = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TAKEN = workload(check="Ready", cluster="w1", nominated=("w1", "w2"))
 RUNNING = worker("w1", copy_of(TAKEN, admitted=True), job_copy_of(TAKEN))
 

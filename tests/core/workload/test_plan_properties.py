@@ -51,8 +51,9 @@ from tests.core.applying import carry_out
 from tests.core.building import SETTINGS, decide, mark_on
 from tests.core.strategies import NO_FACTS, snapshots
 from tests.core.wording import in_words, words
+from tests.examples import examples
 
-slow = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+slow = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def effects_of(seen: Snapshot) -> tuple[Effect, ...]:

@@ -38,7 +38,14 @@ LEFT = LINGER + 60
 """Within so many seconds nothing of a cluster is there that is not used any more."""
 THERE = f"system:serviceaccount:{AGENT_NAMESPACE}:multikueue"
 """Who we are on a spoke."""
-BOTH = pytest.mark.parametrize("source", list(ConnectionSource), ids=lambda one: one.value)
+BOTH = pytest.mark.parametrize(
+    "source",
+    [
+        pytest.param(source, id=source.value, marks=pytest.mark.gate if number else ())
+        for number, source in enumerate(ConnectionSource)
+    ],
+)
+"""What each of them writes: `core/inventory/ocm_workers/test_spoke_plan.py`. The controller does not look at it."""
 
 
 def token_of(secret: Json | None) -> str:
@@ -259,7 +266,10 @@ class TestLeaving:
                 on.select()
                 await until(lambda: _gone(on), within=LEFT)
 
-    @pytest.mark.parametrize("answers", [True, False], ids=["it answers", "it answers later"])
+    @pytest.mark.parametrize(
+        "answers",
+        [pytest.param(True, id="it answers", marks=pytest.mark.gate), pytest.param(False, id="it answers later")],
+    )
     async def test_after_a_restart_a_cluster_stays_until_nothing_of_ours_is_there(self, answers: bool) -> None:
         """What an eviction has left there runs on, and nobody else would ever remove it."""
         async with hub("c1") as on:

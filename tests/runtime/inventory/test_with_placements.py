@@ -29,7 +29,7 @@ from tests.runtime.inventory.test_spokes import LEFT
 
 pytestmark = pytest.mark.looptime
 
-SOURCES = pytest.mark.parametrize("source", ["clusterProfile", "kubeconfig"])
+SOURCES = pytest.mark.parametrize("source", ["clusterProfile", pytest.param("kubeconfig", marks=pytest.mark.gate)])
 PLACED = "placed"
 """The placement check."""
 

@@ -18,6 +18,7 @@ from multikueue.sandbox.apiserver.storage.cluster import WriteOptions
 from multikueue.sandbox.apiserver.verbs import patching
 from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
+from tests.examples import examples
 
 CONFIG_MAP, LEASE, POD = (
     Resource(GVK("", "v1", "ConfigMap"), "configmaps"),
@@ -58,7 +59,7 @@ for _definition in load_crds():
     steps=st.lists(_STEPS, max_size=3) | _VALUES,
     subresource=st.sampled_from(("", "status")),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_no_body_is_a_fault_of_the_server(resource: Resource, body: Any, steps: Any, subresource: str) -> None:
     row = _SERVER.type_of(resource)
     made: Json = {"apiVersion": row.api_version, "kind": row.kind, "metadata": {"name": "a"}}
