@@ -36,6 +36,12 @@ from multikueue.runtime.target import Target
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
+def nothing_goes_in(*names: str) -> AbstractContextManager[Any]:
+    """Some rows of the table remove nothing."""
+    rows = [attrs.evolve(row, goes=lambda _: ()) if row.name in names else row for row in planning.TABLE]
+    return mock.patch.object(planning, "TABLE", tuple(rows))
+
+
 @contextmanager
 def all_of(*patches: AbstractContextManager[Any]) -> Iterator[None]:
     """Several patches as one."""
@@ -54,7 +60,7 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
 
     return all_of(
         mock.patch.object(Situation, "current", current),
-        mock.patch.object(pending, "clean_stale", return_value=()),
+        nothing_goes_in("pending"),
     )
 
 
@@ -215,7 +221,7 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return mock.patch.object(assigned, "_clean_others", return_value=())
+    return nothing_goes_in("unregistered kind", "slice replacement", "assigned")
 
 
 def an_accepted_deletion_is_a_removal() -> AbstractContextManager[Any]:

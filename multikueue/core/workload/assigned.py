@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import attrs
 
@@ -17,44 +16,38 @@ from multikueue.core.workload import check_updates
 from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
 from multikueue.core.workload.ending import (
     KUEUE_GRACE,
+    SYNC_GRACE,
     finish_as,
-    last_status,
     own_end,
     sync_end,
     sync_outcome,
     sync_status,
 )
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
-from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
 from multikueue.core.workload.moves import end_move, move, tell_unmoved
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.removal import remove, remove_all, without
 
 
-def follow_assigned(situation: Situation) -> Plan:
-    """Decide by what the recorded worker shows; remove copies everywhere else."""
-    return on_recorded_worker(situation, _follow)
+def on_recorded_worker(follow: Callable[[Situation, Worker], Plan]) -> Callable[[Situation], Plan]:
+    """Decide by what the recorded worker shows, or wait until it can be seen."""
+
+    def decide(situation: Situation) -> Plan:
+        worker = situation.assigned_worker
+        if worker is not None and worker.in_sight:
+            return follow(situation, worker)
+        return _wait_out_of_sight(situation, worker)
+
+    return decide
 
 
-def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker], Plan]) -> Plan:
-    """Decide by what the recorded worker shows, or wait until it can be seen; remove copies everywhere else."""
-    worker = situation.assigned_worker
-    if worker is not None and worker.in_sight:
-        decided = follow(situation, worker)
-    else:
-        decided = _wait_out_of_sight(situation, worker)
-    return attrs.evolve(decided, effects=(*decided.effects, *_clean_others(situation)))
-
-
-def _clean_others(situation: Situation) -> Iterator[Effect]:
-    for worker in situation.workers:
-        if worker.name != situation.assigned_to:
-            others = partial(may_be_of, situation, worker, situation.assigned_to)
-            yield from remove(situation, without(worker, others))
+def remove_others(situation: Situation) -> Iterator[Effect]:
+    """Remove copies everywhere but on the recorded worker."""
+    return remove_all(situation, situation.assigned_to)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
@@ -65,7 +58,9 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
     if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
         return decided
-    shown = (effect for effect in last_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
+    if situation.snapshot.quiet_for >= SYNC_GRACE:
+        return decided
+    shown = (effect for effect in sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
 
 
@@ -76,14 +71,12 @@ def _takes_away(effect: Effect) -> bool:
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
     worker = situation.assigned_worker
-    others = tuple(_clean_others(situation))
     if worker is None or not worker.in_sight:
-        return Plan(others)
+        return Plan()
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and worker.copy.has_ended:
-        end = sync_end(situation, copy, jobs)
-        return attrs.evolve(end, effects=(*end.effects, *others))
-    return Plan((*sync_status(situation, jobs), *others))
+        return sync_end(situation, copy, jobs)
+    return Plan(tuple(sync_status(situation, jobs)))
 
 
 def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
@@ -117,7 +110,9 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
 
 
-def _follow(situation: Situation, worker: Worker) -> Plan:
+@on_recorded_worker
+def follow_job(situation: Situation, worker: Worker) -> Plan:
+    """The recorded worker is in sight: create the job there, keep it as its user wants it, and notice its end."""
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is None or not _goes_on(situation, worker, copy):
         return follow_over(situation, worker)
@@ -239,16 +234,13 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
 
 
-def follow_copy(situation: Situation) -> Plan:
+@on_recorded_worker
+def follow_copy(situation: Situation, worker: Worker) -> Plan:
     """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
 
     Its jobs cannot be seen, so their status is not synced. The worker's Kueue still says on the Workload copy how the
     job ends, and stops it when the manager evicts or deletes it.
     """
-    return on_recorded_worker(situation, _follow_copy)
-
-
-def _follow_copy(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
     if copy is None or not _goes_on(situation, worker, copy):
         return follow_over(situation, worker)

@@ -252,3 +252,7 @@ class Plan:
     """What it waits for, if its dispatcher counts that."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""
+
+    def also(self, *effects: Effect) -> Plan:
+        """The plan, and what is done after it."""
+        return attrs.evolve(self, effects=(*self.effects, *effects)) if effects else self

@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
-import attrs
-
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, CheckState, finish_reason
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
@@ -31,8 +29,8 @@ KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long what follows waits for the manager to take a job's last status. It may never: a Job that has ended there by
-an earlier attempt can take no other end."""
+"""How long what follows waits for the manager to take a job's last status. What it refuses for what stands there is
+known to be in vain; a webhook that forbids it may go on to do so."""
 
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
@@ -78,14 +76,6 @@ def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -
     return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
-def has_ended_before(situation: Situation) -> bool:
-    """Whether an earlier attempt is seen to have run to its end, and nobody has the Workload now."""
-    stops = situation.facts.has_quota and situation.facts.is_evicted  # a row of its own
-    if stops or situation.assigned_to is not None or situation.state is CheckState.READY:
-        return False
-    return end_of_earlier_attempt(situation) is not None
-
-
 def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """Show on the manager that an earlier attempt has run to its end; None: that is not seen.
 
@@ -94,8 +84,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
         if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
-            others = remove_all(situation, worker.name) if end.effects else ()
-            return attrs.evolve(end, effects=(*end.effects, *others))
+            return end.also(*remove_all(situation, worker.name)) if end.effects else end
     return None
 
 
@@ -193,11 +182,6 @@ def retention_left(situation: Situation, worker: Worker) -> float:
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN
     return max(0.0, (lasts - (situation.now - since)).total_seconds())
-
-
-def last_status(situation: Situation, copies: Iterable[Json]) -> tuple[Effect, ...]:
-    """Sync the status of jobs before something else follows from it; what is refused is waited for `SYNC_GRACE`."""
-    return tuple(sync_status(situation, copies)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

@@ -42,7 +42,7 @@ def stop_evicted(situation: Situation) -> Plan:
             if not worker.in_sight and (left := until_end_counts(situation, worker)):
                 return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
             end = ending.sync_end(situation, finished, situation.jobs_on(worker))
-            return attrs.evolve(end, effects=(*end.effects, *remove_all(situation, worker.name)))
+            return end.also(*remove_all(situation, worker.name))
     if (ended := _end_by_job(situation) or ending.end_of_earlier_attempt(situation)) is not None:
         return ended
     effects: list[Effect] = []
@@ -97,30 +97,22 @@ def is_being_stopped(situation: Situation) -> bool:
     return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
 
 
-def is_asked_again(situation: Situation) -> bool:
-    """Whether a check had it deactivated, and since then its user has asked for it, on the job: that he may change."""
+def activate(situation: Situation) -> Plan | None:
+    """A check had it deactivated, and since then its user has asked for it, on the job: that he may change.
+
+    What was asked is noted on it: somebody may deactivate it after that. Of a group any of its pods may say it.
+    """
     if situation.facts.has_quota or situation.facts.is_active or not workloads.was_rejected(situation.workload):
-        return False
-    asked = _asked_on_job(situation)
-    if asked is None or asked == annotations_of(situation.workload).get(RETRY_ANNOTATION):
-        return False
-    at, since = parse_timestamp(asked), changed_at(situation.workload, "Evicted")
-    return at is not None and since is not None and at >= since
-
-
-def activate(situation: Situation) -> Plan:
-    """Have it looked at once more. What was asked is noted on it: somebody may deactivate it after that."""
-    cleaned = clean_up_unadmitted(situation)
-    metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: _asked_on_job(situation)}}
+        return None
+    texts = (annotations_of(job).get(RETRY_ANNOTATION) for job in situation.snapshot.jobs.values())
+    times = {at: text for text in texts if (at := parse_timestamp(text)) is not None}
+    last, since = max(times, default=None), changed_at(situation.workload, "Evicted")
+    noted = annotations_of(situation.workload).get(RETRY_ANNOTATION)
+    if last is None or since is None or last < since or times[last] == noted:
+        return None
+    metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: times[last]}}
     patch = PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata, "spec": {"active": True}})
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, patch))
-
-
-def _asked_on_job(situation: Situation) -> str | None:
-    """When its user has asked for it last, of a group on any of its pods; None: never, or no time can be read."""
-    asked = (annotations_of(job).get(RETRY_ANNOTATION) for job in situation.snapshot.jobs.values())
-    times = {at: text for text in asked if (at := parse_timestamp(text)) is not None}
-    return times[max(times)] if times else None
+    return clean_up_unadmitted(situation).also(patch)
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:
@@ -129,11 +121,9 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
     stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
     """
-    cleaned = ending.clean_up(situation)
-    effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not may_run(situation):
-        effects += _sync_stopped(situation, [])
-    return attrs.evolve(cleaned, effects=tuple(effects))
+    cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
+    stopped = situation.traits.keeps_check_pending and not may_run(situation)
+    return cleaned.also(*_sync_stopped(situation, [])) if stopped else cleaned
 
 
 def clean_up_deleted(situation: Situation) -> Plan:
@@ -149,25 +139,21 @@ def clean_up_deleted(situation: Situation) -> Plan:
     if may_run(situation):
         return cleaned
     told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, *told))
+    return cleaned.also(*told)
 
 
-def is_deleted_by_pods(situation: Situation) -> bool:
-    """Whether all pods of a group are on their way out on the manager, and none runs anywhere, nor may.
+def end_deleted_by_pods(situation: Situation) -> Plan | None:
+    """All pods of a group are on their way out on the manager, and none runs anywhere, nor may.
 
-    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again.
+    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again. So it is
+    finished, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along.
     """
-    if not situation.facts.has_members or situation.facts.is_finished:
-        return False
-    pods = situation.snapshot.jobs.values()
-    leave = bool(pods) and all(is_terminating(pod) and not runs_here(pod) for pod in pods)
-    worker = situation.assigned_worker
+    pods, worker = situation.snapshot.jobs.values(), situation.assigned_worker
+    if not situation.facts.has_members or situation.facts.is_finished or not pods:
+        return None
     hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
-    return leave and not hidden and not may_run(situation)
-
-
-def end_deleted_by_pods(situation: Situation) -> Plan:
-    """Finish it, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along."""
+    if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run(situation):
+        return None
     cleaned = ending.clean_up(situation)
     if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
         return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())

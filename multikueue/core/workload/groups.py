@@ -154,13 +154,10 @@ def chooser(situation: Situation) -> Dispatcher:
     return Follow(names[0]) if names else Guarded(situation.dispatcher)
 
 
-def is_split(situation: Situation) -> bool:
-    """Whether the rest of the group is on several workers: this Workload cannot follow all."""
-    return len(situation.group_workers) > 1
-
-
-def tell_split(situation: Situation) -> Plan:
-    """Warn: somebody must evict one part or the other."""
+def tell_split(situation: Situation) -> Plan | None:
+    """The rest of the group is on several workers: this Workload cannot follow all. Somebody must evict one part."""
+    if len(situation.group_workers) < 2:
+        return None
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
     return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 

@@ -73,26 +73,23 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, ((worker, _earlier_on(situation, worker)) for worker in situation.workers))
 
 
-def may_have_left_pods(situation: Situation) -> list[Worker]:
-    """The worker that had it last, if pods of that attempt are there, or nobody has looked: no job copy shows them."""
-    owner = situation.facts.owner
-    if not situation.traits.pods_label or owner is None or len(owner.name) > MAX_LABEL_VALUE:
-        return []  # no label can name such a job
-    last = last_place(situation.workload)
-    lasts = [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
-    return [one for one in lasts if one.pods is None or not all(is_given_up(situation, one, pod) for pod in one.pods)]
+def look_for_pods(situation: Situation) -> Plan | None:
+    """Pods of the attempt before may be on the worker that had it: no job copy shows them, only their label does.
 
-
-def look_for_pods(situation: Situation) -> Plan:
-    """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
-    (worker,), owner = may_have_left_pods(situation), situation.facts.owner
-    selector = f"{situation.traits.pods_label}={owner.name if owner is not None else ''}"
-    look = LookForPods(worker.name, namespace_for(situation.snapshot, worker), selector, situation.facts.attempt)
-    pods = (
-        Leftover(worker.name, POD.gvk.kind, pod, "of an earlier attempt has not ended") for pod in worker.pods or ()
-    )
-    waiting = _wait_for(situation, _not_given_up(situation, [(worker, pods)]), (look, *clean_stale(situation)))
-    return attrs.evolve(waiting, look_again=PODS_AGAIN)
+    They are looked for until there are none: nobody is offered this one before that.
+    """
+    owner, label = situation.facts.owner, situation.traits.pods_label
+    worker = situation.snapshot.worker(last_place(situation.workload) or "")
+    if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
+        return None  # no label can name a job of a longer name
+    why = "of an earlier attempt has not ended"
+    pods = (Leftover(worker.name, POD.gvk.kind, pod, why) for pod in worker.pods or ())
+    left = _not_given_up(situation, [(worker, pods)])
+    if worker.pods is not None and not left:
+        return None
+    namespace = namespace_for(situation.snapshot, worker)
+    look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
+    return attrs.evolve(_wait_for(situation, left, look), look_again=PODS_AGAIN)
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -292,26 +289,27 @@ def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     return found
 
 
-def wait_for_earlier_run(situation: Situation) -> Plan:
+def wait_for_earlier_run(situation: Situation) -> Plan | None:
     """A job of an earlier attempt is seen: nobody is offered this one before it is gone, the same worker included.
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    return _wait_for(situation, earlier_runs(situation), tuple(clean_stale(situation)))
+    left = earlier_runs(situation)
+    return _wait_for(situation, left) if left else None
 
 
-def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Effect, ...]) -> Plan:
+def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) -> Plan:
     if noted := tuple(note_last_worker(situation)):
-        return Plan((*noted, *others))
+        return Plan((*noted, *looks))
     again = hold_limit(situation).total_seconds()
     if not left:
-        return Plan(others, look_again=again)
+        return Plan(looks, look_again=again)
     if is_stubborn(situation, left):
         back = [send_back(situation, left)] if situation.facts.is_active else []
-        return Plan((*tell_held_up(situation, left), *back, *others))
+        return Plan((*tell_held_up(situation, left), *back, *looks))
     why = f"Waiting for {left[0]}"
     said = [] if situation.head == why else [say_waits(situation, Message(why), _facts(situation, left))]
-    return Plan((*said, *others), look_again=again)
+    return Plan((*said, *looks), look_again=again)
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:

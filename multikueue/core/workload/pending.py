@@ -29,7 +29,6 @@ from multikueue.core.workload.facts.worker_states import Removing, Served, Writi
 from multikueue.core.workload.groups import chooser, create_missing, missing_on
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
-    clean_stale,
     is_stubborn,
     left_over,
     send_back,
@@ -42,9 +41,8 @@ from multikueue.core.workload.removal import remove, without
 
 def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
-    stale = tuple(clean_stale(situation))
     if over := tuple(end_waits(situation)):
-        return Plan((*over, *stale))  # one write of the Workload at a time
+        return Plan(over)  # one write of the Workload at a time
     noted = tuple(note_last_worker(situation))
     awaited = _awaited(situation)
     nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
@@ -53,19 +51,19 @@ def dispatch(situation: Situation) -> Plan:
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
     if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
-            return Plan((*noted, *stale))
-        return Plan((*_hand_over(situation, chosen), *stale))
+            return Plan(noted)
+        return Plan(tuple(_hand_over(situation, chosen)))
     if not workloads.other_checks_ready(situation.workload, situation.check):
         # Somebody else's check first: copies would only hold the workers' quota.
         is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
-        return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
+        return Plan(noted or (say(situation, Message(OTHER_CHECKS)),) * is_new)
     if not situation.facts.is_active:
-        return Plan(stale)  # Kueue is about to evict it
+        return Plan()  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
-        return Plan((give_up(situation, nomination.give_up), *stale))
+        return Plan((give_up(situation, nomination.give_up),))
     told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, left), *told, *stale))
+        return Plan((send_back(situation, left), *told))
     asked = _not_withheld(situation, nomination.names)
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
@@ -75,7 +73,7 @@ def dispatch(situation: Situation) -> Plan:
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
+    effects = (*told, *opened.effects, *offers, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
@@ -183,11 +181,6 @@ def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
         if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-
-def wait_for_group(situation: Situation) -> Plan:
-    """Others of its group are offered first."""
-    return Plan(tuple(clean_stale(situation)))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:

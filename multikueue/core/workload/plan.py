@@ -7,7 +7,7 @@ the caches show what they have done.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 import attrs
@@ -17,43 +17,35 @@ from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueue.core.workload import rejecting
-from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked, with_last_status
+from multikueue.core.workload.assigned import (
+    follow_copy,
+    follow_job,
+    follow_unchecked,
+    remove_others,
+    with_last_status,
+)
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import (
-    clean_finished,
-    clean_up,
-    end_of_earlier_attempt,
-    has_ended_before,
-)
+from multikueue.core.workload.ending import clean_finished, clean_up, end_of_earlier_attempt
 from multikueue.core.workload.evicting import (
     activate,
     clean_up_unadmitted,
     end_deleted_by_pods,
-    is_asked_again,
     is_being_stopped,
-    is_deleted_by_pods,
     stop_evicted,
 )
 from multikueue.core.workload.facts.cordons import with_company
 from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import (
-    earlier_runs,
-    ends_in,
-    look_for_pods,
-    may_have_left_pods,
-    overdue,
-    wait_for_earlier_run,
-)
-from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.groups import must_wait, tell_split, with_carried_jobs
+from multikueue.core.workload.leftovers import clean_stale, ends_in, look_for_pods, overdue, wait_for_earlier_run
+from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import steps_in
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
-from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled, is_stopped_here, stop_here
+from multikueue.core.workload.stopping import clean_up_gone, end_settled, stop_here
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -69,11 +61,7 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     """
     snapshot = with_carried_jobs(without_foreign(snapshot, settings.mark_key))
     situation = with_company(Situation(snapshot, settings, dispatcher, now))
-    row = next(row for row in TABLE if row.applies(situation))
-    try:
-        decided = row.decide(situation)
-    except RuleError as error:
-        decided = rejecting.rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")
+    row, decided = next(_decisions(situation))
     decided = with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, warnings = decided.problems, tuple[Effect, ...]()
@@ -86,7 +74,20 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
+    return decided.also(*warnings)
+
+
+def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
+    """What the rows that apply decide, with what is removed meanwhile; the first one counts."""
+    for row in TABLE:
+        if not row.applies(situation):
+            continue
+        try:
+            if (decided := row.decide(situation)) is not None:
+                yield row, decided.also(*row.goes(situation))
+        except RuleError as error:
+            why = f"The job cannot be copied: {error}"
+            yield row, rejecting.rejected(situation, Rejection.NOT_COPIED, why)
 
 
 def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
@@ -152,21 +153,19 @@ def _check_was_taken_off(situation: Situation) -> bool:
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
-    return stop_evicted(situation) if situation.facts.is_evicted else follow_unchecked(situation)
+    if situation.facts.is_evicted:
+        return stop_evicted(situation)
+    return follow_unchecked(situation).also(*remove_others(situation))
 
 
-def _stays_behind(situation: Situation) -> bool:
-    """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
-    if situation.snapshot.check is not None or not situation.held_here:
-        return False
-    return situation.facts.is_admitted and not situation.facts.is_finished
-
-
-def _tell_held(situation: Situation) -> Plan:
+def _tell_held(situation: Situation) -> Plan | None:
+    """Our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
+    starts_here = situation.facts.is_admitted and not situation.facts.is_finished
+    if situation.snapshot.check is not None or not situation.held_here or not starts_here:
+        return None
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
     told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
-    cleaned = clean_up(situation)
-    return attrs.evolve(cleaned, effects=(told, *cleaned.effects))
+    return clean_up(situation).also(told)
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -197,16 +196,10 @@ def _may_be_rejected(situation: Situation) -> bool:
     return not _may_run_already(situation)
 
 
-def _is_of_unknown_kind(situation: Situation) -> bool:
-    return (situation.snapshot.adapter is None or situation.traits.draining) and _may_be_rejected(situation)
-
-
-def _is_not_delegated(situation: Situation) -> bool:
-    return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
-
-
-def _is_acted_on(situation: Situation) -> bool:
-    return bool(rejecting.acting(situation)) and _may_be_rejected(situation)
+def _is_nobodys(situation: Situation) -> bool:
+    """Whether nobody has it: an eviction that is under way has a row of its own."""
+    nobodys = situation.assigned_to is None and situation.state is not CheckState.READY
+    return nobodys and not _is_giving_back(situation)
 
 
 def _wait(situation: Situation) -> Plan:
@@ -240,11 +233,27 @@ class Row:
 
     name: str
     applies: Callable[[Situation], bool]
-    decide: Callable[[Situation], Plan]
+    decide: Callable[[Situation], Plan | None]
+    """None: it does not apply after all."""
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
+    goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
+    """What is removed meanwhile."""
+
+
+def _always(situation: Situation) -> bool:
+    del situation
+    return True
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None
+
+
+def _is_recorded(situation: Situation) -> bool:
+    return situation.assigned_to is not None
 
 
 TABLE: tuple[Row, ...] = (
@@ -256,36 +265,36 @@ TABLE: tuple[Row, ...] = (
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
-    Row("left behind", _stays_behind, _tell_held),
+    Row("left behind", _always, _tell_held),
     Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
-    Row("pods deleted", is_deleted_by_pods, end_deleted_by_pods),
+    Row("pods deleted", _always, end_deleted_by_pods),
     Row("rejected", _is_rejected, clean_up),
     Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
-    Row("has ended", has_ended_before, lambda seen: end_of_earlier_attempt(seen) or Plan()),
+    Row("has ended", _is_nobodys, end_of_earlier_attempt),
     # it can never run through us: say so, once
-    Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
-    Row("not delegated", _is_not_delegated, rejecting.undelegated),
-    Row("acted on here", _is_acted_on, rejecting.acted_on),
-    Row("settled", is_settled, end_settled),
+    Row("unknown kind", _may_be_rejected, rejecting.unknown_kind),
+    Row("not delegated", _may_be_rejected, rejecting.undelegated),
+    Row("acted on here", _may_be_rejected, rejecting.acted_on),
+    Row("settled", _always, end_settled),
     # it must not run now
-    Row("asked again", is_asked_again, activate),
+    Row("asked again", _always, activate),
     Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_recorded),
+    Row("unregistered kind", _is_of_unknown_kind, follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("stopped here", is_stopped_here, stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
+    Row("stopped here", _always, stop_here),  # by its Kueue, without an eviction
+    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded, remove_others),
+    Row("assigned", _is_recorded, follow_job, _recorded_worker, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
-    Row("earlier pods", lambda seen: bool(may_have_left_pods(seen)), look_for_pods),
-    Row("split group", is_split, tell_split, lambda _: GROUP),
-    Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
-    Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for
+    Row("earlier run", _always, wait_for_earlier_run, goes=clean_stale),
+    Row("earlier pods", _always, look_for_pods, goes=clean_stale),
+    Row("split group", _always, tell_split, lambda _: GROUP),
+    Row("waiting group", must_wait, _wait, lambda _: GROUP, goes=clean_stale),
+    Row("pending", _always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
 )

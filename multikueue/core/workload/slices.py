@@ -75,12 +75,9 @@ def is_placed_slice(situation: Situation) -> bool:
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
-def follow_slice(situation: Situation) -> Plan:
+@on_recorded_worker
+def follow_slice(situation: Situation, worker: Worker) -> Plan:
     """Bring a slice to the worker that runs its job, and hand the job over to it."""
-    return on_recorded_worker(situation, _follow)
-
-
-def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and worker.copy.is_finished:
         return follow_over(situation, worker)

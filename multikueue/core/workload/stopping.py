@@ -6,7 +6,6 @@ Workload any more suspends the job, deletes the Workload, and waits with the nex
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import attrs
@@ -23,35 +22,32 @@ from multikueue.core.workload.facts.worker_states import Creating
 from multikueue.core.workload.removal import remove_all
 
 
-def is_settled(situation: Situation) -> bool:
-    """Whether its job shows how it can only end, and no copy does: somebody asks for it, or it has ended."""
-    job, adapter = situation.job, situation.snapshot.adapter
-    if job is None or adapter is None or adapter.settled_end(job) is None or situation.facts.has_members:
-        return False
-    return not any(map(adapter.settled_end, itertools.chain.from_iterable(map(situation.jobs_on, situation.workers))))
+def end_settled(situation: Situation) -> Plan | None:
+    """Its job shows how it can only end, and no copy does: somebody asks for it, or it has ended.
 
-
-def end_settled(situation: Situation) -> Plan:
-    """Stop what runs of it; then its job ends as it can only end, and was perhaps never started."""
-    job, quiet = situation.job or {}, situation.snapshot.quiet_for
-    patch = situation.adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
-    shown, end = tuple(ending.patch_status(situation, job, patch)), situation.adapter.settled_end(job)
-    if shown or end is None or quiet < ending.KUEUE_GRACE:
+    Stop what runs of it; then its job ends as it can only end, and was perhaps never started.
+    """
+    job, adapter, quiet = situation.job, situation.snapshot.adapter, situation.snapshot.quiet_for
+    if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
+        return None
+    if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
+        return None
+    patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
+    shown = tuple(ending.patch_status(situation, job, patch))
+    if shown or quiet < ending.KUEUE_GRACE:
         return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
     return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
 
 
-def is_stopped_here(situation: Situation) -> bool:
-    """Whether the manager's Kueue has suspended a job that runs, and has not evicted its Workload."""
+def stop_here(situation: Situation) -> Plan | None:
+    """The manager's Kueue has suspended a job that runs, and has not evicted its Workload.
+
+    Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
+    """
     job, adapter = situation.job, situation.snapshot.adapter
-    if job is None or adapter is None or situation.assigned_to is None:
-        return False
-    return adapter.is_stopped_here(job)
-
-
-def stop_here(situation: Situation) -> Plan:
-    """Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping."""
-    return _stop_first(situation, Plan(tuple(release(situation, situation.job or {}))))
+    if job is None or adapter is None or situation.assigned_to is None or not adapter.is_stopped_here(job):
+        return None
+    return _stop_first(situation, Plan(tuple(release(situation, job))))
 
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
@@ -60,7 +56,7 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
     if may_run(situation):
         left = min((run.until.total_seconds() for run in situation.possible_runs), default=None)
         return Plan(stopped, look_again=left)
-    return attrs.evolve(then, effects=(*stopped, *then.effects))
+    return Plan(stopped, then.look_again).also(*then.effects)
 
 
 def clean_up_gone(situation: Situation) -> Plan:
@@ -78,7 +74,7 @@ def clean_up_gone(situation: Situation) -> Plan:
     if any(map(partial(_may_have_job, situation), situation.workers)):
         return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
     shown = (effect for job in stopped for effect in release(situation, job))
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, *shown))
+    return cleaned.also(*shown)
 
 
 def _may_have_job(situation: Situation, worker: Worker) -> bool:

@@ -21,9 +21,9 @@ from multikueue.core.model.workloads import Owner, cluster_name
 from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
 from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -23,6 +23,7 @@ from multikueue.core.workload.facts.worker_states import (
     InFlight,
     Kind,
     Lost,
+    NothingSent,
     Opaque,
     Reach,
     Refusal,
@@ -32,6 +33,8 @@ from multikueue.core.workload.facts.worker_states import (
     Untracked,
     Unusable,
 )
+
+State = TypeVar("State", bound=Reach | Kind)
 
 LONGEST_GRACE: Final = timedelta(minutes=5)
 """Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
@@ -184,6 +187,42 @@ class Worker:
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
         return self.reachable and isinstance(self.kind, Served) and self.configured and self.refusal is None
+
+
+def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
+    """The worker without what is known of this Workload there, which is neither absent nor lost.
+
+    Whoever may create or change an object there can bring this about. So nothing follows from it: what cannot be read
+    is not changed or deleted, and no Workload is sent back, finished or given to another worker because of it. It
+    concerns this Workload alone: the worker goes on with all others.
+
+    Args:
+        worker: one with an object of this Workload that cannot be read, or of which a decision cannot be made.
+        why: what cannot be read.
+        jobs_only: whether its Workload copy can be read, and its Kueue be told.
+    """
+    stays = jobs_only and isinstance(worker.reach, Connected)
+    return attrs.evolve(
+        worker,
+        reach=worker.reach if stays else _unseen(worker.reach),
+        kind=_unseen(worker.kind) if jobs_only else worker.kind,
+        workload=worker.workload if jobs_only else None,
+        jobs=(),
+        shared=(),
+        # That nobody has sent the job does not tell that there is none.
+        creation=Untracked() if isinstance(worker.creation, NothingSent) else worker.creation,
+        unreadable=why,
+    )
+
+
+def _unseen(state: State) -> State | Opaque:
+    """What was seen before tells nothing now. For what does not answer time counts all the same."""
+    match state:
+        case Lost() | Unserved():
+            return attrs.evolve(state, seen=False)
+        case Connected() | Served() | Unusable() | Opaque():
+            return Opaque(seen=False)
+    return state
 
 
 @attrs.frozen
