@@ -92,7 +92,7 @@ class EffectExecutor:
     async def _execute(self, workload: Json | None, effect: effects.Effect) -> None:
         match effect:
             case effects.AnnounceWorkload():
-                about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                about = (workload, job_reference(workload) if effect.on_job else None) if workload else (effect.about,)
                 for one in filter(None, about):
                     self._emit(one, effect.type, effect.note)
             case effects.CountAdmitted():

@@ -151,7 +151,8 @@ def follow_over(situation: Situation, worker: Worker) -> Plan:
     """
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and worker.copy.has_ended:
-        if awaits_ready(situation):  # a short job: it counts, too
+        elsewhere = (left for left in earlier_runs(situation) if left.worker != worker.name)
+        if awaits_ready(situation) and next(elsewhere, None) is None:  # a short job: it counts, too
             return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
         return sync_end(situation, copy, jobs)
     if (outcome := own_end(situation, jobs)) is not None:

@@ -50,6 +50,8 @@ class AnnounceWorkload:
     cluster: ClusterName = MANAGER
     on_job: bool = False
     """Whether it is an event on the job as well."""
+    about: Json | None = None
+    """The job whose event it is, where that has no Workload any more."""
 
 
 @attrs.frozen

@@ -116,13 +116,13 @@ def activate(situation: Situation) -> Plan | None:
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:
-    """It has no quota: remove the copies.
+    """It has no quota: remove the copies, and show of its job that it has stopped, once no copy may run.
 
-    Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
-    stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
+    Kueue takes the quota of pods at once, whatever they show. Of other kinds what shows a run still would be taken for
+    one that its Kueue has stopped, once this has quota again. What a job shows that others have is theirs.
     """
     cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
-    stopped = situation.traits.keeps_check_pending and not may_run(situation)
+    stopped = not situation.is_shared and not may_run(situation)
     return cleaned.also(*_sync_stopped(situation, [])) if stopped else cleaned
 
 

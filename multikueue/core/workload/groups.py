@@ -48,14 +48,21 @@ def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     shared: list[JobCopy] = []
     for copy in (*worker.jobs, *worker.shared):
         (own if carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
-    refusal = worker.refusal or (NAME_TAKEN if _have_its_name(snapshot, shared) else None)
+    taken = any(has_its_name(snapshot, copy.object) for copy in shared)
+    refusal = worker.refusal or (NAME_TAKEN if taken else None)
     return attrs.evolve(worker, jobs=tuple(own), shared=tuple(shared), refusal=refusal)
 
 
-def _have_its_name(snapshot: Snapshot, others: list[JobCopy]) -> bool:
-    """Whether jobs of another Workload have the name of this one's: of a job that was deleted, and made again here."""
+def has_its_name(snapshot: Snapshot, shared: Json) -> bool:
+    """Whether a job of another Workload has the name of this one's: of a job that was deleted, and made again here."""
     workload = snapshot.workload
-    return bool(others) and workload is not None and not may_have_siblings(workload)
+    return workload is not None and (not may_have_siblings(workload) or _is_anothers(snapshot, shared))
+
+
+def _is_anothers(snapshot: Snapshot, copy: Json) -> bool:
+    """Whether a copy was made of an earlier job of the same name."""
+    local = snapshot.jobs.get(name_of(copy))
+    return local is not None and not is_copy_of(copy, local)
 
 
 def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
@@ -64,6 +71,8 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     named = prebuilt_workload(job)
     known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
     members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
+    if _is_anothers(snapshot, job):
+        members = []
     if any(workloads.component_index(one) is not None for one in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(one) for one in members):

@@ -37,14 +37,14 @@ from multikueue.core.workload.facts.possible_runs import (
 from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
-from multikueue.core.workload.groups import may_have_siblings
+from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.history import last_place, note_last_worker
 from multikueue.core.workload.removal import remove, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
 """After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
-PODS_AGAIN: Final = 2.0
-"""Seconds between two looks for pods that only a label shows."""
+PODS_AGAIN: Final = timedelta(seconds=2)
+"""Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
 
@@ -89,7 +89,8 @@ def look_for_pods(situation: Situation) -> Plan | None:
         return None
     namespace = namespace_for(situation.snapshot, worker)
     look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
-    return attrs.evolve(_wait_for(situation, left, look), look_again=PODS_AGAIN)
+    again = min(max(PODS_AGAIN, situation.snapshot.quiet_for), LEFTOVER_GRACE)
+    return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -112,9 +113,8 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    shares = may_have_siblings(situation.workload)  # else what names another Workload is of a job that had this name
     for job in _of_no_attempt(situation, worker):
-        if not shares and job not in worker.jobs:
+        if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
             continue
         if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
             yield left_behind(worker, job)

@@ -6,20 +6,25 @@ Workload any more suspends the job, deletes the Workload, and waits with the nex
 
 from __future__ import annotations
 
-from functools import partial
+from datetime import timedelta
+from typing import Final
 
 import attrs
 
 from multikueue.core.model.workloads import is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish
-from multikueue.core.workload.effects import Plan
+from multikueue.core.workload.effects import AnnounceWorkload, Plan
 from multikueue.core.workload.evicting import clean_up_deleted, may_run, release
 from multikueue.core.workload.facts.possible_runs import assumed_for
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Creating
+from multikueue.core.workload.leftovers import hold_left
 from multikueue.core.workload.removal import remove_all
+
+TOLD_AFTER: Final = timedelta(minutes=1)
+"""After so long it is told what a job waits for that its Kueue has stopped."""
 
 
 def end_settled(situation: Situation) -> Plan | None:
@@ -30,6 +35,8 @@ def end_settled(situation: Situation) -> Plan | None:
     job, adapter, quiet = situation.job, situation.snapshot.adapter, situation.snapshot.quiet_for
     if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
         return None
+    if situation.facts.has_quota and situation.facts.is_evicted and not hold_left(situation):
+        return None  # its quota is given back first
     if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
         return None
     patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
@@ -71,15 +78,22 @@ def clean_up_gone(situation: Situation) -> Plan:
     stopped = [one for one in snapshot.jobs.values() if situation.adapter.is_stopped_here(one)]
     if not stopped or any(map(is_live, snapshot.siblings)):
         return cleaned
-    if any(map(partial(_may_have_job, situation), situation.workers)):
-        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
+    hidden = [worker.name for worker in situation.workers if _may_have_job(situation, worker)]
+    if hidden:
+        why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
+        waits = [AnnounceWorkload("Warning", why, about=job) for job in stopped if snapshot.quiet_for >= TOLD_AFTER]
+        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds()).also(*waits)
     shown = (effect for job in stopped for effect in release(situation, job))
     return cleaned.also(*shown)
 
 
 def _may_have_job(situation: Situation, worker: Worker) -> bool:
-    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed."""
+    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed.
+
+    One that answers with what cannot be read is waited for as long as one that is lost.
+    """
     if worker.jobs or worker.shared or isinstance(worker.in_flight, Creating):
         return True
     had_it = situation.snapshot.last_worker in (None, worker.name)
-    return had_it and not worker.in_sight and bool(assumed_for(situation, worker))
+    waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
+    return had_it and not worker.in_sight and waits and bool(assumed_for(situation, worker))

@@ -210,6 +210,11 @@ class Situation:
         present = (one for one in self.snapshot.siblings if not is_terminating(one))
         return tuple(one for one in present if mine & workloads.owner_uids(one))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether another Workload has its job, or may get it: what the job shows is that one's."""
+        return any(not workloads.is_finished(one) and not is_terminating(one) for one in self.snapshot.siblings)
+
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
         """The names of the workers that have others of its group."""
