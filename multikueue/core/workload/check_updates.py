@@ -196,13 +196,11 @@ def finish(situation: Situation, reason: str, message: str) -> Effect:
     return _admission(situation, ended, takes_away=True)
 
 
-def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
-    """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more."""
-    return deactivation(situation.snapshot.workload, cluster, copy, situation.now)
-
-
 def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:
-    """See `deactivate_copy`. `workload`: the manager's; None: it is gone."""
+    """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more.
+
+    `workload`: the manager's; None: it is gone.
+    """
     evicted = condition(workload or {}, "Evicted")
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
     changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)

@@ -105,7 +105,7 @@ def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
 
 def _owning_job(situation: Situation, worker: Worker) -> Json | None:
     """The job copy there. What the pods of a group need goes with their Workload alone: they may be thousands."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     return job if job is not None and not situation.facts.has_members and situation.is_current(worker, job) else None
 
 

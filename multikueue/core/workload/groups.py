@@ -14,11 +14,10 @@ same job copy, and the copy names at most one. One of them carries it and may re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
@@ -145,22 +144,11 @@ def _shown(workload: Json | None) -> tuple[object, ...]:
     return (workloads.cluster_name(workload), workloads.is_replaced(workload)) if workload is not None else ()
 
 
-@attrs.frozen
-class Follow:
-    """A dispatcher that nominates the worker that has the rest of the group."""
-
-    cluster: str
-
-    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
-        """See `Dispatcher.nominate`."""
-        del workload, now
-        return Nomination((self.cluster,) if self.cluster in candidates.configured else ())
-
-
-def chooser(situation: Situation) -> Dispatcher:
-    """What chooses the workers: the rest of the group, if a worker has it, or the operator's dispatcher."""
-    names = situation.group_workers
-    return Follow(names[0]) if names else Guarded(situation.dispatcher)
+def nomination_for(situation: Situation, candidates: Candidates) -> Nomination:
+    """The worker that has the rest of the group; if none has it, those that the operator's dispatcher chooses."""
+    if not situation.group_workers:
+        return Guarded(situation.dispatcher).nominate(situation.workload, candidates, situation.now)
+    return Nomination(tuple(name for name in situation.group_workers[:1] if name in candidates.configured))
 
 
 def tell_split(situation: Situation) -> Plan | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
@@ -39,10 +39,10 @@ from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
 from multikueue.core.workload.history import last_place, note_last_worker
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.removal import remove, stops_since, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
-"""After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
+"""After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
 PODS_AGAIN: Final = timedelta(seconds=2)
 """Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
 MAX_DELAY: Final = timedelta(minutes=15)
@@ -247,28 +247,19 @@ def hold_left(situation: Situation) -> timedelta:
 
 
 def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
-    """Whether it is waited for no longer with quota in hand: for long enough, or it was asked to stop long ago."""
-    asked = (_asked_to_stop(situation, one.worker) for one in left)
-    limit = hold_limit(situation)
-    if situation.snapshot.quiet_for >= limit or any(ago >= max(STUBBORN, limit) for ago in asked):
+    """Whether it is waited for no longer with quota in hand.
+
+    For long enough nothing has changed; or it was deleted that long ago, and the quota is held as long. What was to
+    stop, and is not deleted, is waited for `STUBBORN`.
+    """
+    limit, worker = hold_limit(situation), situation.snapshot.worker(left[0].worker)
+    if situation.snapshot.quiet_for >= limit:
         return True
-    begun = [
-        situation.facts.reserved_at,
-        *(parse_timestamp(one.object["metadata"].get("deletionTimestamp")) for one in left[:1]),
-    ]
-    return all(time is not None and situation.now - time >= limit for time in begun)
-
-
-def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
-    """How long ago the Workload copy beside a leftover was deactivated, or evicted for good."""
-    found = situation.snapshot.worker(worker)
-    copy = found.workload if found is not None and found.workload is not None else {}
-    # While it waits for quota its Kueue has evicted it by itself, and may start it again.
-    for_good = found is not None and not found.copy.waits_for_quota
-    kinds = ("DeactivationTarget", "Evicted") if for_good else ("DeactivationTarget",)
-    stops = (condition(copy, kind) for kind in kinds if is_true(copy, kind))
-    times = (parse_timestamp((one or {}).get("lastTransitionTime")) for one in stops)
-    return max((situation.now - time for time in times if time is not None), default=timedelta(0))
+    since, patience = parse_timestamp(left[0].object["metadata"].get("deletionTimestamp")), limit
+    if since is None and worker is not None and not worker.copy.waits_for_quota:
+        since, patience = stops_since(worker), max(STUBBORN, limit)
+    began = situation.facts.reserved_at
+    return since is not None and began is not None and situation.now - max(since, began) >= patience
 
 
 def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:

@@ -26,7 +26,7 @@ from multikueue.core.workload.facts.possible_runs import (
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
-from multikueue.core.workload.groups import chooser, create_missing, missing_on
+from multikueue.core.workload.groups import create_missing, missing_on, nomination_for
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import (
     is_stubborn,
@@ -45,7 +45,7 @@ def dispatch(situation: Situation) -> Plan:
         return Plan(over)  # one write of the Workload at a time
     noted = tuple(note_last_worker(situation))
     awaited = _awaited(situation)
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
+    nomination = nomination_for(situation, _candidates(situation, awaited))
     chosen = winner(situation)
     left = left_over(situation, chosen) if chosen is not None else ()
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
@@ -64,7 +64,9 @@ def dispatch(situation: Situation) -> Plan:
     told = (*_tell_runs(runs), *tell_held_up(situation, left))
     if left and is_stubborn(situation, left):
         return Plan((send_back(situation, left), *told))
-    asked = _not_withheld(situation, nomination.names)
+    asked = tuple(
+        name for name in nomination.names if not situation.withheld.get(ClusterName(name))
+    )  # it stays nominated
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
@@ -229,11 +231,6 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
         yield from rejections(nomination)
-
-
-def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the nominated workers that may have a copy: cordoned ones stay nominated, and get none."""
-    return tuple(name for name in names if (one := situation.snapshot.worker(name)) is None or _is_open(situation, one))
 
 
 def _is_open(situation: Situation, worker: Worker) -> bool:

@@ -16,7 +16,6 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload import rejecting
 from multikueue.core.workload.assigned import (
     follow_copy,
     follow_job,
@@ -25,27 +24,29 @@ from multikueue.core.workload.assigned import (
     with_last_status,
 )
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
+from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.ending import clean_finished, clean_up, end_of_earlier_attempt
 from multikueue.core.workload.evicting import (
     activate,
+    clean_up_gone,
     clean_up_unadmitted,
     end_deleted_by_pods,
+    end_settled,
     is_being_stopped,
     stop_evicted,
+    stop_here,
 )
-from multikueue.core.workload.facts.cordons import with_company
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.places import is_own_copy, with_company, with_places_written, without_foreign
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
 from multikueue.core.workload.groups import must_wait, tell_split, with_carried_jobs
 from multikueue.core.workload.leftovers import clean_stale, ends_in, look_for_pods, overdue, wait_for_earlier_run
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.removal import steps_in
+from multikueue.core.workload.removal import remove_all, steps_in
 from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
-from multikueue.core.workload.stopping import clean_up_gone, end_settled, stop_here
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -87,7 +88,7 @@ def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
                 yield row, decided.also(*row.goes(situation))
         except RuleError as error:
             why = f"The job cannot be copied: {error}"
-            yield row, rejecting.rejected(situation, Rejection.NOT_COPIED, why)
+            yield row, _rejected(situation, Rejection.NOT_COPIED, why)
 
 
 def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
@@ -196,6 +197,41 @@ def _may_be_rejected(situation: Situation) -> bool:
     return not _may_run_already(situation)
 
 
+def _acted_on(situation: Situation) -> Plan | None:
+    """A controller of the manager acts on the job although it is delegated: it would run there, too."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    why = adapter.acted_on(job) if job is not None and adapter is not None else ""
+    return _rejected(situation, Rejection.ACTED_ON_HERE, why, why) if why else None
+
+
+def _unknown_kind(situation: Situation) -> Plan | None:
+    """Nobody handles its kind; its user is told which setting does."""
+    if situation.snapshot.adapter is not None and not situation.traits.draining:
+        return None
+    owner, setting = situation.facts.owner, situation.snapshot.missing_setting
+    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
+    advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
+    return _rejected(situation, Rejection.KIND_NOT_ENABLED, told, advice if setting else "")
+
+
+def _undelegated(situation: Situation) -> Plan | None:
+    """The manager's own controllers would run it.
+
+    The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
+    """
+    if not isinstance(situation.not_delegated, str):
+        return None
+    advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
+    told = f"The owner is not managed by Kueue: {situation.not_delegated}"
+    return _rejected(situation, Rejection.NOT_DELEGATED, told, advice)
+
+
+def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
+    """Say so, and leave nothing of it anywhere."""
+    told = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
+    return Plan((reject(situation, verdict, base), *told, *remove_all(situation)))
+
+
 def _is_nobodys(situation: Situation) -> bool:
     """Whether nobody has it: an eviction that is under way has a row of its own."""
     nobodys = situation.assigned_to is None and situation.state is not CheckState.READY
@@ -216,15 +252,15 @@ def _job(situation: Situation) -> str:
     return waiting_for_job(situation.snapshot.unreadable_job)
 
 
+def _delegation(situation: Situation) -> str:
+    return delegation_unknown(situation.not_delegated)
+
+
 def _recorded_worker(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
     why = worker.unreadable if worker is not None else ""
     return situation.head or waiting_for_worker(situation.assigned_to, why)
-
-
-def _delegation(situation: Situation) -> str:
-    return delegation_unknown(situation.not_delegated)
 
 
 @attrs.frozen
@@ -273,9 +309,9 @@ TABLE: tuple[Row, ...] = (
     Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
     Row("has ended", _is_nobodys, end_of_earlier_attempt),
     # it can never run through us: say so, once
-    Row("unknown kind", _may_be_rejected, rejecting.unknown_kind),
-    Row("not delegated", _may_be_rejected, rejecting.undelegated),
-    Row("acted on here", _may_be_rejected, rejecting.acted_on),
+    Row("unknown kind", _may_be_rejected, _unknown_kind),
+    Row("not delegated", _may_be_rejected, _undelegated),
+    Row("acted on here", _may_be_rejected, _acted_on),
     Row("settled", _always, end_settled),
     # it must not run now
     Row("asked again", _always, activate),

@@ -15,7 +15,7 @@ What never ran, or has ended by itself, goes at once and in the background.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -28,7 +28,7 @@ from multikueue.core.model.labels import FOREGROUND_FINALIZER, WORKLOAD_FINALIZE
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import finalizers_of, is_terminating, resource_version, uid
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
-from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
 from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
 from multikueue.core.workload.facts.same_cluster import may_be_of
@@ -112,7 +112,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
     goes = any(is_terminating(job.object) for job in worker.jobs)
     if waited or (facts.runs and (is_gone or not goes)) or may_start_unseen(worker):
-        yield deactivate_copy(situation, worker.name, copy)
+        yield deactivation(situation.snapshot.workload, worker.name, copy, situation.now)
 
 
 def _is_stopped_with(copy: Json, job: Json) -> bool:
@@ -126,12 +126,17 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     facts = worker.copy
     if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
         return timedelta(0)
-    copy = worker.workload
-    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
-    since = max((time for time in times if time is not None), default=None)
+    since = stops_since(worker)
     if since is None or situation.snapshot.quiet_for >= STOP:
         return timedelta(0)
     return _left(STOP, situation.now - since)
+
+
+def stops_since(worker: Worker) -> datetime | None:
+    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
+    copy = worker.workload or {}
+    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    return max(filter(None, times), default=None)
 
 
 def steps_in(situation: Situation) -> Iterator[float]:

@@ -85,24 +85,19 @@ def follow_slice(situation: Situation, worker: Worker) -> Plan:
         return Plan(look_again=KUEUE_GRACE.total_seconds())
     if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
         return Plan((retry(situation, why),))
-    if worker.removed and worker.is_empty and _has_no_job(situation, worker):
+    if worker.removed and worker.is_empty and situation.any_job_on(worker) is None:
         return begin_anew(situation)  # it gets nothing more
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
-def _has_no_job(situation: Situation, worker: Worker) -> bool:
-    """Whether no job is there, of this slice or an earlier one."""
-    return situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-
-
 def _is_without_job(situation: Situation, worker: Worker) -> bool:
     """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
-    return _has_no_job(situation, worker) and worker.workload is not None and not worker.copy.has_had_owner
+    return situation.any_job_on(worker) is None and worker.workload is not None and not worker.copy.has_had_owner
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
     return sync_outcome(situation, [job], outcome)
@@ -111,7 +106,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job = situation.job
-    if not _has_no_job(situation, worker) or not worker.copy.is_admitted or worker.copy.is_evicted:
+    if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
         return False
     has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
@@ -136,7 +131,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
     """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
         return None
     return job
@@ -155,7 +150,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
     local = situation.job
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if local is None:
         return
     if job is None:

@@ -1,26 +1,37 @@
-"""In which namespace of a worker a Workload's copies are: chosen before the first one is made, and kept.
+"""Where a Workload may go: to which workers, and in which namespace of each.
+
+The namespace of its copies is chosen before the first one is made, and kept.
 
 The Workload itself says it (`multikueue.dev/namespace-on`), so a process that starts knows it, and what a
 MultiKueueCluster says later moves nothing. A creation is sent only once the caches show that its namespace is written.
+
+A cordon is an annotation on a MultiKueueCluster: that worker gets nothing new. It is applied after nomination, so
+whoever nominates: copies that no worker was recorded for are withdrawn there. What runs there stays: a recorded worker
+keeps its job. A job cannot be split, so what belongs to a running one, as another part of a group or another slice of
+an elastic job, goes to its worker all the same: cordoned, or not in the config any more, as at once when a Placement
+does not select it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
+from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, is_live, noted_worker
+from multikueue.core.model.workloads import attempt, cluster_name, is_live, is_replaced, noted_worker
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Idle, Unanswered
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.facts.situation import Situation
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
@@ -152,3 +163,65 @@ def _unwritten(workload: Json, decided: Plan) -> Iterator[tuple[str, str]]:
             namespace = namespace_of(effect.object)
             if namespace != namespace_on(workload, effect.cluster):
                 yield effect.cluster, namespace
+
+
+LEAVING = "the job is being moved away from it"
+"""Why a worker is not offered a Workload that shall leave it."""
+
+
+def why_withheld(situation: Situation, worker: Worker) -> str:
+    """Why a worker is not offered the Workload although it was nominated; empty: it may be. `Situation.withheld` keeps
+    it for one decision."""
+    why = LEAVING if situation.facts.leaves == worker.name else worker.cordon
+    why = why or why_nowhere(situation.snapshot, worker) or _why_not_found(situation, worker)
+    return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
+
+
+def _why_not_found(situation: Situation, worker: Worker) -> str:
+    """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
+    if not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
+        return ""
+    if situation.facts.has_members or situation.facts.component_index is not None:
+        return ""
+    return f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+
+
+def _has_its_job(situation: Situation, worker: Worker) -> bool:
+    """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
+    shared = situation.shared_job_on(worker)
+    if situation.has_job(worker) or (shared is not None and situation.is_current(worker, shared)):
+        return True
+    return has_company(situation, worker)
+
+
+def has_company(situation: Situation, worker: Worker) -> bool:
+    """Whether what a Workload belongs to runs on a worker."""
+    if worker.name in situation.group_workers:
+        return True
+    if not situation.facts.is_elastic:
+        return False
+    if not situation.jobs_on(worker) and situation.shared_job_on(worker) is None:
+        return False
+    slices = [one for one in situation.snapshot.siblings if is_replaced(one) or is_live(one)]
+    return any(cluster_name(one) == worker.name for one in slices)
+
+
+def with_company(situation: Situation) -> Situation:
+    """The situation in which a worker that has left the config counts as configured where the rest of the job runs.
+
+    One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
+    """
+    if situation.snapshot.workload is None or not situation.snapshot.siblings:
+        return situation
+    if not situation.facts.is_live or situation.facts.is_evicted:
+        return situation
+    joined = tuple(
+        attrs.evolve(one, configured=True) if _may_join(situation, one) else one for one in situation.workers
+    )
+    if joined == situation.workers:
+        return situation
+    return attrs.evolve(situation, snapshot=attrs.evolve(situation.snapshot, workers=joined))
+
+
+def _may_join(situation: Situation, worker: Worker) -> bool:
+    return not worker.configured and not worker.removed and has_company(situation, worker)

@@ -208,7 +208,7 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
         return True
     if situation.traits.pods_label and worker.name == situation.last_worker and worker.pods != ():
         return True  # its copy does not tell whether its pods have ended
-    if any(may_go_on(situation, worker, job) or may_have_pods(situation, job) for job in known):
+    if any(may_run(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
     if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
@@ -258,14 +258,6 @@ def _has_lost_its_record(one: Json) -> bool:
     return placed and cluster_name(one) is None and noted_worker(one) is None
 
 
-def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether the job was seen to have ended or stopped, before the worker went out of sight if it did."""
-    if situation.adapter.outcome(job) is not None:
-        return True
-    showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
-    return showed_it and (is_terminating(job) or worker.copy.is_stopping)
-
-
 def may_have_pods(situation: Situation, job: Json) -> bool:
     """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
     if situation.snapshot.adapter is None:
@@ -273,12 +265,12 @@ def may_have_pods(situation: Situation, job: Json) -> bool:
     return situation.adapter.outcome(job) is None and not situation.adapter.pods_are_gone(job)
 
 
-def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether the job may run there, or be started: a Kueue starts what lies beside a copy that gets quota."""
-    if situation.adapter.outcome(job) is not None:
-        return False
-    may_start = worker.workload is not None and worker.copy.waits_for_quota
-    return may_start or not has_stopped(situation, worker, job)
+def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether a job copy may have pods, or get some: a Kueue starts what lies beside a copy that gets quota."""
+    if may_have_pods(situation, job):
+        return True
+    stopped = is_terminating(job) or (worker.copy.is_stopping and not worker.copy.waits_for_quota)
+    return situation.adapter.outcome(job) is None and not stopped
 
 
 def may_start_unseen(worker: Worker) -> bool:
