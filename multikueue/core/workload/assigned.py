@@ -12,17 +12,8 @@ import attrs
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
-from multikueue.core.workload import check_updates
+from multikueue.core.workload import check_updates, ending
 from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import (
-    KUEUE_GRACE,
-    SYNC_GRACE,
-    finish_as,
-    own_end,
-    sync_end,
-    sync_outcome,
-    sync_status,
-)
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
@@ -58,9 +49,11 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
     if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
         return decided
-    if situation.snapshot.quiet_for >= SYNC_GRACE:
+    if situation.snapshot.quiet_for >= ending.SYNC_GRACE:
         return decided
-    shown = (effect for effect in sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
+    shown = (
+        effect for effect in ending.sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects
+    )
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
 
 
@@ -75,8 +68,8 @@ def follow_unchecked(situation: Situation) -> Plan:
         return Plan()
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and worker.copy.has_ended:
-        return sync_end(situation, copy, jobs)
-    return Plan(tuple(sync_status(situation, jobs)))
+        return ending.sync_end(situation, copy, jobs)
+    return Plan(tuple(ending.sync_status(situation, jobs)))
 
 
 def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
@@ -97,7 +90,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
     if copy is not None and worker.copy.has_ended:
-        return Plan((finish_as(situation, copy),))
+        return Plan((ending.finish_as(situation, copy),))
     return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 
 
@@ -134,8 +127,8 @@ def follow_job(situation: Situation, worker: Worker) -> Plan:
 
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
-    if situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(look_again=KUEUE_GRACE.total_seconds())
+    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+        return Plan(look_again=ending.KUEUE_GRACE.total_seconds())
     return Plan((check_updates.retry_vanished(situation),))
 
 
@@ -154,9 +147,9 @@ def follow_over(situation: Situation, worker: Worker) -> Plan:
         elsewhere = (left for left in earlier_runs(situation) if left.worker != worker.name)
         if awaits_ready(situation) and next(elsewhere, None) is None:  # a short job: it counts, too
             return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
-        return sync_end(situation, copy, jobs)
-    if (outcome := own_end(situation, jobs)) is not None:
-        return sync_outcome(situation, jobs, outcome)
+        return ending.sync_end(situation, copy, jobs)
+    if (outcome := ending.own_end(situation, jobs)) is not None:
+        return ending.sync_outcome(situation, jobs, outcome)
     if copy is not None and worker.copy.is_evicted:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
     if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
@@ -216,7 +209,7 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         # one write of the Workload at a time
         yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
     yield from tell_unmoved(situation)
-    yield from sync_status(situation, jobs)
+    yield from ending.sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:

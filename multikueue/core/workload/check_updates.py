@@ -14,14 +14,7 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAG
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import (
-    OUT_OF_TIME,
-    VERDICT,
-    CheckState,
-    Rejection,
-    is_out_of_time,
-    retry_count,
-)
+from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -38,10 +31,10 @@ if TYPE_CHECKING:
     from multikueue.core.workload.facts.situation import Situation
 
 
-def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
+def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
-    told = new_condition(VERDICT, True, verdict, base, now=situation.now, generation=generation)
+    told = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
     return _alone(situation, CheckState.REJECTED, base, None, told)
 
 
@@ -62,7 +55,7 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     Then the manager's Kueue is asked to deactivate it, by the condition that it writes itself when the time is over on
     a single cluster: it evicts the Workload, and queues it again only if its user makes it active again.
     """
-    if is_out_of_time(copy):
+    if workloads.is_out_of_time(copy):
         if not is_true(situation.workload, "DeactivationTarget"):
             yield from _deactivate(situation, cluster)
         return
@@ -74,7 +67,9 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
-    changes = _with_condition(situation.workload, situation.now, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
+    changes = _with_condition(
+        situation.workload, situation.now, "DeactivationTarget", workloads.OUT_OF_TIME, f"exceeding {over}"
+    )
     yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
     yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
@@ -126,7 +121,10 @@ def _refusals(situation: Situation, message: str) -> Json:
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
     if runs:
-        tried, written = retry_count(situation.workload, situation.check), shortened(message, MAX_CONDITION_MESSAGE)
+        tried, written = (
+            workloads.retry_count(situation.workload, situation.check),
+            shortened(message, MAX_CONDITION_MESSAGE),
+        )
         yield earlier_run_condition(runs, written, tried, situation.now)
 
 
@@ -270,7 +268,7 @@ def _assignments(workload: Json) -> list[Json]:
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if given_up.requeue_after is None:
-        return reject(situation, Rejection.NOT_TAKEN, given_up.message)
+        return reject(situation, workloads.Rejection.NOT_TAKEN, given_up.message)
     return retry(situation, given_up.message, given_up.requeue_after)
 
 

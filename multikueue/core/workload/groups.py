@@ -13,7 +13,7 @@ same job copy, and the copy names at most one. One of them carries it and may re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import attrs
 
@@ -117,31 +117,6 @@ def may_have_siblings(workload: Json) -> bool:
     """Whether other Workloads may stand for the same job: slices of an elastic job, parts of a group."""
     facts = WORKLOADS.of(workload)
     return facts.is_elastic or facts.component_index is not None
-
-
-def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:
-    """The siblings to reconcile after this change: as few as possible, since a group may have thousands.
-
-    Args:
-        old: the Workload before; None if it is new.
-        new: the Workload now; None if it is gone.
-        siblings: the other Workloads of its job.
-    """
-    changed = new or old
-    if changed is None or not may_have_siblings(changed) or _shown(old) == _shown(new):
-        return []
-    if workloads.is_elastic(changed):
-        return list(siblings)
-    place = workloads.cluster_name(changed) or (workloads.cluster_name(old) if old is not None else None)
-    if place is None:  # it was created or deleted without a worker: the group may be complete now
-        return sorted(siblings, key=lambda one: workloads.component_index(one) or 0)[:1]
-    if any(workloads.cluster_name(one) == place for one in siblings):
-        return []  # the group was on that worker before, and still is
-    return list(siblings)
-
-
-def _shown(workload: Json | None) -> tuple[object, ...]:
-    return (workloads.cluster_name(workload), workloads.is_replaced(workload)) if workload is not None else ()
 
 
 def nomination_for(situation: Situation, candidates: Candidates) -> Nomination:

@@ -16,37 +16,19 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload.assigned import (
-    follow_copy,
-    follow_job,
-    follow_unchecked,
-    remove_others,
-    with_last_status,
-)
+from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
+from multikueue.core.workload.assigned import remove_others
 from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import clean_finished, clean_up, end_of_earlier_attempt
-from multikueue.core.workload.evicting import (
-    activate,
-    clean_up_gone,
-    clean_up_unadmitted,
-    end_deleted_by_pods,
-    end_settled,
-    is_being_stopped,
-    stop_evicted,
-    stop_here,
-)
 from multikueue.core.workload.facts.places import is_own_copy, with_company, with_places_written, without_foreign
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.groups import must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import clean_stale, ends_in, look_for_pods, overdue, wait_for_earlier_run
+from multikueue.core.workload.leftovers import clean_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all, steps_in
-from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -60,15 +42,15 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    snapshot = with_carried_jobs(without_foreign(snapshot, settings.mark_key))
+    snapshot = groups.with_carried_jobs(without_foreign(snapshot, settings.mark_key))
     situation = with_company(Situation(snapshot, settings, dispatcher, now))
     row, decided = next(_decisions(situation))
-    decided = with_last_status(situation, decided)
+    decided = assigned.with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
     problems, warnings = decided.problems, tuple[Effect, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
-        waits = (f"Waiting for {job}" for job in overdue(situation))
+        waits = (f"Waiting for {job}" for job in leftovers.overdue(situation))
         told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation), *waits))
         warnings = (*_tell_unreadable(situation), *told)
     again = _earliest(decided.look_again, situation)
@@ -132,7 +114,7 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
     """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
     waits += steps_in(situation)
-    waits += (left.total_seconds() for left in ends_in(situation))
+    waits += (left.total_seconds() for left in leftovers.ends_in(situation))
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
@@ -150,13 +132,13 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
+    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
     if situation.facts.is_evicted:
-        return stop_evicted(situation)
-    return follow_unchecked(situation).also(*remove_others(situation))
+        return evicting.stop_evicted(situation)
+    return assigned.follow_unchecked(situation).also(*remove_others(situation))
 
 
 def _tell_held(situation: Situation) -> Plan | None:
@@ -166,7 +148,7 @@ def _tell_held(situation: Situation) -> Plan | None:
         return None
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
     told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
-    return clean_up(situation).also(told)
+    return ending.clean_up(situation).also(told)
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -256,7 +238,7 @@ def _delegation(situation: Situation) -> str:
     return delegation_unknown(situation.not_delegated)
 
 
-def _recorded_worker(situation: Situation) -> str:
+def _recorded(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
     why = worker.unreadable if worker is not None else ""
@@ -297,40 +279,40 @@ TABLE: tuple[Row, ...] = (
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, clean_up_gone),
+    Row("gone", _is_gone, evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
     Row("left behind", _always, _tell_held),
-    Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
-    Row("pods deleted", _always, end_deleted_by_pods),
-    Row("rejected", _is_rejected, clean_up),
-    Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
-    Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
-    Row("has ended", _is_nobodys, end_of_earlier_attempt),
+    Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
+    Row("pods deleted", _always, evicting.end_deleted_by_pods),
+    Row("rejected", _is_rejected, ending.clean_up),
+    Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
+    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
+    Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
     Row("unknown kind", _may_be_rejected, _unknown_kind),
     Row("not delegated", _may_be_rejected, _undelegated),
     Row("acted on here", _may_be_rejected, _acted_on),
-    Row("settled", _always, end_settled),
+    Row("settled", _always, evicting.end_settled),
     # it must not run now
-    Row("asked again", _always, activate),
-    Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
-    Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
+    Row("asked again", _always, evicting.activate),
+    Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
+    Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", _is_of_unknown_kind, follow_copy, tells=tell_recorded, goes=remove_others),
+    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("stopped here", _always, stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded, remove_others),
-    Row("assigned", _is_recorded, follow_job, _recorded_worker, tell_recorded, remove_others),
+    Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
+    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
+    Row("assigned", _is_recorded, assigned.follow_job, _recorded, tell_recorded, remove_others),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("earlier run", _always, wait_for_earlier_run, goes=clean_stale),
-    Row("earlier pods", _always, look_for_pods, goes=clean_stale),
-    Row("split group", _always, tell_split, lambda _: GROUP),
-    Row("waiting group", must_wait, _wait, lambda _: GROUP, goes=clean_stale),
+    Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),
+    Row("earlier pods", _always, leftovers.look_for_pods, goes=clean_stale),
+    Row("split group", _always, groups.tell_split, lambda _: GROUP),
+    Row("waiting group", groups.must_wait, _wait, lambda _: GROUP, goes=clean_stale),
     Row("pending", _always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
 )

@@ -18,17 +18,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import effects
 from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, retry, retry_vanished
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    CreateJob,
-    CreateWorkload,
-    Effect,
-    PatchJob,
-    PatchWorkload,
-    Plan,
-)
+from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.situation import Situation
@@ -42,14 +35,14 @@ def leave_to_successor(situation: Situation) -> Plan:
 
     Once no slice is left to run, nor any on that worker, the job goes as well: it was out of sight when it was moved.
     """
-    effects: list[Effect] = []
+    removed: list[Effect] = []
     for worker in situation.workers:
         copy, over = worker.workload, _is_over_on(situation, worker)
         if worker.in_sight and over:
-            effects += remove(situation, attrs.evolve(worker, jobs=(*worker.jobs, *worker.shared), shared=()))
+            removed += remove(situation, attrs.evolve(worker, jobs=(*worker.jobs, *worker.shared), shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
-            effects += delete_workload(situation, worker, copy)
-    return Plan(tuple(effects))
+            removed += delete_workload(situation, worker, copy)
+    return Plan(tuple(removed))
 
 
 def _is_over_on(situation: Situation, worker: Worker) -> bool:
@@ -118,7 +111,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from _keep_size(situation, worker, job)
     elif copy is None:
         if worker.can_run:
-            yield CreateWorkload(worker.name, situation.copy_for(worker))
+            yield effects.CreateWorkload(worker.name, situation.copy_for(worker))
     elif not situation.is_believed(worker, copy) or worker.copy.is_spent or situation.must_be_replaced(copy):
         yield from delete_workload(situation, worker, copy)
     elif worker.copy.goes:
@@ -126,7 +119,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.copy.is_admitted:
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
@@ -141,7 +134,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    yield AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
+    yield effects.AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
     if worker.workload is not None:
         yield from delete_workload(situation, worker, worker.workload)
     yield from sync_status(situation, [job])
@@ -158,13 +151,13 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             made = situation.adapter.copy(local, situation.stamp_on(worker))
-            yield CreateJob(worker.name, situation.adapter.resource, made)
+            yield effects.CreateJob(worker.name, situation.adapter.resource, made)
         return
     if is_terminating(job):
         return
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, copy)
     yield from sync_status(situation, [job])

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from multikueue.core.changes import JobEnded, Offered, Placed, WorkerFailed, milestones
 from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import timestamp
@@ -21,17 +22,7 @@ from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Placement, Snapshot
 from multikueue.core.workload.facts.worker_states import Lost
-from multikueue.core.workload.history import (
-    KEPT,
-    JobEnded,
-    Offered,
-    Placed,
-    WorkerFailed,
-    last_place,
-    milestones,
-    placement_of,
-    placements,
-)
+from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
 from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))

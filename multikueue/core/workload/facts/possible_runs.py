@@ -13,30 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from multikueue.core.model import giving_up
+from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.model.workloads import (
-    cluster_name,
-    evictions,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_replaced,
-    noted_worker,
-)
+from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import (
-    Connected,
-    Connecting,
-    Creating,
-    Lost,
-    Opaque,
-    Syncing,
-    Unanswered,
-    Unserved,
-)
 
 if TYPE_CHECKING:
     from multikueue.core.workload.facts.situation import Situation
@@ -92,10 +74,10 @@ def _why(worker: Worker) -> str:
 
 
 def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
-    if isinstance(worker.in_flight, Creating):
+    if isinstance(worker.in_flight, states.Creating):
         return FIRST_ANSWER
     if worker.in_sight:
-        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
+        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
     if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
@@ -155,21 +137,21 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
     if not (worker.reachable and worker.copy.has_ended):
         return left
-    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, Opaque) else left)
+    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left)
 
 
 def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
     timeout = situation.settings.worker_lost_timeout
     match worker.reach, worker.kind:
-        case ((Lost(None) | Opaque()), _):
+        case ((states.Lost(None) | states.Opaque()), _):
             return timeout
-        case Lost(datetime() as since), _:
+        case states.Lost(datetime() as since), _:
             return timeout - (situation.now - _seen_lost(situation, worker, since))
-        case (Connecting(), _) | (_, Syncing()):
+        case (states.Connecting(), _) | (_, states.Syncing()):
             return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, Opaque():
+        case _, states.Opaque():
             return timeout
-        case _, Unserved(failing_for):
+        case _, states.Unserved(failing_for):
             return timeout - failing_for
     return _NO_TIME
 
@@ -177,9 +159,9 @@ def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
     match worker.reach, worker.kind:
-        case Lost(datetime() as since), _:
+        case states.Lost(datetime() as since), _:
             return max(_NO_TIME, SHORT_LOSS - (situation.now - since))
-        case Connected(), Unserved(failing_for):
+        case states.Connected(), states.Unserved(failing_for):
             return max(_NO_TIME, SHORT_LOSS - failing_for)
     return _NO_TIME
 
@@ -204,14 +186,14 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
-    if isinstance(worker.creation, Unanswered):
+    if isinstance(worker.creation, states.Unanswered):
         return True
     if situation.traits.pods_label and worker.name == situation.last_worker and worker.pods != ():
         return True  # its copy does not tell whether its pods have ended
     if any(may_run(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
-    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
+    if any(worker.name in (workloads.cluster_name(one), workloads.noted_worker(one)) for one in slices):
         return True
     if not worker.seen and any(map(_has_lost_its_record, slices)):
         return True
@@ -219,7 +201,9 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     if last is not None:
         return last == worker.name and not worker.seen
     alone = not situation.snapshot.siblings  # else it may be a sibling that runs
-    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
+    before = (
+        situation.facts.is_evicted or workloads.evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
+    )
     return not worker.seen and before
 
 
@@ -246,7 +230,7 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
     if not situation.facts.is_elastic:
         return []
-    return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
+    return [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or not workloads.is_finished(one)]
 
 
 def _has_lost_its_record(one: Json) -> bool:
@@ -254,8 +238,8 @@ def _has_lost_its_record(one: Json) -> bool:
 
     Somebody has erased it, or it was evicted while nobody was there who could have noted it.
     """
-    placed = is_admitted(one) or is_evicted(one) or evictions(one) > 0
-    return placed and cluster_name(one) is None and noted_worker(one) is None
+    placed = workloads.is_admitted(one) or workloads.is_evicted(one) or workloads.evictions(one) > 0
+    return placed and workloads.cluster_name(one) is None and workloads.noted_worker(one) is None
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:

@@ -28,27 +28,6 @@ SHOWN_BY: Final = timedelta(minutes=2)
 """After so long without a change all names of a cluster show the same: a watch without events is found out before."""
 
 
-@attrs.frozen
-class Destination:
-    """Where a MultiKueueCluster leads."""
-
-    uid: str
-    """Of the cluster; empty: it is not known."""
-    server: str
-    """Its address."""
-
-    def is_same(self, other: Destination, *, shown: bool = False) -> bool:
-        """Whether two are one cluster. Without both UIDs the address tells.
-
-        Args:
-            other: the other one.
-            shown: whether one shows what was made on the other: without the UIDs that tells, too.
-        """
-        if self.uid and other.uid:
-            return self.uid == other.uid
-        return self.server == other.server or shown
-
-
 def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
     """The snapshot with one of those workers that lead to one namespace of one cluster.
 
