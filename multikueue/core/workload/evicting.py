@@ -43,16 +43,9 @@ TOLD_AFTER: Final = timedelta(minutes=1)
 
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    for worker in situation.workers:
-        if (finished := _finished_copy(situation, worker)) is not None:
-            if situation.job is None and not situation.traits.workload_only:
-                return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
-            if not worker.in_sight and (left := until_end_counts(situation, worker)):
-                return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
-            end = ending.sync_end(situation, finished, situation.jobs_on(worker))
-            return end.also(*remove_all(situation, worker.name))
-    if (ended := _end_by_job(situation) or ending.end_of_earlier_attempt(situation)) is not None:
-        return ended
+    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
+    if (end := next(ends, None) or ending.end_of_earlier_attempt(situation)) is not None:
+        return end
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
     seen: list[Json] = []
@@ -90,14 +83,23 @@ def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
     return [job for job in situation.jobs_on(worker) if job is not others]
 
 
-def _end_by_job(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end by itself, whether its Workload copy says so or not."""
-    for worker in situation.workers:
-        jobs = situation.jobs_on(worker)
-        outcome = ending.own_end(situation, jobs)
-        if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
-            return ending.sync_outcome(situation, jobs, outcome)
-    return None
+def _end_on(situation: Situation, worker: Worker) -> Plan | None:
+    """Show on the manager how its job ended there while it was being evicted: what has run is not run again.
+
+    Its Workload copy says so, or the job alone was seen to end by itself.
+    """
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    has_ended = worker.copy.has_ended and worker.copy.finish_reason != workloads.SLICE_REPLACED  # else its job goes on
+    if copy is not None and worker.reachable and has_ended and _counts(situation, worker, copy):
+        if situation.job is None and not situation.traits.workload_only:
+            return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
+        if not worker.in_sight and (left := until_end_counts(situation, worker)):
+            return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
+        return ending.sync_end(situation, copy, jobs).also(*remove_all(situation, worker.name))
+    outcome = ending.own_end(situation, jobs)
+    if outcome is None or not all(_counts(situation, worker, job) for job in jobs):
+        return None
+    return ending.sync_outcome(situation, jobs, outcome)
 
 
 def is_being_stopped(situation: Situation) -> bool:
@@ -183,15 +185,6 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from remove(situation, worker)
     elif not worker.copy.is_stopping:
         yield from stop(situation, worker)
-
-
-def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
-    """The copy whose job ended there while it was being evicted: what has run is not run again."""
-    copy = worker.workload
-    if not worker.reachable or copy is None or not worker.copy.has_ended:
-        return None
-    replaced = worker.copy.finish_reason == workloads.SLICE_REPLACED  # its job goes on
-    return copy if _counts(situation, worker, copy) and not replaced else None
 
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:

@@ -12,6 +12,7 @@ from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import leftovers
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
@@ -28,12 +29,6 @@ from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.groups import create_missing, missing_on, nomination_for
 from multikueue.core.workload.history import note_last_worker
-from multikueue.core.workload.leftovers import (
-    is_stubborn,
-    left_over,
-    send_back,
-    tell_held_up,
-)
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
@@ -47,7 +42,7 @@ def dispatch(situation: Situation) -> Plan:
     awaited = _awaited(situation)
     nomination = nomination_for(situation, _candidates(situation, awaited))
     chosen = winner(situation)
-    left = left_over(situation, chosen) if chosen is not None else ()
+    left = leftovers.left_over(situation, chosen) if chosen is not None else ()
     runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
     if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
@@ -61,9 +56,9 @@ def dispatch(situation: Situation) -> Plan:
         return Plan()  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((give_up(situation, nomination.give_up),))
-    told = (*_tell_runs(runs), *tell_held_up(situation, left))
-    if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, left), *told))
+    told = (*_tell_runs(runs), *leftovers.tell_held_up(situation, left))
+    if left and leftovers.is_stubborn(situation, left):
+        return Plan((leftovers.send_back(situation, left), *told))
     asked = tuple(
         name for name in nomination.names if not situation.withheld.get(ClusterName(name))
     )  # it stays nominated
