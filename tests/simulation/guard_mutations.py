@@ -54,7 +54,7 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
         yield from (run for run in original(situation, chosen) if run not in situation.possible_runs)
 
     told = _ignoring(lambda left: "cannot be seen" in left.why)
-    return all_of(mock.patch.object(pending, "blocking", blocking), told)
+    return all_of(mock.patch.object(earlier, "blocking", blocking), told)
 
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
@@ -75,14 +75,14 @@ def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]
     def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
         return tuple(left for left in original(situation, chosen) if not passes(left))
 
-    return mock.patch.object(pending, "left_over", left_over)
+    return mock.patch.object(leftovers, "left_over", left_over)
 
 
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped though it may run where nobody sees it."""
 
-    def careless(decide: Callable[[Situation], Plan]) -> Callable[[Situation], Plan]:
-        def decided(situation: Situation) -> Plan:
+    def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
+        def decided(situation: Situation) -> Plan | None:
             with mock.patch.object(Situation, "possible_runs", ()):
                 return decide(situation)
 

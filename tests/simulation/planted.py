@@ -185,14 +185,13 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped while its copy still runs."""
 
     def stop(situation: Situation) -> Plan:
-        plan = original(situation)
+        plan = evicting.stop_evicted(situation)
         released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 
-    row = next(row for row in planning.TABLE if row.name == "evicted")
-    original = row.decide
-    rows = tuple(attrs.evolve(one, decide=stop) if one is row else one for one in planning.TABLE)
+    rows = tuple(attrs.evolve(one, decide=stop) if one.name == "evicted" else one for one in planning.TABLE)
+    assert rows != planning.TABLE, "there is no such row"
     return mock.patch.object(planning, "TABLE", rows)
 
 

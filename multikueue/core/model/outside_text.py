@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
+from typing import Final
+
+_HIDDEN: Final = "[address]"
+_ADDRESSES: Final = re.compile(
+    r"\bhttps?://[^\s\"'<>]+"
+    r"|\[[0-9A-Fa-f:]{0,39}:[0-9A-Fa-f:.]{1,45}\](?::\d+)?"
+    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b"
+    r"|(?<![A-Za-z0-9.-])[A-Za-z0-9.-]*\.[A-Za-z][A-Za-z0-9-]*:\d{2,5}\b"
+)
+"""Each is tried once for a run of its characters, so that a text of a megabyte costs no more than it is long."""
 
 
 def one_line(text: str) -> str:
@@ -29,3 +40,8 @@ def has_hidden(text: str) -> bool:
 def is_hidden(one: str) -> bool:
     """Whether a character is not to be seen, and neither a line's end nor a tab."""
     return one not in "\n\t" and unicodedata.category(one) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+
+
+def without_addresses(text: str) -> str:
+    """A text that a tenant may read: where workers are is nobody's business but the operator's."""
+    return _ADDRESSES.sub(_HIDDEN, text)

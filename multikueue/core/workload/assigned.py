@@ -1,6 +1,10 @@
 """A Workload with a recorded worker: create its job there once, sync its status, and notice when it is gone.
 
 `clusterName` is sticky. Only the copy on the recorded worker counts: copies elsewhere are removed, whatever they say.
+
+A move is an annotation on the manager's Workload that names its worker. Our check becomes Retry, the manager's Kueue
+evicts the Workload, and everything that keeps a job from running twice after an eviction holds here, too. Beyond that,
+nobody else is recorded while the worker it leaves shows anything of it.
 """
 
 from __future__ import annotations
@@ -10,17 +14,26 @@ from collections.abc import Callable, Iterator, Sequence
 import attrs
 
 from multikueue.core.model.copies import drift_patch
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
 from multikueue.core.workload import check_updates, ending
-from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    Effect,
+    PatchJob,
+    PatchWorkload,
+    Plan,
+)
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
-from multikueue.core.workload.moves import end_move, move, tell_unmoved
 from multikueue.core.workload.removal import remove, remove_all, without
 
 
@@ -47,7 +60,8 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
-    if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
+    takes_away = any(isinstance(effect, ApplyStatus) and effect.takes_away for effect in decided.effects)
+    if worker is None or not worker.in_sight or not takes_away:
         return decided
     if situation.snapshot.quiet_for >= ending.SYNC_GRACE:
         return decided
@@ -55,10 +69,6 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
         effect for effect in ending.sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects
     )
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
-
-
-def _takes_away(effect: Effect) -> bool:
-    return isinstance(effect, ApplyStatus) and effect.takes_away
 
 
 def follow_unchecked(situation: Situation) -> Plan:
@@ -251,3 +261,59 @@ def _wait_for_job(situation: Situation) -> Plan:
         return Plan(look_again=left.total_seconds())
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
     return Plan((check_updates.retry(situation, base),))
+
+
+def move(situation: Situation, worker: Worker) -> Plan | None:
+    """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here.
+
+    Args:
+        situation: the Workload, recorded, whose copy goes on.
+        worker: the recorded one, in sight.
+    """
+    if situation.facts.leaves != worker.name or _why_stays(situation):
+        return None
+    text = f'Moving away from worker cluster "{worker.name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
+    return Plan((check_updates.retry(situation, text), AnnounceWorkload("Normal", text)))
+
+
+def tell_unmoved(situation: Situation) -> Iterator[Effect]:
+    """Tell why a Workload stays that somebody asked to move."""
+    asked = situation.facts.leaves
+    if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
+        yield AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
+
+
+def _why_stays(situation: Situation) -> str:
+    return why_not_movable(situation) or _nowhere_to_go(situation)
+
+
+def why_not_movable(situation: Situation) -> str:
+    """Why the job is not moved at all; empty: an eviction costs it nothing but what it has computed so far."""
+    if situation.traits.workload_only:
+        return "another controller moves jobs of this kind"
+    if situation.traits.serves or any(map(is_serving_pod, situation.snapshot.jobs.values())):
+        return "it serves and does not end"
+    if situation.facts.component_index is not None:
+        return "it is a part of a group"
+    if situation.traits.keeps_check_pending and situation.state is CheckState.READY:
+        return "Kueue deletes pods that it evicts once their check is Ready, and nobody makes them again"
+    return ""
+
+
+def is_serving_pod(job: Json) -> bool:
+    """Whether a job is a pod of a group that runs until somebody stops it."""
+    return annotations_of(job).get(POD_GROUP_SERVING_ANNOTATION) == "true"
+
+
+def _nowhere_to_go(situation: Situation) -> str:
+    asked = [one for one in situation.workers if one.can_run and one.name != situation.facts.leaves]
+    others = [one for one in asked if not situation.withheld[one.name]]
+    return "" if others else "no other worker can be offered it now"
+
+
+def end_move(situation: Situation) -> Iterator[Effect]:
+    """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
+    asked = situation.facts.leaves
+    if asked is not None and asked != situation.assigned_to:
+        metadata = {"uid": uid(situation.workload), "annotations": {MOVE_FROM_ANNOTATION: None}}
+        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})

@@ -15,15 +15,9 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    CountAdmitted,
-    CountRejections,
-    Effect,
-)
+from multikueue.core.workload import effects
+from multikueue.core.workload.check_message import Message, admitted_on
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect
 from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
@@ -62,7 +56,7 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
-    yield AnnounceWorkload("Normal", message)
+    yield effects.AnnounceWorkload("Normal", message)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
@@ -71,14 +65,14 @@ def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
         situation.workload, situation.now, "DeactivationTarget", workloads.OUT_OF_TIME, f"exceeding {over}"
     )
     yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
-    yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
+    yield effects.AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
 def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
     base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
     yield retry(situation, base)
-    yield AnnounceWorkload("Warning", _with_previous(situation, base))
+    yield effects.AnnounceWorkload("Warning", _with_previous(situation, base))
 
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
@@ -135,7 +129,8 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """
     if situation.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
-    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(reserved_on(cluster))),))
+    head = f'The workload got reservation on "{cluster}", its job is being created there'
+    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(head)),))
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -151,8 +146,8 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     yield _recorded(situation, cluster, state, message, copy)
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
-        yield AnnounceWorkload("Normal", message.head)
-        yield CountAdmitted(situation.facts.cluster_queue, cluster)
+        yield effects.AnnounceWorkload("Normal", message.head)
+        yield effects.CountAdmitted(situation.facts.cluster_queue, cluster)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
@@ -276,4 +271,4 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
     found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
     if found:
-        yield CountRejections(found)
+        yield effects.CountRejections(found)

@@ -106,8 +106,10 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    if copy is not None and worker.reachable and facts.has_ended and _is_former_copy(situation, worker, copy):
-        had_it = _had_it(situation, worker)
+    former = copy is not None and situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+    if copy is not None and former and worker.reachable and facts.has_ended:
+        # It is known to have been recorded there: without a job, any user of a worker could say so.
+        had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
             return Plan(look_again=left.total_seconds())
@@ -121,17 +123,6 @@ def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
     made = situation.marks.made_job(job, situation.workload, worker.name)
     return made and not situation.is_current(worker, job)
-
-
-def _is_former_copy(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether a Workload copy is ours, and not of this attempt."""
-    return situation.marks.are_on(copy) and not situation.is_current(worker, copy)
-
-
-def _had_it(situation: Situation, worker: Worker) -> bool:
-    """Whether the Workload is known to have been recorded there: without a job, any user of a worker could say so."""
-    before = (placed.get("worker") for placed in placements(situation.workload))
-    return worker.name in (situation.last_worker, *before)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:

@@ -235,7 +235,10 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
         copies = [job for job in stopping if situation.job_of(job) is local]
         if not copies:
             yield from release(situation, local)
-        elif not _shows_run_again(situation, local, copy := _deciding(situation, copies)):
+            continue
+        # The copy whose status counts, as a rule the only one. Of several, one that still has pods.
+        copy = next((job for job in copies if situation.adapter.release_patch(job) is not None), copies[0])
+        if not _shows_run_again(situation, local, copy):
             yield from ending.sync_status(situation, [copy])
 
 
@@ -243,11 +246,6 @@ def _shows_run_again(situation: Situation, local: Json, copy: Json) -> bool:
     if situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None:
         return False
     return situation.adapter.release_patch(copy) is not None
-
-
-def _deciding(situation: Situation, jobs: list[Json]) -> Json:
-    """The copy whose status counts, as a rule the only one. Of several, one that still has pods."""
-    return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
 def release(situation: Situation, local: Json) -> Iterator[Effect]:

@@ -45,7 +45,7 @@ def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
 def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     own: list[JobCopy] = []
     shared: list[JobCopy] = []
-    for copy in (*worker.jobs, *worker.shared):
+    for copy in worker.all_jobs:
         (own if carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
     taken = any(has_its_name(snapshot, copy.object) for copy in shared)
     refusal = worker.refusal or (NAME_TAKEN if taken else None)
@@ -159,7 +159,7 @@ def creates_for_group(situation: Situation) -> bool:
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
     """The manager's jobs that should have a copy there and have none, in the order of their names."""
-    taken = {name_of(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
+    taken = {name_of(copy.object) for copy in worker.all_jobs if copy.resource == situation.adapter.resource}
     jobs = sorted(situation.snapshot.jobs.items())
     return [job for name, job in jobs if name not in taken and _should_run(situation, job)]
 
@@ -180,7 +180,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     for copy in worker.jobs:
         local = situation.snapshot.jobs.get(name_of(copy.object))
         obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
-        if obsolete and _is_of_kind(situation, copy):
+        if obsolete and copy.resource == situation.adapter.resource:
             yield from delete_job(situation, worker, copy)
 
 
@@ -193,7 +193,3 @@ def _should_run(situation: Situation, job: Json) -> bool:
 def _starts_here(situation: Situation, job: Json) -> bool:
     """Whether the manager's Kueue has started a pod on the manager, or does so now that the check is Ready."""
     return runs_here(job) or (situation.state is CheckState.READY and bool(situation.adapter.why_free(job)))
-
-
-def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:
-    return copy.resource == situation.adapter.resource

@@ -27,14 +27,8 @@ from multikueue.core.workload.check_message import Message, plain
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
-from multikueue.core.workload.facts.places import namespace_for
-from multikueue.core.workload.facts.possible_runs import (
-    LEFTOVER_GRACE,
-    is_given_up,
-    may_have_pods,
-    stuck,
-)
-from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
+from multikueue.core.workload.facts.places import may_be_of, may_show, namespace_for
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_given_up, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
@@ -123,7 +117,7 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
 def overdue(situation: Situation) -> Iterator[Leftover]:
     """The job copies that were deleted, and are there longer than their pods may need to end, and a minute."""
     for worker in situation.workers:
-        for job in (*worker.jobs, *worker.shared) if worker.in_sight else ():
+        for job in worker.all_jobs if worker.in_sight else ():
             if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
                 ended = "look at the node of its pods" if not _holders(job.object) else _held(job.object)
                 way_out = f"if it does not run, {GIVE_UP_ANNOTATION}={worker.name}/{uid(job.object)} gives it up"
@@ -133,7 +127,7 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
 def ends_in(situation: Situation) -> Iterator[timedelta]:
     """In what time job copies that were deleted should have ended."""
     if situation.snapshot.workload is not None:
-        copies = (job.object for worker in situation.workers for job in (*worker.jobs, *worker.shared))
+        copies = (job.object for worker in situation.workers for job in worker.all_jobs)
         yield from filter(None, (overdue_in(situation, job) for job in copies))
 
 
@@ -202,7 +196,7 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
 
 def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
     """The jobs seen there that do not count as this attempt's, of a group too."""
-    listed = (*worker.jobs, *worker.shared) if worker.in_sight else ()
+    listed = worker.all_jobs if worker.in_sight else ()
     return [job for job in listed if not situation.is_current(worker, job.object)]
 
 
@@ -230,7 +224,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
 
 
 def _uids_on(worker: Worker) -> set[str]:
-    found = [job.object for job in (*worker.jobs, *worker.shared)]
+    found = [job.object for job in worker.all_jobs]
     return set(map(uid, found if worker.workload is None else [*found, worker.workload]))
 
 

@@ -16,14 +16,8 @@ from multikueue.core.workload import leftovers
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.facts import possible_runs
 from multikueue.core.workload.facts.places import is_misplaced
-from multikueue.core.workload.facts.possible_runs import (
-    FIRST_ANSWER,
-    LEFTOVER_GRACE,
-    PossibleRun,
-    blocking,
-    left_of_short_loss,
-)
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
@@ -43,7 +37,7 @@ def dispatch(situation: Situation) -> Plan:
     nomination = nomination_for(situation, _candidates(situation, awaited))
     chosen = winner(situation)
     left = leftovers.left_over(situation, chosen) if chosen is not None else ()
-    runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
+    runs = tuple(possible_runs.blocking(situation, chosen)) if chosen is not None else ()
     if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
             return Plan(noted)
@@ -64,7 +58,7 @@ def dispatch(situation: Situation) -> Plan:
     )  # it stays nominated
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
-    held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
+    held_up = max((run.until for run in runs), default=possible_runs.LEFTOVER_GRACE if left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
@@ -75,7 +69,7 @@ def dispatch(situation: Situation) -> Plan:
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
 
 
-def _tell_runs(runs: tuple[PossibleRun, ...]) -> Iterator[Effect]:
+def _tell_runs(runs: tuple[possible_runs.PossibleRun, ...]) -> Iterator[Effect]:
     """Tell which workers keep an admitted Workload from being recorded: it may run there unseen."""
     for run in runs:
         if run.why:
@@ -97,7 +91,7 @@ def winner(situation: Situation) -> Worker | None:
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     placed = (worker for worker in situation.workers if worker.name in places)
-    able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
+    able = [worker for worker in placed if worker.can_run and not situation.withheld[worker.name]]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
@@ -134,7 +128,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run and _is_open(situation, worker),
+            available=worker.can_run and not situation.withheld[worker.name],
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             has_copy=_keeps_copy(situation, worker),
@@ -161,7 +155,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     """Why a worker cannot get the Workload, as far as is known here."""
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(Why.KIND_NOT_SERVED)
-    if not _is_open(situation, worker):
+    if situation.withheld[worker.name]:
         return Reason(Why.CORDONED)
     if worker.refusal is not None:
         return Reason(Why.REFUSED, worker.refusal.why)
@@ -171,11 +165,11 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
     names = situation.facts.nominated
-    starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
+    starting = possible_runs.FIRST_ANSWER - min(situation.snapshot.running_for, possible_runs.FIRST_ANSWER)
     hopes = {
-        worker.name: starting if not worker.answered else left_of_short_loss(situation, worker)
+        worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
         for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
+        if worker.configured and (not worker.answered or worker.name in names) and not situation.withheld[worker.name]
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
 
@@ -226,10 +220,6 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
         yield from rejections(nomination)
-
-
-def _is_open(situation: Situation, worker: Worker) -> bool:
-    return not situation.withheld[worker.name]
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:

@@ -18,7 +18,7 @@ from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
 from multikueue.core.workload.assigned import remove_others
-from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
+from multikueue.core.workload.check_message import GROUP
 from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
@@ -47,17 +47,15 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
     row, decided = next(_decisions(situation))
     decided = assigned.with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
-    problems, warnings = decided.problems, tuple[Effect, ...]()
+    problems, troubles = decided.problems, tuple[str, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
-        waits = (f"Waiting for {job}" for job in leftovers.overdue(situation))
-        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation), *waits))
-        warnings = (*_tell_unreadable(situation), *told)
+        troubles = (*_troubles(situation), *problems)
     again = _earliest(decided.look_again, situation)
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    return decided.also(*warnings)
+    return decided.also(*(AnnounceWorkload("Warning", text) for text in troubles))
 
 
 def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
@@ -73,13 +71,23 @@ def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
             yield row, _rejected(situation, Rejection.NOT_COPIED, why)
 
 
-def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
-    """Warn its user of what cannot be read. The check says the same while it is Pending."""
+def _troubles(situation: Situation) -> Iterator[str]:
+    """What its user is warned of: what cannot be read, which the check says, too, while it is Pending; copies that
+    something on their worker has taken for its own, by their labels as a rule; and what should have ended by now.
+    """
     if situation.snapshot.unreadable_job:
-        yield AnnounceWorkload("Warning", situation.snapshot.unreadable_job)
+        yield situation.snapshot.unreadable_job
     for worker in situation.workers:
         if worker.unreadable:
-            yield AnnounceWorkload("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
+            yield f'Worker cluster "{worker.name}": {worker.unreadable}'
+        for copy in worker.jobs:
+            if copy.adopter:
+                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
+                yield (
+                    f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
+                    "let its selector not match the labels of what comes from other clusters"
+                )
+    yield from (f"Waiting for {job}" for job in leftovers.overdue(situation))
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -90,22 +98,10 @@ def _is_ours(situation: Situation) -> bool:
     return snapshot.check is not None or _check_was_taken_off(situation)
 
 
-def _adopted(situation: Situation) -> Iterator[str]:
-    """Copies that something on their worker has taken for its own, by their labels as a rule."""
-    for worker in situation.workers:
-        for copy in worker.jobs:
-            if copy.adopter:
-                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
-                yield (
-                    f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
-                    "let its selector not match the labels of what comes from other clusters"
-                )
-
-
 def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
     snapshot, adapter = situation.snapshot, situation.adapter
-    copies = (copy.object for worker in snapshot.workers for copy in (*worker.jobs, *worker.shared))
+    copies = (copy.object for worker in snapshot.workers for copy in worker.all_jobs)
     found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
     return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
 
@@ -231,18 +227,19 @@ def _tell_unknown(situation: Situation) -> Plan:
 
 
 def _job(situation: Situation) -> str:
-    return waiting_for_job(situation.snapshot.unreadable_job)
+    return ": ".join(filter(None, ("Waiting for its job to be seen", situation.snapshot.unreadable_job)))
 
 
 def _delegation(situation: Situation) -> str:
-    return delegation_unknown(situation.not_delegated)
+    return f"It cannot be told who runs the job: {situation.not_delegated}"
 
 
 def _recorded(situation: Situation) -> str:
     """What was said when it was recorded, if we did that."""
     worker = situation.assigned_worker
     why = worker.unreadable if worker is not None else ""
-    return situation.head or waiting_for_worker(situation.assigned_to, why)
+    waits = f'Waiting for worker cluster "{situation.assigned_to}"'
+    return situation.head or ": ".join(filter(None, (waits, why)))
 
 
 @attrs.frozen
@@ -266,12 +263,12 @@ def _always(situation: Situation) -> bool:
     return True
 
 
-def _is_of_unknown_kind(situation: Situation) -> bool:
-    return situation.snapshot.adapter is None
-
-
 def _is_recorded(situation: Situation) -> bool:
     return situation.assigned_to is not None
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None
 
 
 TABLE: tuple[Row, ...] = (
@@ -307,7 +304,14 @@ TABLE: tuple[Row, ...] = (
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
     Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
     Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
-    Row("assigned", _is_recorded, assigned.follow_job, _recorded, tell_recorded, remove_others),
+    Row(
+        "assigned",
+        lambda seen: seen.assigned_to is not None,
+        assigned.follow_job,
+        _recorded,
+        tell_recorded,
+        remove_others,
+    ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
     Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),

@@ -234,12 +234,9 @@ _REMOVED: Final = (
 
 def _counts(worker: Worker) -> bool:
     """Whether time runs out for what is there."""
-    match worker.reach, worker.kind:
-        case Lost(since), _:
-            return since is not None
-        case Opaque(), _:
-            return False
-    return isinstance(worker.kind, Unserved)
+    if isinstance(worker.reach, Lost):
+        return worker.reach.since is not None
+    return isinstance(worker.kind, Unserved) and not isinstance(worker.reach, Opaque)
 
 
 def _deadline(now: datetime, left: timedelta, worker: Worker) -> str:

@@ -30,8 +30,8 @@ from multikueue.core.model.objects import finalizers_of, is_terminating, resourc
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
+from multikueue.core.workload.facts.places import may_be_of
 from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
-from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.facts.worker_states import NothingSent

@@ -39,7 +39,7 @@ def leave_to_successor(situation: Situation) -> Plan:
     for worker in situation.workers:
         copy, over = worker.workload, _is_over_on(situation, worker)
         if worker.in_sight and over:
-            removed += remove(situation, attrs.evolve(worker, jobs=(*worker.jobs, *worker.shared), shared=()))
+            removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
             removed += delete_workload(situation, worker, copy)
     return Plan(tuple(removed))
@@ -58,7 +58,7 @@ def _is_over_on(situation: Situation, worker: Worker) -> bool:
 def _leads_to(situation: Situation, worker: Worker) -> bool:
     """Whether a job there still names this Workload: a worker's Kueue stops a job whose Workload is gone."""
     named = situation.snapshot.key.name
-    return any(prebuilt_workload(copy.object) == named for copy in (*worker.jobs, *worker.shared))
+    return any(prebuilt_workload(copy.object) == named for copy in worker.all_jobs)
 
 
 def is_placed_slice(situation: Situation) -> bool:

@@ -10,23 +10,30 @@ whoever nominates: copies that no worker was recorded for are withdrawn there. W
 keeps its job. A job cannot be split, so what belongs to a running one, as another part of a group or another slice of
 an elastic job, goes to its worker all the same: cordoned, or not in the config any more, as at once when a Placement
 does not select it.
+
+Several MultiKueueClusters may lead to one cluster: for each Workload one of them counts. All of them show the same
+objects there, and a mark is made for one worker's name. So each would take the others' copies for some of an earlier
+attempt, and remove what runs.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, is_live, is_replaced, noted_worker
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
+from multikueue.core.workload.facts.possible_runs import assumed_for
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Idle, Unanswered
 
@@ -45,7 +52,7 @@ def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
     workload = snapshot.workload
     if (
         workload is None
-        or cluster_name(workload) is not None
+        or workloads.cluster_name(workload) is not None
         or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin)
     ):
         return False
@@ -82,7 +89,7 @@ def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
 def holders(snapshot: Snapshot) -> set[str]:
     """The workers that have the Workload, or others of its job."""
     sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
-    return {name for one in sharing if (name := cluster_name(one)) is not None}
+    return {name for one in sharing if (name := workloads.cluster_name(one)) is not None}
 
 
 def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
@@ -99,9 +106,9 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
         return attrs.evolve(snapshot, workers=tuple(workers))
     if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
-    last = (cluster_name(workload), snapshot.last_worker, noted_worker(workload))
+    last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
     had = {*filter(None, last), *namespaces_on_workers(workload)}
-    of_attempt = attempt(workload)
+    of_attempt = workloads.attempt(workload)
 
     def seen(worker: Worker) -> Worker:
         looked_at = worker.namespace or snapshot.key.namespace
@@ -149,8 +156,8 @@ def _unsaid(snapshot: Snapshot, workload: Json) -> Iterator[tuple[str, str]]:
 
     Once those are gone, nothing but its own note would tell where its copies belong.
     """
-    name = cluster_name(workload)
-    if name is None or not snapshot.siblings or not is_live(workload):
+    name = workloads.cluster_name(workload)
+    if name is None or not snapshot.siblings or not workloads.is_live(workload):
         return
     worker, said = snapshot.worker(name), namespace_on(workload, name, snapshot.siblings)
     if worker is not None and worker.namespace == said != namespace_on(workload, name):
@@ -202,8 +209,8 @@ def has_company(situation: Situation, worker: Worker) -> bool:
         return False
     if not situation.jobs_on(worker) and situation.shared_job_on(worker) is None:
         return False
-    slices = [one for one in situation.snapshot.siblings if is_replaced(one) or is_live(one)]
-    return any(cluster_name(one) == worker.name for one in slices)
+    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
+    return any(workloads.cluster_name(one) == worker.name for one in slices)
 
 
 def with_company(situation: Situation) -> Situation:
@@ -225,3 +232,81 @@ def with_company(situation: Situation) -> Situation:
 
 def _may_join(situation: Situation, worker: Worker) -> bool:
     return not worker.configured and not worker.removed and has_company(situation, worker)
+
+
+SHOWN_BY: Final = timedelta(minutes=2)
+"""After so long without a change all names of a cluster show the same: a watch without events is found out before."""
+
+
+def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with one of those workers that lead to one namespace of one cluster.
+
+    It is the one that has the Workload, or others of its job, also while it is evicted; else one that it is offered to;
+    else the first of the config that is connected and not cordoned.
+    """
+    if sum(bool(worker.cluster_uid) for worker in snapshot.workers) < 2:
+        return snapshot
+    having, asked = (*_having(snapshot),), workloads.nominated(snapshot.workload or {})
+
+    def rank(worker: Worker) -> tuple[bool, ...]:
+        usable = not worker.configured, bool(worker.cordon), not worker.reachable
+        return worker.name not in having, worker.name not in asked, *usable
+
+    first: dict[tuple[str, str], Worker] = {}
+    kept: dict[str, Worker] = {}
+    for worker in sorted(snapshot.workers, key=rank):
+        counts = first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
+        if counts is not worker and _shows_alone(snapshot, worker, counts):
+            kept[worker.name] = attrs.evolve(worker, configured=False)
+    kept.update((worker.name, worker) for worker in first.values())
+    return attrs.evolve(snapshot, workers=tuple(kept[one.name] for one in snapshot.workers if one.name in kept))
+
+
+def _shows_alone(snapshot: Snapshot, worker: Worker, other: Worker) -> bool:
+    """Whether a worker shows a Workload copy that the other one would show by now, if they were one cluster.
+
+    The UID of a cluster may lie: those that were made from one image have the same.
+    """
+    if worker.workload is None or not (worker.reachable and other.reachable) or other.unreadable:
+        return False
+    if snapshot.quiet_for < SHOWN_BY:
+        return False
+    if (worker.namespace or snapshot.key.namespace) != (other.namespace or snapshot.key.namespace):
+        return False
+    return other.workload is None or uid(other.workload) != uid(worker.workload)
+
+
+def _having(snapshot: Snapshot) -> Iterator[str | None]:
+    yield from holders(snapshot)
+    if (workload := snapshot.workload) is None:
+        return
+    facts = WORKLOADS.of(workload)
+    offered = facts.has_quota and not facts.is_evicted
+    if not offered or (
+        snapshot.check and workloads.check_state(workload, snapshot.check) is workloads.CheckState.READY
+    ):
+        yield from (snapshot.last_worker, facts.noted_worker)
+
+
+def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, copy: Json) -> bool:
+    """Whether a copy is one that we have made for this attempt on another worker, which may be this one's cluster.
+
+    Args:
+        situation: the Workload.
+        worker: where the copy shows.
+        name: of the other worker, if there is one.
+        copy: the Workload's, or its job's.
+    """
+    other = situation.snapshot.worker(name) if name is not None else None
+    if name in (None, worker.name) or (worker.identified and other is not None and other.identified):
+        return False
+    made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
+    return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)
+
+
+def may_show(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a worker shows that object, or may: one that is out of sight, for as long as it is waited for."""
+    if not worker.in_sight:
+        return assumed_for(situation, worker) > timedelta(0)
+    shown = (worker.workload, *(one.object for one in worker.all_jobs))
+    return any(one is not None and uid(one) == uid(copy) for one in shown)

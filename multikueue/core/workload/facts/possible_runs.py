@@ -51,7 +51,9 @@ class PossibleRun:
 def possible_runs(situation: Situation) -> tuple[PossibleRun, ...]:
     """Every worker that may run it unseen: `Situation.possible_runs` keeps them for one decision."""
     times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
-    return tuple(PossibleRun(worker.name, left, _why(worker)) for worker, left in times if left > _NO_TIME)
+    why = "it cannot be seen and may still run an earlier attempt"
+    runs = ((worker, left) for worker, left in times if left > _NO_TIME)
+    return tuple(PossibleRun(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
 
 
 def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
@@ -67,10 +69,6 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
             yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
-
-
-def _why(worker: Worker) -> str:
-    return "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt"
 
 
 def _may_run_for(situation: Situation, worker: Worker) -> timedelta:

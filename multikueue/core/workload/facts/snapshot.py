@@ -111,7 +111,7 @@ class Worker:
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
     cluster_uid: str = ""
-    """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
+    """The UID of the cluster, if another worker is known to lead there, too; see `one_of_each_cluster`."""
     identified: bool = True
     """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
@@ -125,6 +125,11 @@ class Worker:
     def copy(self) -> CopyFacts:
         """What the Workload copy there says."""
         return COPIES.of(self.workload) if self.workload is not None else NO_COPY
+
+    @property
+    def all_jobs(self) -> tuple[JobCopy, ...]:
+        """The job copies there, whichever of its Workloads each names."""
+        return (*self.jobs, *self.shared)
 
     @property
     def cordon(self) -> str:
