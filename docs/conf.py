@@ -7,6 +7,8 @@ import re
 from sphinx.application import Sphinx
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
+from multikueue.field_help import HEAD
+
 project = "multikueue"
 copyright = "the multikueue authors"
 author = "the multikueue authors"
@@ -34,6 +36,8 @@ def read_google_sections(
     """
     if lines and lines[0].startswith("Alias for field number"):
         lines.clear()  # of a named tuple, by Python
+    if HEAD in lines:
+        del lines[lines.index(HEAD) :]  # each of them follows with its own text
     if what not in ("attribute", "data", "property"):
         lines[:] = GoogleDocstring(lines, Config(), app, what, name, obj, options).lines()
 

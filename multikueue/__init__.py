@@ -11,6 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from multikueue import field_help as _field_help
 from multikueue.core.config.access_providers import AccessProvider, PluginCommand, ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidate, Candidates, Dispatcher, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental
@@ -229,8 +230,12 @@ if not TYPE_CHECKING:  # a type checker would take any name for one of the modul
             return importlib.import_module("importlib.metadata").version("multikueue")
         for module, names in _LAZY.items():
             if name in names:
-                return getattr(importlib.import_module(module), name)
+                return _field_help.explained(getattr(importlib.import_module(module), name))
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+for _name in __all__:
+    _field_help.explained(globals().get(_name))
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import pytest
 
 import multikueue
@@ -59,6 +60,18 @@ def test_help_of_the_manager_explains_what_it_is_given() -> None:
     explained = re.findall(r"^ {4}(\w+): ", inspect.getdoc(multikueue.Manager) or "", re.MULTILINE)
 
     assert explained == list(inspect.signature(multikueue.Manager).parameters)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in multikueue.__all__ if attrs.has(getattr(multikueue, name)) and name.upper() != name]
+)
+def test_help_of_a_class_explains_its_fields(name: str) -> None:
+    """As it stands below them in the source: `help(Candidate)` showed no field."""
+    public = getattr(multikueue, name)
+    told = inspect.getdoc(public) or ""
+    fields = [one for one in attrs.fields(public) if one.init and not one.name.startswith("_")]
+    missing = [one.name for one in fields if not re.search(rf"^ *{one.name}: \S", told, re.MULTILINE)]
+    assert missing == []
 
 
 def test_lazy_names_can_be_imported_all_at_once() -> None:

@@ -28,8 +28,7 @@ _QUEUES: Final = {
     "mirror": Subcommand("multikueued.queues.command:mirror_command"),
 }
 _RBAC: Final = {
-    "api-server": Subcommand("multikueued.rbac.command:logs_server"),
-    "logs-server": Subcommand("multikueued.rbac.command:logs_server", former=True),
+    "api-server": Subcommand("multikueued.rbac.command:api_server"),
     "logs-worker": Subcommand("multikueued.rbac.command:logs_worker"),
     "manager": Subcommand("multikueued.rbac.command:manager"),
     "spoke": Subcommand("multikueued.rbac.command:spoke"),
@@ -72,8 +71,7 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
     ),
 }
 _SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "api-server": Subcommand("multikueued.logserver.command:logs_server"),
-    "logs-server": Subcommand("multikueued.logserver.command:logs_server", former=True),
+    "api-server": Subcommand("multikueued.logserver.command:api_server"),
     "run": Subcommand("multikueued.run.command:run"),
 }
 _TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {

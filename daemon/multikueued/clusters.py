@@ -14,10 +14,10 @@ import attrs
 
 from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
 from multikueue.core.config.cluster_profiles import chosen_access, offered_clusters, profile_reference
-from multikueue.core.config.profile_secrets import is_for, secret_name, token_in
+from multikueue.core.config.profile_secrets import SYNCED_LABEL, is_for, secret_name, token_in
 from multikueue.core.model.kinds import CLUSTER_PROFILE, SECRET
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import ClusterProfileError, Forbidden, KubeconfigError, MultiKueueError, NotFound
 from multikueue.kube import ClusterConfig, parse_worker_kubeconfig
 from multikueue.kube.http.requests import LogQuery
@@ -141,7 +141,7 @@ async def _access_by_profile(manager: Reader, named: ObjectKey) -> WorkerAccess 
         ClusterProfileError: there is no such profile, or what it says cannot be used.
     """
     profile = await read(manager, CLUSTER_PROFILE, named)
-    for settings in _possible(profile):
+    for settings in _possible(profile, await _account(manager, named)):
         access = chosen_access(profile, named.name, settings)
         try:
             key = ObjectKey(named.namespace, secret_name(access))
@@ -154,8 +154,28 @@ async def _access_by_profile(manager: Reader, named: ObjectKey) -> WorkerAccess 
     return None
 
 
-def _possible(profile: Json | None) -> Iterator[ProfileSettings]:
-    """Each provider of a profile as each of those that are built in."""
+async def _account(manager: Reader, profile: ObjectKey) -> str:
+    """The managed service account of a cluster whose token the manager holds; its usual name if that cannot be told.
+
+    Raises:
+        NoAccess: there are several: which of them the daemon uses stands in its settings alone.
+    """
+    try:
+        secrets = (await manager.list(SECRET, namespace=profile.namespace, label_selector=SYNCED_LABEL)).items
+    except Forbidden:
+        return OCM_ACCOUNT
+    begin = f"{profile.name}-"
+    labels = {str(labels_of(secret).get(SYNCED_LABEL)) for secret in secrets}
+    accounts = sorted(one.removeprefix(begin) for one in labels if one.startswith(begin))
+    own = [account for account in accounts if f"{begin}{account}" in {name_of(secret) for secret in secrets}]
+    if len(own) > 1:
+        told = f"there are tokens of several accounts ({', '.join(own)}): only the daemon knows its own"
+        raise NoAccess(Lack.ELSEWHERE, f'for ClusterProfile "{profile}" {told}')
+    return own[0] if own else OCM_ACCOUNT
+
+
+def _possible(profile: Json | None, account: str) -> Iterator[ProfileSettings]:
+    """Each provider of a profile as each of those that are built in, with that account."""
     for name in offered_clusters(profile) if profile is not None else ("",):
-        yield ProfileSettings((AccessProvider(name, builtin="cp-creds", managed_service_account=OCM_ACCOUNT),))
+        yield ProfileSettings((AccessProvider(name, builtin="cp-creds", managed_service_account=account),))
         yield ProfileSettings((AccessProvider(name, builtin="secretreader"),))

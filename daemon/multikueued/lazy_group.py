@@ -48,8 +48,6 @@ class Subcommand:
 
     place: str
     """`module:attribute`."""
-    former: bool = False
-    """Whether this is a former name, which still works and is not listed."""
 
     @property
     def help(self) -> str:
@@ -81,7 +79,7 @@ class LazyGroup(click.Group):
         if not isinstance(found, Subcommand):
             return found
         command: click.Command = copy.copy(pkgutil.resolve_name(found.place))
-        command.name = cmd_name  # a command may have a former name
+        command.name = cmd_name
         return command
 
     def resolve_command(
@@ -99,10 +97,6 @@ class LazyGroup(click.Group):
         """List the subcommands by section, without importing anything."""
         limit = formatter.width - 6 - max(map(len, self.subcommands), default=0)
         for title, section in self.sections.items():
-            described = [
-                (name, click.Command(name, help=one.help))
-                for name, one in sorted(section.items())
-                if not (isinstance(one, Subcommand) and one.former)
-            ]
+            described = [(name, click.Command(name, help=one.help)) for name, one in sorted(section.items())]
             with formatter.section(title):
                 formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])

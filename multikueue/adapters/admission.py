@@ -71,9 +71,9 @@ def admit(
     queue = dig(job, "metadata", "labels", QUEUE_LABEL)
     if not isinstance(queue, str) or is_copy_elsewhere(job, namespace, origin):
         return NOTHING
-    holding = adapter.hold(job) if holds else None
+    holding, refused = adapter.hold(job) if holds else None, adapter.refused(job)
     try:
-        if holding is None and adapter.not_delegated(job, controller_name) is None:
+        if holding is None and not refused and adapter.not_delegated(job, controller_name) is None:
             return NOTHING
     except RuleError:  # the adapter has noted it
         return NOTHING
@@ -81,6 +81,8 @@ def admit(
         return NOTHING
     if holding is not None:
         return Admission(patch=(holding,))
+    if refused:
+        return Admission(warning=f"{refused}; as the queue leads to worker clusters, the job will be rejected")
     delegation = adapter.row.delegation
     path, wanted = delegation.path or (), delegation.value or DELEGATED
     found = dig(job, *path)

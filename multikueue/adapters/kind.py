@@ -13,7 +13,7 @@ from multikueue.adapters import rules
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
-from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
+from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import Json, Resource
@@ -105,6 +105,14 @@ class JobKind:
             f'status although {field} is "{said}"; {heeding.advice}'
         )
 
+    def refused(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self.copies.refused(job)
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """See `JobAdapter`."""
+        return self.copies.unheeded(job)
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         if self.holding is None:
@@ -152,8 +160,10 @@ class JobKind:
         rule = self.status.rule
         if rule is None or (self._ended(local) and not self._ended(remote)):
             return None
+        observed = rules.observed_here(local, remote, counted=self.status.subresource)
         waits = self._is_suspended(local) and not self._is_suspended(remote) and self._may_run(remote)
-        return _change(local, self.status.held(local, now) if waits else rule(local, remote, now))
+        shown = self.status.held(local, now) if waits else rule(local, observed, now)
+        return _change(local, without(shown, self.status.addresses) if shown and self.status.addresses else shown)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
@@ -196,8 +206,25 @@ class JobKind:
 
     def is_stopped_here(self, local: Json) -> bool:
         """See `JobAdapter`. What of a declared kind's status means that it runs only its declaration tells."""
+        if not self._is_suspended(local) or self.hold_here(local) is Hold.ON:
+            return False
         told = self.declaration is None or self.status.active is not None
-        return told and self._is_suspended(local) and self.release_patch(local) is not None
+        return told and self.release_patch(local) is not None
+
+    def shows_former_run(self, local: Json) -> bool:
+        """See `JobAdapter`. Kueue suspends jobs of its own kinds; what other controllers do then, each knows itself."""
+        if self.declaration is None:
+            return self.is_stopped_here(local)
+        return self.traits.ends and self.release_patch(local) is not None
+
+    def hold_here(self, local: Json) -> Hold:
+        """See `JobAdapter`. Words that name no generation may be of this one."""
+        on_hold, generation = self.status.on_hold, dig(local, "metadata", "generation")
+        if on_hold is None:
+            return Hold.UNKNOWN
+        seen = dig(local, "status", rules.OBSERVED)
+        is_older = isinstance(seen, int) and isinstance(generation, int) and seen < generation
+        return (Hold.OUTDATED if is_older else Hold.ON) if on_hold(local) else Hold.OFF
 
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""

@@ -43,9 +43,11 @@ _LEFT_OUT = (
     ("metadata", "labels", "pod-template-hash"),
 )
 _CONTAINERS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+_ADDRESSES = ("hostIP",), ("hostIPs",), ("podIP",), ("podIPs",)
 _OF_A_RUN = (
     *_CONTAINERS,
-    *("hostIP", "hostIPs", "podIP", "podIPs", "startTime", "nominatedNodeName", "reason", "message", "resize"),
+    *(name for (name,) in _ADDRESSES),
+    *("startTime", "nominatedNodeName", "reason", "message", "resize"),
     *("resourceClaimStatuses", "allocatedResources", "resources"),
 )
 """What the status of a pod has only once it has been somewhere."""
@@ -193,6 +195,7 @@ KINDS = (
         status=StatusRules(
             rule=pod_status,
             finished=pod_outcome,
+            addresses=_ADDRESSES,
             all_finished=pods_outcome,
             stopped=_stopped,
             pods_are_gone=lambda pod: pod_outcome(pod) is not None,

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+import attrs
+
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import KUBERAY, RAY_SERVICE, ManagedBySupport
 from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules, condition_at_false, ended
@@ -21,7 +23,10 @@ from multikueue.core.model.objects import dig, overlaid
 from multikueue.core.model.workload_names import is_latest_slice
 
 _ENDED = ("Complete", "Failed")
+_REFUSED = "ValidationFailed"
+"""KubeRay's word for a RayJob that it does not run as it is; its Kueue puts it on hold."""
 _CLUSTER = GVK("ray.io", "v1", "RayCluster")
+_PLAIN = CopyRules()
 _GROUPS = "workerGroupSpecs"
 _SUSPENDING = "RayClusterSuspending"
 """True from the stop until the pods of a RayCluster are gone."""
@@ -33,7 +38,21 @@ def _ray_job_outcome(job: Json) -> Outcome | None:
     return ended(str(dig(job, "status", "message") or ""), well=dig(job, "status", "jobStatus") == "SUCCEEDED")
 
 
+def _ray_job_status(local: Json, remote: Json, now: datetime) -> Json:
+    """The copy's. What is said of a refused one is of the spec that it has."""
+    status = dig(remote, "status") or {}
+    if not _is_refused(remote) or "observedGeneration" in status:
+        return status
+    return {**status, "observedGeneration": dig(local, "metadata", "generation")}
+
+
+def _is_refused(job: Json) -> bool:
+    return bool(dig(job, "status", "jobDeploymentStatus") == _REFUSED)
+
+
 def _ray_job_stopped(status: Json) -> Json:
+    if status.get("jobDeploymentStatus") == _REFUSED:
+        status = {field: value for field, value in status.items() if field not in ("reason", "message")}
     if status.get("jobDeploymentStatus") not in (None, "", "Suspended", *_ENDED):
         status["jobDeploymentStatus"] = "Suspended"
     return status
@@ -49,6 +68,24 @@ def _never_deletes_itself(spec: Json) -> Json:
         if dig(strategy, end, "policy") == "DeleteSelf":
             strategy[end] = {**strategy[end], "policy": "DeleteCluster"}
     return spec
+
+
+def _deletes_itself(job: Json) -> list[str]:
+    ends = (("spec", "deletionStrategy", end, "policy") for end in ("onSuccess", "onFailure"))
+    return [f"{'.'.join(path)}: DeleteSelf" for path in ends if dig(job, *path) == "DeleteSelf"]
+
+
+def _sized_there(*cluster: str) -> Callable[[Json], str]:
+    """Why a job is refused whose cluster KubeRay would size there: two who size one object, and its Workload has the
+    quota of neither."""
+    field = ".".join((*cluster, "enableInTreeAutoscaling"))
+
+    def refused(job: Json) -> str:
+        if not dig(job, *cluster, "enableInTreeAutoscaling"):
+            return ""
+        return f"{field} is true: the worker's KubeRay would change the sizes that the manager gave quota for"
+
+    return refused
 
 
 def _ray_cluster_status(local: Json, remote: Json, now: datetime) -> Json:
@@ -110,6 +147,11 @@ def _resized(group: Json, wanted: list[Json]) -> Json:
     return {field: value for field, value in group.items() if field not in ("replicas", "numOfHosts")} | sizes
 
 
+def _head_addresses(*cluster: str) -> tuple[tuple[str, ...], ...]:
+    """Of the head in the status of a cluster. Its names, and the dashboard's, which is one, lead nowhere and stay."""
+    return (*cluster, "head", "podIP"), (*cluster, "head", "serviceIP")
+
+
 def _ray(
     kind: str,
     cluster: tuple[str, ...],
@@ -118,7 +160,7 @@ def _ray(
     suspend: tuple[str, ...] = ("spec", "suspend"),
     others: tuple[PodTemplates, ...] = (),
     heeding: ManagedBySupport = KUBERAY,
-    sanitised: Callable[[Json], Json] = lambda spec: spec,
+    copies: CopyRules = _PLAIN,
 ) -> JobKind:
     """A row. `cluster` is where the specification of its RayCluster is, `others` are templates beside that."""
     templates = (
@@ -130,7 +172,7 @@ def _ray(
         resource=Resource(GVK("ray.io", "v1", kind), f"{kind.lower()}s"),
         framework=f"ray.io/{kind.lower()}",
         delegation=Delegation(own_controller="ray.io/kuberay-operator", heeding=heeding),
-        copies=CopyRules(suspend=suspend, templates=templates, sanitised=sanitised),
+        copies=attrs.evolve(copies, suspend=suspend, templates=templates, refused=_sized_there(*cluster)),
         status=status,
         sync=sync,
     )
@@ -140,21 +182,38 @@ KINDS = (
     _ray(
         "RayJob",
         ("spec", "rayClusterSpec"),
-        StatusRules(finished=_ray_job_outcome, stopped=_ray_job_stopped),
+        StatusRules(
+            rule=_ray_job_status,
+            finished=_ray_job_outcome,
+            stopped=_ray_job_stopped,
+            on_hold=_is_refused,
+            addresses=_head_addresses("rayClusterStatus"),
+        ),
         SyncRules(),
         others=(PodTemplates(at=("spec", "submitterPodTemplate"), pod_set="submitter"),),
-        sanitised=_never_deletes_itself,
+        copies=CopyRules(sanitised=_never_deletes_itself, unheeded=_deletes_itself),
     ),
     _ray(
         "RayCluster",
         ("spec",),
-        StatusRules(rule=_ray_cluster_status, stopped=_ray_cluster_stopped, pods_are_gone=_ray_cluster_is_empty),
+        StatusRules(
+            rule=_ray_cluster_status,
+            addresses=_head_addresses(),
+            stopped=_ray_cluster_stopped,
+            pods_are_gone=_ray_cluster_is_empty,
+        ),
         SyncRules(resized=cluster_size),
     ),
     _ray(
         "RayService",
         ("spec", "rayClusterConfig"),
-        StatusRules(stopped=condition_at_false("Ready")),
+        StatusRules(
+            stopped=condition_at_false("Ready"),
+            addresses=(
+                *_head_addresses("activeServiceStatus", "rayClusterStatus"),
+                *_head_addresses("pendingServiceStatus", "rayClusterStatus"),
+            ),
+        ),
         # The application's configuration is edited while the service runs; all else stays.
         SyncRules(forwarded=(("spec", "serveConfigV2"),)),
         suspend=("spec", "rayClusterConfig", "suspend"),

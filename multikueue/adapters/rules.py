@@ -25,6 +25,9 @@ CopyRule: TypeAlias = Callable[[Json, Json, Stamp], Json]
 """(manager's job, copy without marks, marks) -> the copy; may change the copy it is given."""
 
 
+OBSERVED: Final = "observedGeneration"
+
+
 def never_finished(job: Json) -> Outcome | None:
     """For kinds that serve and do not end."""
     return None
@@ -66,6 +69,17 @@ TTL: Final = "ttlSecondsAfterFinished"
 manager cannot see that it has ended. We remove it, and the manager's job has its own."""
 
 
+@attrs.frozen
+class FieldsSet:
+    """For `CopyRules.unheeded`: those of these fields that a job has."""
+
+    paths: tuple[Path, ...]
+
+    def __call__(self, job: Json) -> Sequence[str]:
+        """Their names."""
+        return [".".join(path) for path in self.paths if dig(job, *path) is not None]
+
+
 @attrs.frozen(kw_only=True)
 class CopyRules:
     """What a copy is made like, from the manager's job."""
@@ -84,6 +98,10 @@ class CopyRules:
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
     prepared: CopyRule | None = None
     """Changes the copy where more than its spec must change; the marks that make it ours are set after it."""
+    unheeded: Callable[[Json], Sequence[str]] = lambda job: ()
+    """What the manager's job says that nobody heeds: its copy lacks it, and the manager's controller passes over it."""
+    refused: Callable[[Json], str] = lambda job: ""
+    """Why the manager's job is not dispatched, in words for its user; empty: it is."""
     unread: tuple[Path, ...] = ()
     """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
 
@@ -96,6 +114,9 @@ class StatusRules:
     """When the manager's job shows the status of its copy, and how much of it: by default always all of it. None for
     kinds whose status is the manager's own. It is not asked while the manager's job is suspended and its copy runs, nor
     of a job that shows its end while its copy shows none."""
+    addresses: tuple[Path, ...] = ()
+    """What in it are addresses of the copy's own network: the manager's job does not show them, where the daemon's
+    `pods.copyAddresses` does not say otherwise. On the manager they are nobody's, or belong to something else."""
     held: Callable[[Json, datetime], Json | None] = lambda local, now: None
     """(manager's job, now) -> its status while it is suspended and its copy runs; by default it stays as it is."""
     finished: Callable[[Json], Outcome | None] = never_finished
@@ -113,6 +134,9 @@ class StatusRules:
     stopped: Callable[[Json], Json] = lambda status: status
     """The status of a job of which nothing runs any more, made from the last one seen; see `counters_at_zero`. By
     default that one, for kinds of whose status nobody knows what says that something runs."""
+    on_hold: Callable[[Json], bool] | None = None
+    """Whether the status has the words by which a Kueue takes the quota and waits until they are gone; None: the kind
+    has no such words."""
     subresource: bool = True
     """Whether the status is written through `/status`; otherwise with the object itself."""
 
@@ -160,6 +184,35 @@ def finished_by(good: str, bad: str) -> Callable[[Json], Outcome | None]:
         return None
 
     return outcome
+
+
+def observed_here(local: Json, remote: Json, *, counted: bool) -> Json:
+    """The copy, with what its status has observed told as generations of the manager's job, which count on their own.
+
+    The job's newest where the copy's controller has seen the copy's newest, else one less: who waits for a job waits
+    until the two are equal.
+
+    Args:
+        local: the manager's job.
+        remote: its copy.
+        counted: whether writing its status leaves the generation as it is. Where it does not, nothing of it is told:
+            each write would make another one due.
+    """
+    status, newest = dig(remote, "status"), dig(remote, "metadata", "generation")
+    shown = dig(local, "metadata", "generation") if counted else None
+    if not isinstance(status, dict) or type(newest) is not int or (counted and type(shown) is not int):
+        return remote
+
+    def told(entry: Any) -> Any:
+        seen = dig(entry, OBSERVED)
+        if type(seen) is not int:
+            return entry
+        rest = {field: value for field, value in entry.items() if field != OBSERVED}
+        return rest if shown is None else {**rest, OBSERVED: shown if seen >= newest else max(shown - 1, 0)}
+
+    listed = status.get("conditions")
+    known = {"conditions": [*map(told, listed)]} if isinstance(listed, list) else {}
+    return {**remote, "status": {**told(status), **known}}
 
 
 def status_change(local: Json, wanted: Json) -> Json | None:

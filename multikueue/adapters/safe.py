@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.model.adapter import KindTraits, Outcome, Stamp
+from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import (
     dig,
@@ -125,6 +125,14 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("acted_on", job, "", lambda: self.row.acted_on(job))
 
+    def refused(self, job: Json) -> str:
+        """See `JobAdapter`."""
+        return self._tried("refused", job, "", lambda: self.row.refused(job))
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """See `JobAdapter`."""
+        return self._tried("unheeded", job, (), lambda: self.row.unheeded(job))
+
     def why_free(self, job: Json) -> str:
         """See `JobAdapter`."""
         return self._tried("why_free", job, "that cannot be told", lambda: self.row.why_free(job))
@@ -182,6 +190,14 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("active or stopped", local, False, lambda: self.row.is_stopped_here(local))
 
+    def shows_former_run(self, local: Json) -> bool:
+        """See `JobAdapter`."""
+        return self._tried("active or stopped", local, False, lambda: self.row.shows_former_run(local))
+
+    def hold_here(self, local: Json) -> Hold:
+        """See `JobAdapter`."""
+        return self._tried("on_hold", local, Hold.UNKNOWN, lambda: self.row.hold_here(local))
+
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""
         return self._tried("pods_are_gone", job, False, lambda: self.row.pods_are_gone(job))
@@ -208,10 +224,10 @@ class SafeAdapter:
         )
 
     def stopped_entries(self, job: Json) -> list[str]:
-        """The keys that the Workload may have had of a manager's job that is suspended and still shows that it runs, as
-        an index has them; none of other jobs."""
+        """The keys that the Workload may have had of a manager's job that would show a run without it, as an index has
+        them; none of other jobs."""
         gvk, named = self.resource.gvk, (name_of(job), uid(job))
-        if self.traits.keeps_check_pending or not self.is_stopped_here(job):
+        if self.traits.keeps_check_pending or not self.shows_former_run(job):
             return []
         return _entries(namespace_of(job), [workload_name(gvk, *named, limit=limit) for limit in (LONG, SHORT)])
 

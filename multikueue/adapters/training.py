@@ -10,7 +10,15 @@ from typing import Final
 
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.managed_by_support import JAX, JOBSET, MPI, TRAINER, TRAINING, ManagedBySupport
-from multikueue.adapters.rules import TTL, CopyRules, Delegation, StatusRules, counters_at_zero, finished_by
+from multikueue.adapters.rules import (
+    TTL,
+    CopyRules,
+    Delegation,
+    FieldsSet,
+    StatusRules,
+    counters_at_zero,
+    finished_by,
+)
 from multikueue.adapters.templates import EACH, KEY, PodTemplates
 from multikueue.core.model.names import GVK, Json, Resource
 
@@ -37,6 +45,7 @@ def _training(
         ),
         copies=CopyRules(
             left_out=(("spec", "runPolicy", TTL),),
+            unheeded=FieldsSet((("spec", "runPolicy", TTL),)),
             suspend=("spec", "runPolicy", "suspend"),
             templates=(PodTemplates(at=("spec", replicas, EACH, "template"), named_by=KEY),),
         ),
@@ -54,6 +63,7 @@ KINDS = (
         delegation=Delegation(own_controller="jobset.sigs.k8s.io/jobset-controller", heeding=JOBSET),
         copies=CopyRules(
             left_out=(("spec", TTL),),
+            unheeded=FieldsSet((("spec", TTL),)),
             templates=(
                 PodTemplates(at=("spec", "replicatedJobs", EACH, "template", "spec", "template"), named_by="name"),
             ),
@@ -73,7 +83,9 @@ KINDS = (
         resource=Resource(GVK("trainer.kubeflow.org", "v1alpha1", "TrainJob"), "trainjobs"),
         framework="trainer.kubeflow.org/trainjob",
         delegation=Delegation(own_controller="trainer.kubeflow.org/trainjob-controller", heeding=TRAINER),
-        copies=CopyRules(left_out=(("spec", TTL),), sanitised=_without_kueues_patches),
+        copies=CopyRules(
+            left_out=(("spec", TTL),), unheeded=FieldsSet((("spec", TTL),)), sanitised=_without_kueues_patches
+        ),
         status=StatusRules(
             finished=finished_by("Complete", "Failed"),
             stopped=counters_at_zero(("jobsStatus", "*", "active")),

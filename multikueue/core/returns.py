@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Final
+from typing import Final, Literal
 
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import controller_of, is_terminating, uid
@@ -125,7 +126,7 @@ def stop_over(
     facts = COPIES.of(copy) if copy is not None else NO_COPY
     if copy is not None and (is_elastic(copy) or component_index(copy) is not None or facts.is_finished):
         return
-    if any(is_elastic(job.object) or adapter.outcome(job.object) is not None for adapter, job in jobs):
+    if any(is_elastic(job.object) for _, job in jobs) or _have_ended(jobs):
         return
     of = {uid(one): attempt_there(one, workload, marks, workers) for one in filter(None, (copy, *_objects(jobs)))}
     if AttemptThere.PRESENT in of.values():
@@ -133,10 +134,19 @@ def stop_over(
     may_run = facts.can_be_asked and (bool(jobs) or facts.has_had_owner)
     if copy is not None and may_run and of[uid(copy)] is not AttemptThere.UNKNOWN:
         yield deactivation(workload, worker, copy, now)
-    for _, job in jobs:
-        may_go = not is_terminating(job.object) and controller_of(job.object) is None
+    for adapter, job in jobs:
+        runs = not is_terminating(job.object) and adapter.outcome(job.object) is None
+        may_go = runs and controller_of(job.object) is None
         if may_go and of[uid(job.object)] is AttemptThere.OVER:
-            yield DeleteJob(worker, job.resource, ObjectKey.of(job.object), uid(job.object))
+            how: Literal["Background", "Foreground"] = "Background" if job.resource == POD else "Foreground"
+            yield DeleteJob(worker, job.resource, ObjectKey.of(job.object), uid(job.object), how)
+
+
+def _have_ended(jobs: Sequence[tuple[JobAdapter, JobCopy]]) -> bool:
+    """Whether one of the jobs has ended by itself; of pods, whether all of their group have: one may be replaced."""
+    pods = [(adapter, job.object) for adapter, job in jobs if job.resource == POD]
+    alone = any(adapter.outcome(job.object) is not None for adapter, job in jobs if job.resource != POD)
+    return alone or (bool(pods) and pods[0][0].outcome_of([pod for _, pod in pods]) is not None)
 
 
 def _objects(jobs: Sequence[tuple[JobAdapter, JobCopy]]) -> Iterator[Json]:

@@ -11,7 +11,7 @@ import attrs
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import CONFIG_MAP, POD, REFUSED, WORKLOAD, worker_reference
-from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION
+from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, STATUS_REFUSED_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.outside_text import without_addresses
@@ -131,14 +131,32 @@ class EffectExecutor:
                 asked, got = dig(patch, "spec", "priority"), dig(written, "spec", "priority")
                 if asked not in (None, got):  # else it would be sent again at once, and for ever
                     raise Invalid(f"{effect.cluster}: something there gives Workload {key} the priority {got}")
-            case effects.DeleteJob(resource=resource, key=key, uid=uid, propagation=propagation):
-                await _delete(target, resource, key, uid, propagation)
-            case effects.DeleteWorkload(key=key, uid=uid, version=version):
-                await _delete(target, WORKLOAD, key, uid, version=version or None)
+            case effects.DeleteJob() | effects.DeleteWorkload():
+                await self._remove(target, effect, workload)
             case effects.LookForPods() if workload is not None:
                 await self._look_for_pods(target, effect, workload)
             case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
                 await self._supply(target, effect, workload)
+
+    async def _remove(
+        self, target: Target, effect: effects.DeleteJob | effects.DeleteWorkload, workload: Json | None
+    ) -> None:
+        """Delete one object; a refusal, as by a webhook, is told: what is not removed holds up the next attempt."""
+        resource = effect.resource if isinstance(effect, effects.DeleteJob) else WORKLOAD
+        try:
+            if isinstance(effect, effects.DeleteJob):
+                await _delete(target, resource, effect.key, effect.uid, effect.propagation)
+            else:
+                await _delete(target, resource, effect.key, effect.uid, version=effect.version or None)
+        except ApiError as error:
+            if HTTPStatus.BAD_REQUEST <= error.status < HTTPStatus.INTERNAL_SERVER_ERROR and not error.retryable:
+                note = f'worker cluster "{effect.cluster}" refuses the deletion of {resource} "{effect.key}": {error}'
+                if workload is not None:
+                    self._emit(workload, "Warning", note, effect.cluster)
+                log.warning(
+                    "deletion refused", cluster=effect.cluster, object=f"{resource} {effect.key}", error=str(error)
+                )
+            raise
 
     async def _from_here(self, effect: effects.Effect, workload: Json | None) -> effects.Effect:
         """The effect; of a creation, with what the object says of where it comes from."""
@@ -159,13 +177,15 @@ class EffectExecutor:
             if cache is not None:
                 cache.patched(effect.patch, written)
         except (Forbidden, Invalid, NotFound) as error:
-            if isinstance(error, Invalid) and behind_status and cache is not None:
+            in_vain = isinstance(error, Invalid) and behind_status
+            if in_vain and cache is not None:
                 cache.refused(key, effect.patch)
             # No event for a job that is gone, but for a kind without that subresource: its CRD came after discovery.
             if workload is not None and not (isinstance(error, NotFound) and error.name == key.name):
                 where = f'worker cluster "{effect.cluster}"' if effect.cluster else "the manager cluster"
                 what = "the status of " if isinstance(effect, effects.PatchJobStatus) else "a change of "
-                self._emit(workload, "Warning", f'{where} refuses {what}{resource} "{key}": {error}', effect.cluster)
+                note = f'{where} refuses {what}{resource} "{key}": {error}'
+                self._emit(workload, "Warning", note, effect.cluster, label=STATUS_REFUSED_LABEL if in_vain else "")
             raise
 
     async def _create_workload(self, target: Target, effect: effects.CreateWorkload, workload: Json) -> None:
@@ -218,7 +238,10 @@ class EffectExecutor:
         return created
 
     async def _look_for_pods(self, target: Target, effect: effects.LookForPods, workload: Json) -> None:
-        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known."""
+        """Remember which pods of an earlier attempt have not ended; where they may not be listed, none is known.
+
+        Whatever else fails is told, and tried again: nobody is offered the job meanwhile.
+        """
         running: tuple[Json, ...] = ()
         try:
             listed = await target.client.list(
@@ -230,6 +253,10 @@ class EffectExecutor:
                 f'worker cluster "{effect.cluster}" does not show whether pods of an earlier attempt still end: {error}'
             )
             self._emit(workload, "Warning", note)
+        except ApiError as error:
+            ends = "whether pods of an earlier attempt still end, and the job waits for that"
+            self._emit(workload, "Warning", f'worker cluster "{effect.cluster}" does not answer {ends}: {error}')
+            raise
         self.memory.saw_pods(effect.cluster, ObjectKey.of(workload), effect.attempt, running[:1])
 
     async def _supply(self, target: Target, effect: effects.DependencyEffect, workload: Json) -> None:
@@ -287,13 +314,14 @@ class EffectExecutor:
         refused_by: str = "",
         why: RefusalFacts | None = None,
         asked_again_in: timedelta | None = None,
+        label: str = "",
     ) -> None:
         """Emit an event into the job's namespace, without the addresses that a server's words may have."""
         action, related = (REFUSED, worker_reference(refused_by)) if refused_by else ("MultiKueue", None)
         due = None if asked_again_in is None else self.events.clock() + asked_again_in
         noted = {} if due is None else {ASKED_AGAIN_ANNOTATION: timestamp(due)}
         noted |= why.annotations if why is not None else {}
-        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted)
+        self.events.emit(workload, type, "MultiKueue", action, without_addresses(note), related, noted, label)
 
 
 def _has_no_effect(error: ApiError) -> bool:

@@ -90,6 +90,7 @@ class EventRecorder:
         note: str,
         related: Json | None = None,
         annotations: Mapping[str, str] = MappingProxyType({}),
+        label: str = "",
     ) -> None:
         """Have an event sent.
 
@@ -101,6 +102,7 @@ class EventRecorder:
             note: a sentence for people; cut to 1,024 bytes.
             related: a reference to another object that it is about.
             annotations: what programs read of it. Of a series, that of the last time.
+            label: by which programs find such events, without a value.
         """
         message, now = (uid(regarding), type, reason, note), loop_time()
         series = self._said.repeated(message, now, micro_time(self.clock()))
@@ -114,6 +116,8 @@ class EventRecorder:
         event |= {"type": type, "reason": reason[:_MAX_WORD], "action": action[:_MAX_WORD]}
         if related is not None:
             event["related"] = related
+        if label:
+            event["metadata"]["labels"] = {label: ""}
         series = Series(message, event, now)
         series.annotate(annotations)
         earlier = self._said.begin(series)

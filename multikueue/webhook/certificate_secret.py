@@ -69,7 +69,7 @@ class CertificateSecret:
         await self._secrets.informer.wait_synced()
         if self.credentials is not None and not is_for(self.credentials.serving.certificate, self.host):
             log.warning(
-                "certificate for another host: if another daemon uses the Secret, set webhook.secretName",
+                "certificate for another host: if another daemon uses the Secret, set webhook.serviceName",
                 secret=str(self.key),
                 host=self.host,
             )

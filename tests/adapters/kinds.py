@@ -205,8 +205,6 @@ CASES: dict[str, Case] = {
         {"phase": "Failed", "message": "out of memory"},
         {
             "phase": "Running",
-            "podIP": "10.0.0.1",
-            "podIPs": [{"ip": "10.0.0.1"}],
             "qosClass": "BestEffort",
             "conditions": [SCHEDULED],
         },

@@ -8,7 +8,7 @@ import attrs
 import jsonpatch
 import pytest
 
-from multikueue.adapters import AVAILABLE, Delegation, JobKind, SafeAdapter
+from multikueue.adapters import AVAILABLE, CopyRules, Delegation, JobKind, SafeAdapter
 from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import declared_kind
@@ -135,6 +135,14 @@ class TestThePatch:
     def test_a_job_the_api_server_will_refuse_is_left_to_it(self, policy: object) -> None:
         """A patch that cannot be applied would make it our failure."""
         assert created(widget(runPolicy=policy), POLICY) == NOTHING
+
+
+def test_whoever_creates_a_job_that_will_be_rejected_is_told_so() -> None:
+    refusing = attrs.evolve(PLAIN, copies=CopyRules(refused=lambda job: "spec.grows is true"))
+    told = "spec.grows is true; as the queue leads to worker clusters, the job will be rejected"
+    for managed_by in (None, CONTROLLER_NAME):
+        assert created(widget(managedBy=managed_by), refusing) == Admission(warning=told)
+    assert created(widget("here"), refusing) == NOTHING
 
 
 class TestHolding:

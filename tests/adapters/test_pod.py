@@ -70,15 +70,29 @@ class TestStatus:
         """Or the manager's autoscaler would make room for it."""
         remote = a_job(POD, {"phase": "Pending", "conditions": [UNSCHEDULABLE]})
         assert POD.status_patch(local(), remote, NOW) is None
-        assert shown(local(), a_job(POD, {"phase": "Pending", "hostIP": "10.0.0.1"})) == {
+        assert shown(local(), a_job(POD, {"phase": "Pending", "qosClass": "BestEffort"})) == {
             "phase": "Pending",
-            "hostIP": "10.0.0.1",
+            "qosClass": "BestEffort",
             "conditions": [GATED],
         }
 
     def test_once_it_has_one_it_says_so(self) -> None:
         status = {"phase": "Running", "conditions": [READY, SCHEDULED]}
         assert shown(local(), a_job(POD, status)) == status
+
+    def test_it_has_no_address_of_another_network(self) -> None:
+        """A headless Service of the manager would list it as ready; where networks overlap it is somebody else's."""
+        there = {
+            "podIP": "10.0.0.1",
+            "podIPs": [{"ip": "10.0.0.1"}],
+            "hostIP": "10.1.0.1",
+            "hostIPs": [{"ip": "10.1.0.1"}],
+        }
+        status = {"phase": "Running", "conditions": [READY, SCHEDULED]}
+        assert shown(local(), a_job(POD, {**status, **there})) == status
+        before = POD.status_patch(local({**status, **there}), a_job(POD, {**status, **there}), NOW)
+        assert before is not None, "one that an earlier version has written"
+        assert before["status"] == dict.fromkeys(there)
 
     def test_a_pod_without_a_gate_shows_what_the_copy_does(self) -> None:
         """Somebody took the gate away: nothing is hidden then."""

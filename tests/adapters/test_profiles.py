@@ -114,6 +114,7 @@ def test_the_copy_of_a_workflow_does_not_go_before_the_manager_has_seen_its_end(
     flow = job("argoproj.io/v1alpha1", "Workflow", {"ttlStrategy": {"secondsAfterCompletion": 5}})
     kind = row("Workflow.v1alpha1.argoproj.io", creation_patches=(step,))
     assert kind.copy(flow, STAMP)["spec"] == {"suspend": True}
+    assert kind.unheeded(flow) == ["spec.ttlStrategy"]
 
 
 @pytest.mark.parametrize(

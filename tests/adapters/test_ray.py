@@ -12,7 +12,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.core.model.workload_names import workload_name
 from multikueue.sandbox.apiserver.verbs.patching import merge_patch
-from tests.adapters.kinds import STAMP, a_job, row
+from tests.adapters.kinds import NOW, STAMP, a_job, row
 
 GROUPS = {
     "RayCluster": ("spec", "workerGroupSpecs"),
@@ -134,3 +134,30 @@ def test_one_that_is_not_elastic_keeps_its_size() -> None:
     job = sized(CLUSTER, group(3))
     job["metadata"]["annotations"] = {}
     assert CLUSTER.forward_patch(job, started(job, CLUSTER, group(1)), STAMP) is None
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_cluster_that_its_worker_would_size_is_refused_with_the_field(name: str) -> None:
+    """The worker's Kueue takes a copy whose sizes its KubeRay has changed for another job: OutOfSync, a new cluster."""
+    kind, path = row(name), (*GROUPS[name][:-1], "enableInTreeAutoscaling")
+    job = with_value(a_job(kind), path, True)
+    assert kind.refused(job).startswith(f"{'.'.join(path)} is true: ")
+    assert [kind.refused(with_value(job, path, value)) for value in (False, None)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("RayCluster", ("head",)),
+        ("RayJob", ("rayClusterStatus", "head")),
+        ("RayService", ("activeServiceStatus", "rayClusterStatus", "head")),
+    ],
+)
+def test_the_status_of_a_head_has_names_and_no_addresses(name: str, path: tuple[str, ...]) -> None:
+    kind = row(name)
+    head = {"podIP": "10.0.0.1", "serviceIP": "10.96.0.7", "podName": "head-x", "serviceName": "head-svc"}
+    local, remote = a_job(kind), with_value(a_job(kind), ("status", *path), head)
+    assert kind.copies.suspend is not None
+    patch = kind.status_patch(with_value(local, kind.copies.suspend, False), remote, NOW)
+    assert patch is not None
+    assert dig(patch, "status", *path) == {"podName": "head-x", "serviceName": "head-svc"}

@@ -54,7 +54,11 @@ def test_the_copy_does_not_go_before_the_manager_has_seen_its_end(name: str) -> 
     kind = row(name)
     assert kind.delegation.path is not None
     ttl = (*kind.delegation.path[:-1], "ttlSecondsAfterFinished")
-    assert dig(kind.copy(with_value(a_job(kind), ttl, 30), STAMP), *ttl) is None
+    job = with_value(a_job(kind), ttl, 30)
+    assert dig(kind.copy(job, STAMP), *ttl) is None
+    # Kubernetes deletes Jobs whoever runs them; the other kinds' controllers pass over a delegated one, TTL and all.
+    assert list(kind.unheeded(job)) == ([] if name == "Job" else [".".join(ttl)])
+    assert list(kind.unheeded(a_job(kind))) == []
 
 
 def test_nor_does_that_of_a_ray_job_delete_itself() -> None:
@@ -64,6 +68,7 @@ def test_nor_does_that_of_a_ray_job_delete_itself() -> None:
     shown = {"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteWorkers"}}
     assert dig(kind.copy(original, STAMP), *strategy) == shown
     assert dig(original, *strategy, "onSuccess", "policy") == "DeleteSelf", "the user's is as it was"
+    assert kind.unheeded(original) == ["spec.deletionStrategy.onSuccess.policy: DeleteSelf"]
 
 
 @rows

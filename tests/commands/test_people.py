@@ -44,7 +44,7 @@ from tests.commands.people import People, people
 (POD,) = KINDS
 
 WHO: Final = ("admin", "submitter", "viewer", "nobody")
-ENDLESS: Final = ("api-server", "dashboard", "demo", "logs-server", "run", "sandbox")
+ENDLESS: Final = ("api-server", "dashboard", "demo", "run", "sandbox")
 """They serve until they are told to stop, and have tests of their own."""
 OFFLINE: Final = (0, 0, 0, 0)
 """It prints what it knows by itself."""
@@ -61,7 +61,6 @@ WALK: Final[Mapping[str, tuple[str, tuple[int, int, int, int]]]] = {
     "pods": ("pods job/train", USERS),
     "queues mirror": ("queues mirror user-queue --worker-context manager --worker worker1 --print", OPERATORS),
     "rbac api-server": ("rbac api-server", OFFLINE),
-    "rbac logs-server": ("rbac logs-server", OFFLINE),
     "rbac logs-worker": ("rbac logs-worker", OFFLINE),
     "rbac manager": ("rbac manager", OFFLINE),
     "rbac spoke": ("rbac spoke", OFFLINE),

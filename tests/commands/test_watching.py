@@ -13,14 +13,16 @@ import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN
-from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP
+from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, JOB
+from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, PREBUILT_WORKLOAD
+from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import Forbidden
 from multikueue.kube import ClusterConfig
 from multikueue.kube.served_kinds import ServedKind
 from multikueue.protocols import ObjectList
 from multikueue.runtime.manager import Manager
-from multikueue.sandbox.apiserver import DirectClient, Hang, Match
+from multikueue.sandbox.apiserver import DirectClient, Hang, Match, Refuse
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, KUEUE_NAMESPACE
 from multikueued.doctor.probe import ProbeResult
 from multikueued.doctor.published import Published, published_in
@@ -38,6 +40,7 @@ pytestmark = pytest.mark.looptime
 
 KEY = ObjectKey(KUEUE_NAMESPACE, "multikueue-findings")
 INTERVAL = 600.0
+CONTAINERS: list[Json] = [{"name": "main", "image": "x"}]
 
 
 @attrs.define(eq=False)
@@ -161,6 +164,50 @@ async def test_a_worker_that_is_back_is_looked_at_again() -> None:
         assert (await here.published()).keys() == {"worker1"}
 
 
+@pytest.mark.parametrize(("grace", "told"), [(30, ["job"]), (3600, [])])
+async def test_a_job_copy_that_should_have_ended_is_published(grace: int, told: list[str]) -> None:
+    """Of a job that was deleted on the manager nobody else tells, but who may read the worker. The cache knows no
+    grace period: it is read with the copy."""
+    async with scene("worker1") as here:
+        there = DirectClient(here.fleet.workers["worker1"])
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": grace, "containers": CONTAINERS}
+        metadata = {
+            "name": "job",
+            "namespace": "default",
+            "labels": {ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: "gone"},
+            "finalizers": ["example.com/slow"],
+        }
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": spec}}}
+        await there.create(JOB, job)
+        await anyio.sleep(1)
+        await there.delete(JOB, ObjectKey("default", "job"), propagation="Background")
+        await anyio.sleep(INTERVAL + EVERY)
+        (found,) = (await here.published()).values()
+    assert [one.key.name for one in found.facts.overdue or ()] == told
+    assert all("example.com/slow" in one.finalizers for one in found.facts.overdue or ())
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_job_copy_that_is_not_deleted_though_its_workload_is_gone_is_published(ours: bool) -> None:
+    """A webhook refuses its deletion, or the daemon may not delete its kind. One of another manager is none of ours."""
+    async with scene("worker1") as here:
+        there, marks = DirectClient(here.fleet.workers["worker1"]), Marks(here.manager.settings.plan.mark_key)
+        here.fleet.workers["worker1"].faults.add(Refuse(403), on=Match(verbs=("delete",), user="multikueue"))
+        mark = marks.of({"metadata": {"uid": "u"}}, "attempt", "worker1") if ours else "01234567." + 32 * "0"
+        metadata = {
+            "name": "job",
+            "namespace": "default",
+            "labels": {ORIGIN_LABEL: "multikueue", PREBUILT_WORKLOAD: "gone"},
+            "annotations": {ATTEMPT_ANNOTATION: mark},
+        }
+        spec = {"restartPolicy": "Never", "containers": CONTAINERS}
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": spec}}}
+        await there.create(JOB, job)
+        await anyio.sleep(INTERVAL + EVERY)
+        (found,) = (await here.published()).values()
+    assert [(one.key.name, one.orphaned) for one in found.facts.overdue or ()] == [("job", True)] * ours
+
+
 async def test_what_changes_all_the_time_is_written_every_30_seconds_at_most() -> None:
     async with scene("worker1") as here:
         await anyio.sleep(EVERY)
@@ -197,6 +244,24 @@ async def test_queues_of_one_worker_that_nobody_can_read_leave_those_of_the_othe
         queues = (await here.published())["worker2"].facts.queues
     assert queues is not None
     assert queues.cluster[CLUSTER_QUEUE_NAME]["status"]["flavorsUsage"] == usage["flavorsUsage"]
+
+
+async def test_queues_that_may_be_read_now_are_told_within_a_minute() -> None:
+    """Not with the next look, or when the worker connects anew."""
+    refusals: Refusals = {("list", "clusterqueues"): Forbidden("no"), ("list", "localqueues"): Forbidden("no")}
+    there = Match(user="multikueue", resource="clusterqueues")
+    async with scene("worker1", refusals=refusals) as here:
+        faults = here.fleet.workers["worker1"].faults
+        refused = faults.add(Refuse(403), on=there)
+        await anyio.sleep(2 * SOON)
+        told = (await here.published())["worker1"]
+        assert (told.facts.queues, [gap.what for gap in told.not_checked]) == (None, ["quotas of worker1"])
+        faults.remove(refused)
+        await anyio.sleep(SOON + EVERY + 5)
+        told = (await here.published())["worker1"]
+        assert here.looks["worker1"] == 1
+    assert told.facts.queues is not None
+    assert told.not_checked == ()
 
 
 async def test_nothing_is_written_while_nothing_changes_but_after_each_look() -> None:

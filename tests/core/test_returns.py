@@ -11,6 +11,7 @@ import pytest
 from multikueue.adapters import SafeAdapter
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import POD as PODS
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import ClusterName, Json
@@ -23,7 +24,7 @@ from multikueue.core.returns import (
     may_be_over,
     stop_over,
 )
-from multikueue.core.workload.effects import ApplyStatus
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.core.workload.facts.snapshot import JobCopy
 from tests.core.building import (
     ADAPTER,
@@ -37,6 +38,7 @@ from tests.core.building import (
     marked_on,
     workload,
 )
+from tests.core.pods import BROKEN, DONE, PENDING, POD, RUNNING, copied, group, pod
 
 W1, W2 = ClusterName("w1"), ClusterName("w2")
 BOTH = {"w1", "w2"}
@@ -112,6 +114,39 @@ def test_what_goes_already_and_what_another_object_has_made_is_not_deleted() -> 
 
 def test_a_copy_behind_which_no_job_has_been_is_not_asked_to_stop() -> None:
     assert there(MOVED, on("w1", copy_of(BEFORE, admitted=True))) == []
+
+
+class TestGroups:
+    """The pods of a group. Kueue frees them when their Workload copy is deleted, which the plan does."""
+
+    BEFORE = group("a", "b", cluster="w1")
+    MOVED = group("a", "b", cluster="w2", evictions=1)
+
+    def there(self, local: Json | None, *statuses: Json, alone: bool = False) -> list[str]:
+        copy = None if alone else on("w1", copy_of(self.BEFORE, admitted=True, owned=True))
+        names = "ab"[: len(statuses)]
+        pods = [on("w1", copied(self.BEFORE, pod(name), status)) for name, status in zip(names, statuses, strict=True)]
+        pairs = [(SafeAdapter(POD), JobCopy(PODS, one)) for one in pods]
+        effects = stop_over(W1, local, copy, pairs, marks=MARKS, workers=BOTH, now=NOW)
+        told = ["stop" if isinstance(one, ApplyStatus) else f"delete {one.uid}" for one in effects]
+        assert all(one.propagation == "Background" for one in effects if isinstance(one, DeleteJob))
+        return told
+
+    @pytest.mark.parametrize("local", [MOVED, None], ids=["moved", "gone"])
+    def test_it_is_stopped_and_its_pods_are_deleted(self, local: Json | None) -> None:
+        assert self.there(local, RUNNING, PENDING) == ["stop", "delete copy-a", "delete copy-b"]
+        assert self.there(local, RUNNING, PENDING, alone=True) == ["delete copy-a", "delete copy-b"]
+
+    @pytest.mark.parametrize("status", [DONE, BROKEN], ids=["succeeded", "failed"])
+    def test_one_pod_that_has_ended_leaves_none_running(self, status: Json) -> None:
+        """It is no end of the group: its other pods ran on until everything there had been read."""
+        assert self.there(self.MOVED, status, RUNNING) == ["stop", "delete copy-b"]
+
+    def test_one_that_has_ended_is_left_to_the_plan(self) -> None:
+        assert self.there(self.MOVED, DONE, DONE) == []
+
+    def test_one_that_should_be_there_is_left_alone(self) -> None:
+        assert self.there(self.BEFORE, RUNNING, RUNNING) == []
 
 
 @pytest.mark.parametrize(

@@ -71,14 +71,14 @@ def test_every_job_finishes_on_some_worker_and_nothing_is_left_there() -> None:
 
 @pytest.mark.timeout(120)
 def test_a_worker_that_is_taken_away_loses_its_jobs_to_others_and_none_is_left_there() -> None:
-    """A job long enough to be moved; the demo's own are drawn."""
-    done = run("--jobs", "12", "--workers", "3", "--break", "worker1", "--json")
+    """As the README shows it: it comes back once others have what it had, not while that waits for quota."""
+    done = run("--break", "worker1", "--json")
     outcome = orjson.loads(done.stdout.splitlines()[-1])
 
     assert done.returncode == 0, done.stderr
-    assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (12, 0, 0)
+    assert (outcome["finished"], outcome["failed"], outcome["leftovers"]) == (20, 0, 0)
     assert outcome["moved"] == sum(len(item["placements"]) - 1 for item in outcome["items"]) > 0
-    assert sum(outcome["per_cluster"].values()) == 12, "one that has moved counts where it went"
+    assert sum(outcome["per_cluster"].values()) == 20, "one that has moved counts where it went"
     assert "worker1 is out of reach" in done.stderr, "progress is told where there is no terminal"
 
 
@@ -123,15 +123,43 @@ def test_a_file_may_hold_jobs_of_several_kinds_and_the_pods_of_a_group(tmp_path:
     assert (outcome["jobs"], outcome["finished"], outcome["leftovers"]) == (2, 2, 0)
 
 
+def test_a_job_runs_beside_what_its_file_holds_else(tmp_path: Path) -> None:
+    """In a namespace of its own, which the workers get, too."""
+    file = tmp_path / "job.yaml"
+    beside = "{apiVersion: v1, kind: ConfigMap, metadata: {name: code, namespace: team}, data: {a: b}}"
+    named = (JOB % "succeed").replace("name: mine\n", "name: mine\n  namespace: team\n")
+    file.write_text(f"{beside}\n---\n{named}---\n{{apiVersion: example.com/v1, kind: Other}}\n")
+    done = run("-f", str(file))
+
+    assert done.returncode == 0, done.stderr
+    assert "1 of 1 jobs finished" in done.stdout
+    assert "document 3: passed over: example.com/v1 Other" in done.stdout
+
+
+def test_a_job_that_its_kind_refuses_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    """It would wait, Rejected, until the demo gives up."""
+    file = tmp_path / "ray.yaml"
+    made = sample({kind.name: kind for kind in AVAILABLE}["raycluster"])
+    file.write_text(made.replace("spec:\n", "spec:\n  enableInTreeAutoscaling: true\n", 1))
+    assert "cannot be copied: spec.enableInTreeAutoscaling is true" in refused("-f", str(file))
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("a: [", "not valid YAML in line 1, column 5"),
         ("- 1\n- 2", "is not a Kubernetes object"),
-        ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "is v1 Secret, which is no kind of job here"),
+        ("{apiVersion: v1, kind: Secret, metadata: {name: x}}", "holds no job"),
         ("{apiVersion: batch/v1, kind: Job, spec: {}}", "has no metadata.name"),
         ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}}", "has no spec"),
-        ("{apiVersion: batch/v1, kind: Job, metadata: {name: x}, spec: {}}", "names no queue"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {}}",
+            'holds no job; {file}, document 1: passed over: v1 Pod "x" names no queue',
+        ),
+        (
+            "{apiVersion: example.com/v1, kind: X}",
+            'holds no job; {file}, document 1: passed over: example.com/v1 X "" is no kind',
+        ),
         ((JOB % "fail").replace("user-queue", "nowhere"), 'names the queue "nowhere", which does not exist'),
         ("", "holds no job"),
     ],
@@ -141,7 +169,7 @@ def test_a_file_that_is_no_job_for_our_queue_is_refused_in_one_line(tmp_path: Pa
     file = tmp_path / "job.yaml"
     file.write_text(text)
     told = refused("-f", str(file))
-    assert message in told
+    assert message.format(file=file) in told
     assert str(file) in told
 
 
@@ -175,6 +203,25 @@ def test_ctrl_c_ends_it_at_once_and_leaves_nothing_behind(tmp_path: Path) -> Non
 
     assert process.returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_page_as_any_command() -> None:
+    """What was opened last is closed first: the page, then the dispatcher, then the clusters."""
+    with subprocess.Popen(
+        [*DEMO, "--jobs", "1", "--dashboard"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if b"stays up until Ctrl-C" in line:
+                    break
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=20)
+        finally:
+            process.kill()
+
+    assert process.returncode == 130
+    assert b"unexpected" not in told
 
 
 async def test_a_demo_that_is_killed_leaves_nothing_behind(tmp_path: Path) -> None:

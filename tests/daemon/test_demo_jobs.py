@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE, BATCH_JOB, SandboxKind
-from multikueued.demo.jobs import load_jobs
+from multikueued.demo.files import load_files
 from multikueued.demo.kept_clusters import sample
 
 LABELS = "labels: {kueue.x-k8s.io/queue-name: user-queue}"
@@ -24,7 +24,7 @@ def refusal(tmp_path: Path, *texts: str) -> str:
     for file, text in zip(files, texts, strict=True):
         file.write_text(text)
     with pytest.raises(SettingsError) as caught:
-        load_jobs(files)
+        load_files(files)
     return str(caught.value).removeprefix(f"{tmp_path}/")
 
 
@@ -39,7 +39,11 @@ def refusal(tmp_path: Path, *texts: str) -> str:
         ("a: !!binary /w==", "1.yaml: not valid YAML in line 1, column 4: this is no base64 of a text"),
         ("kind: List\nitems: 3", "1.yaml, document 1: items is not a list"),
         ("kind: List\nitems: [3]", "1.yaml, document 1, item 1: is not a Kubernetes object"),
-        (JOB.replace(LABELS, "labels: [a]"), '1.yaml, document 1: Job "mine" names no queue'),
+        (
+            JOB.replace(LABELS, "labels: [a]"),
+            '1.yaml, document 1: Job in version "v1" cannot be handled as a Job: json: cannot unmarshal array into Go '
+            "struct field metadata.labels of type map",
+        ),
         (
             JOB.replace(LABELS, f"{LABELS}, annotations: [a]"),
             '1.yaml, document 1: Job in version "v1" cannot be handled as a Job: json: cannot unmarshal array into Go '
@@ -62,8 +66,8 @@ def refusal(tmp_path: Path, *texts: str) -> str:
         ),
         (f"{JOBSET}spec: {{replicatedJobs: []}}", '1.yaml, document 1: JobSet "mine" has no pods'),
         (
-            JOB.replace("name: mine", "name: mine, namespace: other"),
-            '1.yaml, document 1: Job "mine" is in namespace "other": only default has a queue here',
+            f"{JOB}---\n{JOB.replace('name: mine', 'name: mine, namespace: other')}",
+            'Job "mine" is in two namespaces: rename one of them',
         ),
         (f"{JOB}---\n---\n{JOB}", '1.yaml, document 3: jobs.batch "mine" already exists'),
     ],
@@ -84,7 +88,7 @@ def test_values_that_are_no_json_are_taken_as_kubectl_takes_them(tmp_path: Path)
     """A date is a text, and so is the number that names a field."""
     file = tmp_path / "job.yaml"
     file.write_text(JOB.replace(LABELS, f"{LABELS}, annotations: {{since: 2026-01-31, at: 22:22, 5: five}}"))
-    (job,) = load_jobs([file])
+    (job,) = load_files([file]).jobs
 
     assert job.objects[0]["metadata"]["annotations"] == {"since": "2026-01-31", "at": "22:22", "5": "five"}
 
@@ -94,7 +98,7 @@ def test_a_sample_of_every_kind_can_be_submitted(tmp_path: Path, kind: SandboxKi
     """They are what `--keep` leaves to try."""
     file = tmp_path / "job.yaml"
     file.write_text(sample(kind))
-    (job,) = load_jobs([file])
+    (job,) = load_files([file]).jobs
 
     assert job.cpus > 0
 
@@ -102,7 +106,118 @@ def test_a_sample_of_every_kind_can_be_submitted(tmp_path: Path, kind: SandboxKi
 def test_each_job_with_a_generated_name_is_one(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(sample(BATCH_JOB))
-    names = [job.name for job in load_jobs([file, file])]
+    names = [job.name for job in load_files([file, file]).jobs]
 
     assert len(set(names)) == 2
     assert all(name.startswith("hello-") for name in names)
+
+
+BESIDE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: team}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: code, namespace: team}
+data: {main.py: print(1)}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: token}
+stringData: {token: abc}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: runner}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: head}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: gpu}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.example.com}}]}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: runner}
+rules: []
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: own, namespace: team}
+spec: {clusterQueue: theirs}
+"""
+PASSED_OVER = """
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: theirs}
+spec: {}
+---
+apiVersion: monitoring.coreos.com/v1
+kind: PodMonitor
+metadata: {name: ray}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: redis}
+spec:
+  selector: {matchLabels: {a: b}}
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: disk}
+"""
+
+
+def test_what_stands_beside_a_job_is_made_on_the_manager_or_passed_over_with_a_line(tmp_path: Path) -> None:
+    """People have in one file what belongs together. A server in memory has taken each of these objects."""
+    file = tmp_path / "all.yaml"
+    job = JOB.replace("name: mine", "name: mine, namespace: team").replace("user-queue", "own")
+    file.write_text(f"{job}---{BESIDE}{PASSED_OVER}")
+    found = load_files([file])
+
+    assert [obj["kind"] for obj in found.beside] == [
+        "ConfigMap",
+        "Secret",
+        "ServiceAccount",
+        "Service",
+        "PersistentVolumeClaim",
+        "ResourceClaimTemplate",
+        "Role",
+    ]
+    assert [(obj["kind"], obj["metadata"]["name"]) for obj in found.everywhere] == [
+        ("Namespace", "team"),
+        ("LocalQueue", "own"),
+    ]
+    assert found.everywhere[1]["spec"] == {"clusterQueue": "cluster-queue"}, "the one that the demo has"
+    passed_over = ("v1beta2 ClusterQueue", "v1 PodMonitor", "v1 Deployment", "v1 PersistentVolume")
+    assert len(found.notes) == len(passed_over)
+    for note, named in zip(found.notes, passed_over, strict=True):
+        assert "passed over: " in note
+        assert named in note
+    assert [(job.name, job.objects[0]["metadata"]["namespace"]) for job in found.jobs] == [("mine", "team")]
+
+
+def test_a_job_without_a_queue_gets_the_one_of_its_namespace(tmp_path: Path) -> None:
+    """The samples of KubeRay, JobSet and the training projects name none."""
+    file = tmp_path / "job.yaml"
+    file.write_text(JOB.replace(f", {LABELS}", ", namespace: kubeflow"))
+    found = load_files([file])
+    (job,) = found.jobs
+
+    assert job.objects[0]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "user-queue"}
+    assert [obj["kind"] for obj in found.everywhere] == ["Namespace", "LocalQueue"]
+    assert found.notes == (
+        f'{file}, document 1: Job "mine" names no queue: it is labelled kueue.x-k8s.io/queue-name: user-queue',
+    )

@@ -8,7 +8,7 @@ from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB
 from multikueue.sandbox.kinds.pods import POD
 from multikueued.demo.jobs import Submission, drawn_job
-from multikueued.demo.output import problems
+from multikueued.demo.output import problems, summary
 from multikueued.demo.tally import Stage, Tally
 
 NO_QUOTA = "couldn't assign flavors to pod set main: insufficient quota for cpu"
@@ -66,6 +66,20 @@ def test_a_job_that_was_admitted_waits_for_nothing() -> None:
     tally.saw_workload(workload({**HELD, "clusterName": "worker1"}), 2.0)
 
     assert problems(tally) == ['Job "big" did not finish: it is running']
+
+
+def test_a_job_that_ends_out_of_reach_is_told_as_such_and_counts_there() -> None:
+    """It was taken from a lost worker, which comes back and says how it has ended."""
+    tally = with_one_job()
+    tally.saw_job(BATCH_JOB, drawn_job(BATCH_JOB, "big", 1).objects[0], "big", 0.5)
+    tally.saw_workload(workload({**HELD, "clusterName": "worker1"}), 2.0)
+    tally.saw_workload(workload(TOO_BIG), 4.0)
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    tally.saw_job(BATCH_JOB, {**drawn_job(BATCH_JOB, "big", 1).objects[0], "status": done}, "big", 9.0)
+    outcome = summary(tally, ["worker1", "worker2"], 10.0)
+
+    assert (outcome["per_cluster"], outcome["ended_out_of_reach"]) == ({"worker1": 1, "worker2": 0}, 1)
+    assert outcome["items"][0]["placements"] == [{"cluster": "worker1", "since_s": 2.0, "until_s": 9.0}]
 
 
 def pod(name: str, policy: str) -> Json:

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher, External
-from multikueue.core.dispatchers.incremental import Incremental, Order
+from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.dispatchers.scored.profile import SCORED, Hold, Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.errors import SettingsError
@@ -22,6 +22,7 @@ from multikueued.run.dispatcher import chosen_dispatcher
 from multikueued.settings.file import parse, parse_settings
 
 ALL_AT_ONCE = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
+KUEUES = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 
 
@@ -29,19 +30,20 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
     ("text", "chosen"),
     [
         ("", AllAtOnce()),
-        ("dispatcher:\ndispatcherName:\nincrementalDispatcherConfig:\n", AllAtOnce()),
+        ("dispatcher:\n", AllAtOnce()),
         (f"dispatcher: {{name: {ALL_AT_ONCE}}}", AllAtOnce()),
-        (f"dispatcherName: {ALL_AT_ONCE}", AllAtOnce()),
-        (f"dispatcher: {{name: {INCREMENTAL}}}", Incremental(3, Order.CONFIG, timedelta(minutes=5))),
+        (f"dispatcher: {{name: {INCREMENTAL}}}", Incremental(3, round=timedelta(minutes=5))),
         (f"dispatcher: {{name: {INCREMENTAL}, incremental: }}", Incremental()),
         (
-            f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 1, order: alphabetical, round: 1m30s}}}}",
-            Incremental(1, Order.ALPHABETICAL, timedelta(seconds=90)),
+            f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 1, round: 1m30s}}}}",
+            Incremental(1, round=timedelta(seconds=90)),
         ),
-        (f"dispatcherName: {INCREMENTAL}", Incremental()),
-        (f"dispatcherName: {INCREMENTAL}\nincrementalDispatcherConfig: {{stepSize: 5}}", Incremental(step=5)),
         (
-            f"dispatcherName: {INCREMENTAL}\ndispatcher: {{incremental: {{round: 10m}}}}",
+            f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}, incrementalDispatcherConfig: {{stepSize: 5}}}}",
+            Incremental(step=5),
+        ),
+        (
+            f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}}}\ndispatcher: {{incremental: {{round: 10m}}}}",
             Incremental(round=timedelta(minutes=10)),
         ),
         (f"dispatcher: {{name: {SCORED}}}", Scored()),
@@ -50,7 +52,8 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
             Scored({"default": Profile(), "gangs": Profile(hold=Hold.NEVER)}, timedelta(minutes=1)),
         ),
         ("dispatcher: {name: example.com/cheapest-first}", External()),
-        ("dispatcherName: example.com/cheapest-first", External()),
+        ("dispatcher: {name: acme}", External()),
+        (f"{KUEUES}multiKueue: {{dispatcherName: example.com/cheapest-first}}", External()),
     ],
 )
 def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> None:
@@ -63,7 +66,7 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
     [
         (
             "dispatcher: {profiles: {}}",
-            f"dispatcher.profiles: {ALL_AT_ONCE} does not use them: remove them, or set dispatcher.name to {SCORED}",
+            f"dispatcher.profiles: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name to {SCORED}",
         ),
         (
             f"dispatcher: {{name: {SCORED}, profiles: {{default: {{offer: {{retry: 5s}}}}}}}}",
@@ -74,24 +77,20 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
             f"dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
         ),
         (
-            "incrementalDispatcherConfig: {stepSize: 2}",
-            f"incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name to",
+            f"{KUEUES}multiKueue: {{incrementalDispatcherConfig: {{stepSize: 2}}}}",
+            f"multiKueue.incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set dispatcher.name",
         ),
         (
-            "dispatcherName: example.com/mine\nincrementalDispatcherConfig: {stepSize: 2}",
-            "incrementalDispatcherConfig: example.com/mine does not use it: remove it, or set dispatcherName to",
+            f"{KUEUES}multiKueue: {{dispatcherName: {INCREMENTAL}}}\ndispatcher: {{name: {INCREMENTAL}}}",
+            "multiKueue.dispatcherName: dispatcher.name says it already: keep one of the two",
         ),
         (
-            f"dispatcherName: {INCREMENTAL}\ndispatcher: {{name: {INCREMENTAL}}}",
-            "dispatcherName: dispatcher.name says it already: keep one of the two",
+            f"dispatcherName: {INCREMENTAL}",
+            'dispatcherName: there is no such setting: did you mean "dispatcher"?',
         ),
         (
-            f"dispatcher: {{name: {INCREMENTAL}, incremental: {{stepSize: 1}}}}\nincrementalDispatcherConfig: {{}}",
-            "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two",
-        ),
-        (
-            "dispatcherName: incremental",
-            'dispatcherName: "incremental" cannot be a dispatcher\'s name: use kueue',
+            "dispatcher: {name: incremental}",
+            'dispatcher.name: "incremental" cannot be a dispatcher\'s name: use kueue',
         ),
         ("dispatcher: {name: 5}", "dispatcher.name: 5 cannot be a dispatcher's name"),
         (f"dispatcher: {{name: example.com/{'x' * 60}}}", 'dispatcher.name: "example.com/xxxx'),
@@ -102,12 +101,14 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
         ),
         ("dispatcher: {name: kueue.x-k8s.io/x}", 'dispatcher.name: Kueue has no dispatcher "kueue.x-k8s.io/x": there'),
         (f"dispatcher: {INCREMENTAL}", f'dispatcher: "{INCREMENTAL}" is not a group of settings'),
-        ("incrementalDispatcherConfig: {stepSize: 0}", "incrementalDispatcherConfig.stepSize: 0 is not a number of"),
+        (
+            f"{KUEUES}multiKueue: {{incrementalDispatcherConfig: {{stepSize: 0}}}}",
+            "multiKueue.incrementalDispatcherConfig.stepSize: 0 is not a number of",
+        ),
         (
             "dispatcher: {incremental: {stepSize: true}}",
             "dispatcher.incremental.stepSize: true is not a number of workers: use 1 or more",
         ),
-        ("dispatcher: {incremental: {order: random}}", 'dispatcher.incremental.order: "random" is not one of config,'),
         ("dispatcher: {incremental: {round: 0}}", "dispatcher.incremental.round: 0 is too short for a round: use 1s"),
         ("dispatcher: {incremental: {round: 5}}", "dispatcher.incremental.round: 5 lacks a unit"),
         ("dispatcher: {incremental: {step: 5}}", "dispatcher.incremental.step: there is no such setting: did you mean"),
@@ -133,12 +134,12 @@ def test_all_contradictions_are_reported_at_once() -> None:
 
 def test_the_command_line_reports_them_before_anything_starts(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
-    config.write_text("incrementalDispatcherConfig: {stepSize: 2}\n")
+    config.write_text("dispatcher: {incremental: {stepSize: 2}}\n")
     result = CliRunner().invoke(main, ["run", "--config", str(config)])
 
     assert result.exit_code == 2
     assert result.stderr == (
-        f"multikueue: error: {config}: incrementalDispatcherConfig: {ALL_AT_ONCE} does not use it: remove it, or set "
+        f"multikueue: error: {config}: dispatcher.incremental: {ALL_AT_ONCE} does not use it: remove it, or set "
         f"dispatcher.name to {INCREMENTAL}\n"
     )
 
@@ -189,8 +190,8 @@ class TestOfAnInstalledPackage:
         "text",
         [
             "dispatcher: {name: acme.example.com/cheapest-first}",
-            "dispatcherName: cheapest",
-            "multiKueue: {dispatcherName: acme.example.com/cheapest-first}",
+            "dispatcher: {name: cheapest}",
+            f"{KUEUES}multiKueue: {{dispatcherName: acme.example.com/cheapest-first}}",
         ],
     )
     async def test_it_runs_in_the_daemon_by_its_name(self, text: str) -> None:
@@ -202,16 +203,16 @@ class TestOfAnInstalledPackage:
 
     def test_an_unknown_name_is_refused_with_a_list_of_the_installed_ones(self) -> None:
         with pytest.raises(SettingsError) as caught:
-            parse_settings("dispatcherName: cheapset", source="config.yaml")
+            parse_settings("dispatcher: {name: cheapset}", source="config.yaml")
 
         assert str(caught.value).startswith(
-            f'config.yaml: dispatcherName: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
+            f'config.yaml: dispatcher.name: "cheapset" cannot be a dispatcher\'s name: use {ALL_AT_ONCE} or '
             f"{INCREMENTAL} or {SCORED}, one that an installed package brings "
             "(acme.example.com/cheapest-first, cheapest, gone, nothing), or for another controller"
         )
 
     def test_a_domain_and_a_path_that_no_package_has_name_another_controller(self) -> None:
-        assert chosen_dispatcher(parse_settings("dispatcherName: acme.example.com/dearest-first")) == External()
+        assert chosen_dispatcher(parse_settings("dispatcher: {name: acme.example.com/dearest-first}")) == External()
 
     @pytest.mark.parametrize(
         ("name", "why"),
@@ -221,7 +222,7 @@ class TestOfAnInstalledPackage:
         ],
     )
     async def test_one_that_cannot_be_used_ends_the_daemon_before_it_serves(self, name: str, why: str) -> None:
-        settings = parse_settings(f"dispatcherName: {name}")
+        settings = parse_settings(f"dispatcher: {{name: {name}}}")
 
         with pytest.raises(SettingsError) as caught:
             await work(settings, ClusterConfig("https://manager.example.com"))
@@ -233,7 +234,7 @@ class TestOfAnInstalledPackage:
         (acme / "entry_points.txt").write_text(f"[multikueue.dispatchers]\n{INCREMENTAL} = acme_policy:CheapestFirst\n")
 
         with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
-            chosen_dispatcher(parse_settings(f"dispatcherName: {chosen}"))
+            chosen_dispatcher(parse_settings(f"dispatcher: {{name: {chosen}}}"))
 
 
 def test_a_score_that_counts_no_more_is_told_of_once_a_profile() -> None:

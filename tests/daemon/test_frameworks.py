@@ -21,6 +21,7 @@ from multikueued.cli import main
 from multikueued.run.kinds import configured_kinds
 from multikueued.settings.file import parse_settings
 
+KUEUES = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration"}
 PIPELINE_RUN = {"name": "PipelineRun.v1.tekton.dev"}
 
 
@@ -56,10 +57,10 @@ def test_kinds_are_chosen_by_kueues_names() -> None:
     ("settings", "setting"),
     [
         ({"externalFrameworks": [PIPELINE_RUN]}, "externalFrameworks[0]"),
-        ({"multiKueue": {"externalFrameworks": [PIPELINE_RUN]}}, "multiKueue.externalFrameworks[0]"),
+        ({**KUEUES, "multiKueue": {"externalFrameworks": [PIPELINE_RUN]}}, "externalFrameworks[0]"),
         (
-            {"integrations": {"externalFrameworks": ["PipelineRun.v1.tekton.dev"]}},
-            "integrations.externalFrameworks[0]",
+            {**KUEUES, "integrations": {"externalFrameworks": ["PipelineRun.v1.tekton.dev"]}},
+            "externalFrameworks[0]",
         ),
     ],
     ids=["ours", "Kueue's MultiKueue", "Kueue's integrations"],
@@ -71,8 +72,11 @@ def test_a_kind_can_be_declared_wherever_kueue_has_it(settings: Json, setting: s
 def test_kueues_two_lists_may_name_the_same_kind() -> None:
     """Kueue wants it in one list to know the owner, and in the other to dispatch it."""
     name = PIPELINE_RUN["name"]
-    both = {"integrations": {"externalFrameworks": [name]}, "multiKueue": {"externalFrameworks": [PIPELINE_RUN]}}
-    assert chosen(both)["pipelineruns.tekton.dev"] == "multiKueue.externalFrameworks[0]"
+    lists = {
+        "integrations": {"externalFrameworks": [name]},
+        "multiKueue": {"externalFrameworks": [PIPELINE_RUN]},
+    }
+    assert chosen({**KUEUES, **lists})["pipelineruns.tekton.dev"] == "externalFrameworks[0]"
 
 
 def test_a_declaration_can_have_every_field() -> None:
@@ -133,7 +137,7 @@ def test_a_declaration_can_have_every_field() -> None:
         ({"externalFrameworks": [{"profile": "x"}]}, "externalFrameworks[0]: it has no name"),
         ({"externalFrameworks": [{**PIPELINE_RUN, "finishd": "x"}]}, "externalFrameworks[0].finishd: there is no such"),
         (
-            {"multiKueue": {"externalFrameworks": [{**PIPELINE_RUN, "finished": "object.status."}]}},
+            {**KUEUES, "multiKueue": {"externalFrameworks": [{**PIPELINE_RUN, "finished": "object.status."}]}},
             "multiKueue.externalFrameworks[0].finished: 'object.status.' is not an expression in CEL, at character 15",
         ),
         (

@@ -12,7 +12,8 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError, NotFound, ServerFault, Unreachable
 from multikueue.kube.served_kinds import ServedKind
-from multikueued.run.kinds import PATIENCE, RETRY, known_kinds
+from multikueued.run.kinds import PATIENCE, RETRY, configured_kinds, known_kinds
+from multikueued.settings.file import parse_settings
 
 pytestmark = pytest.mark.looptime
 
@@ -54,3 +55,13 @@ async def test_a_group_that_stays_down_does_not_hold_up_the_other_kinds(looptime
 
     assert [str(kind.resource) for kind in registry] == ["jobs.batch", "buses.example.com"]
     assert looptime == (PATIENCE - 1) * RETRY
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_addresses_are_shown_where_the_settings_say_that_the_networks_are_one(shown: bool) -> None:
+    """Also of the kinds that `auto` adds."""
+    settings = parse_settings(
+        f"{{integrations: {{frameworks: [auto, pod]}}, pods: {{copyAddresses: {str(shown).lower()}}}}}"
+    )
+    rows = {kind.resource.gvk.kind: kind for kind in configured_kinds(settings)}
+    assert [bool(rows[name].status.addresses) for name in ("Pod", "RayCluster", "RayJob")] == [not shown] * 3

@@ -105,7 +105,7 @@ def told(found: Loaded) -> dict[str, bool]:
 def test_the_file_kueue_is_installed_with_is_accepted() -> None:
     found = loaded(SHIPPED)
 
-    assert found.settings.leader_election.lease_name == "multikueue", "never Kueue's own Lease"
+    assert found.settings.name == "multikueue", "never Kueue's own Lease"
     assert not found.settings.webhook.enabled
     assert len(configured_kinds(found.settings)) == 16
     assert told(found) == {
@@ -120,7 +120,7 @@ def test_every_field_of_kueues_configuration_is_accepted() -> None:
 
     assert chosen_dispatcher(found.settings) == External()
     assert found.settings.origin == "multikueue"
-    assert {name for name, important in told(found).items() if important} == {"dispatcherName"}
+    assert {name for name, important in told(found).items() if important} == {"dispatcher.name"}
     assert found.settings.cluster_profile is not None
     assert {"integrations.podOptions", "integrations.labelKeysToCopy", "webhook.host", "waitForPodsReady"} <= set(
         told(found)

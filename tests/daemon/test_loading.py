@@ -17,7 +17,6 @@ from multikueued.run.kinds import configured_kinds
 from multikueued.settings.config import (
     LeaderElectionSettings,
     LoggingSettings,
-    MarkSettings,
     PodSettings,
     RetentionSettings,
     ServingSettings,
@@ -27,6 +26,7 @@ from multikueued.settings.config import (
 from multikueued.settings.file import load_settings, parse_settings
 from multikueued.settings.sections import DependencySettings
 
+HEAD = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 FULL = """
 controllerName: example.com/dispatcher
 origin: site-a
@@ -35,12 +35,9 @@ gcInterval: 0
 workerLostTimeout: 1m30s
 leaderElection:
   enabled: false
-  leaseName: site-a
   leaseDuration: 30s
   renewDeadline: 20s
-  retryPeriod: 500ms
-marks:
-  secretName: site-a-marks
+name: site-a
 logging:
   format: console
   level: debug
@@ -52,17 +49,17 @@ webhook:
   bindAddress: 127.0.0.1
   port: 9500
   certDir: /certificates
-  secretName: site-a-certificate
   configurationName: site-a
   serviceName: site-a-webhook
   serviceNamespace: site-a
-  servicePort: 8443
   url: https://[fd00::1]:9500
   failurePolicy: Fail
 pods:
   check: Ready
+  copyAddresses: true
 retention:
   finished: 6h
+  failed: 2h
 dependencies:
 - config: gpus
   kinds: [ConfigMap, ResourceClaimTemplate]
@@ -94,12 +91,10 @@ def test_every_setting_can_be_set() -> None:
         worker_lost_timeout=timedelta(seconds=90),
         leader_election=LeaderElectionSettings(
             enabled=False,
-            lease_name="site-a",
             lease_duration=timedelta(seconds=30),
             renew_deadline=timedelta(seconds=20),
-            retry_period=timedelta(milliseconds=500),
         ),
-        marks=MarkSettings(secret_name="site-a-marks"),
+        name="site-a",
         logging=LoggingSettings(format="console", level="debug"),
         serving=ServingSettings(bind_address="127.0.0.1", port=0),
         webhook=WebhookSettings(
@@ -107,21 +102,21 @@ def test_every_setting_can_be_set() -> None:
             bind_address="127.0.0.1",
             port=9500,
             cert_dir="/certificates",
-            secret_name="site-a-certificate",
             configuration_name="site-a",
             service_name="site-a-webhook",
             service_namespace="site-a",
-            service_port=8443,
             url="https://[fd00::1]:9500",
             failure_policy="Fail",
         ),
-        pods=PodSettings(check="Ready"),
-        retention=RetentionSettings(finished=timedelta(hours=6)),
+        pods=PodSettings(check="Ready", copy_addresses=True),
+        retention=RetentionSettings(finished=timedelta(hours=6), failed=timedelta(hours=2)),
         dependencies=(DependencySettings("gpus", ("ConfigMap", "ResourceClaimTemplate")),),
     )
 
 
 KUEUES = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
 multiKueue:
   gcInterval: 2m0s
   origin: site-a
@@ -143,9 +138,7 @@ def test_a_section_copied_from_kueues_configuration_means_what_it_means_there() 
     assert "pipelineruns.tekton.dev" in {str(kind.resource) for kind in configured_kinds(settings)}
 
 
-@pytest.mark.parametrize(
-    "name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url", "multiKueue.origin"]
-)
+@pytest.mark.parametrize("name", ["namespace", "webhook.certDir", "webhook.serviceNamespace", "webhook.url"])
 def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> None:
     """It stands so in the documentation."""
     group, _, setting = name.rpartition(".")
@@ -156,11 +149,16 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
     ("text", "told"),
     [
         (
-            "origin: a\nmultiKueue: {origin: b}",
-            "multiKueue.origin: it is set outside of multiKueue, too: keep one of the two",
+            f"{HEAD}origin: a\nmultiKueue: {{origin: b}}",
+            "multiKueue.origin: origin says it already: keep one of the two",
         ),
-        ("multiKueue: {gcInterval: 60}", "multiKueue.gcInterval: 60 lacks a unit"),
-        ("multiKueue: {clusterProfil: {}}", "multiKueue.clusterProfil: there is no such setting"),
+        (f"{HEAD}multiKueue: {{gcInterval: 60}}", "multiKueue.gcInterval: 60 lacks a unit"),
+        (f"{HEAD}multiKueue: {{clusterProfil: {{}}}}", "multiKueue: there is no such setting"),
+        ("multiKueue: {gcInterval: 1m}", "multiKueue.gcInterval: it is of Kueue's Configuration: write gcInterval, or"),
+        (
+            "health: {}",
+            "health: it is of Kueue's Configuration: leave it out, or give the file the apiVersion and kind",
+        ),
         ("orign: x", 'orign: there is no such setting: did you mean "origin"?'),
         ("serving: {x: 1}", "serving.x: there is no such setting: the settings here are bindAddress, port"),
         ("kind: ConfigMap\napiVersion: v1", "kind: ConfigMap of v1 holds no settings: only Kueue's Configuration of"),
@@ -177,7 +175,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("integrations: {frameworks: [autoo]}", 'integrations.frameworks[0]: "autoo" is not a job kind that can be'),
         ("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: there is no such setting"),
         (
-            "multiKueue: {dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-al-at-once}",
+            f"{HEAD}multiKueue: {{dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-al-at-once}}",
             'multiKueue.dispatcherName: Kueue has no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-al-at-once"',
         ),
         ("gcInterval: 60", 'gcInterval: 60 lacks a unit: write it like "15m"'),
@@ -207,7 +205,6 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("pods: {check: Ready}", "pods.check: without the webhook's scheduling gate a pod would run on the manager"),
         ("{pods: {check: Ready}, webhook: {enabled: true}}", "pods.check: without the webhook's scheduling gate"),
         ("{pods: {check: Ready}, webhook: {failurePolicy: Fail}}", "pods.check: without the webhook's scheduling gate"),
-        ("webhook: {enabled: true, servicePort: 0}", "webhook.servicePort: 0 is not a Service's port"),
         ("webhook: {enabled: true, port: 8080}", "webhook.port: 8080 is serving.port as well: give each a port"),
         (
             "{webhook: {enabled: true, port: 8443}, serving: {metrics: {secure: true, certDir: /c}}}",
@@ -317,8 +314,8 @@ def test_a_large_file_is_not_read(tmp_path: Path) -> None:
 
 
 def test_the_limits_of_workers_are_sizes_and_counts() -> None:
-    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listPages: 7, listObjects: 9}")
-    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, 7, 9)
+    found = parse_settings("workerLimits: {answerSize: 20Mi, listSize: 1Gi, listObjects: 9}")
+    assert found.worker_limits.answer_limits() == AnswerLimits(20 << 20, 1 << 30, list_objects=9)
     assert Settings().worker_limits.answer_limits() == AnswerLimits()
 
 
@@ -327,7 +324,7 @@ def test_the_limits_of_workers_are_sizes_and_counts() -> None:
     [
         ("{answerSize: 5}", "workerLimits.answerSize: 5 is too small: use 1Mi or more"),
         ("{listSize: large}", 'workerLimits.listSize: "large" is not a size: write it like 16Mi'),
-        ("{listPages: 0}", "workerLimits.listPages: 0 is not a number: use 1 or more"),
+        ("{listObjects: 0}", "workerLimits.listObjects: 0 is not a number: use 1 or more"),
         ("{listObjects: many}", 'workerLimits.listObjects: "many" is not a number: use 1 or more'),
     ],
 )

@@ -95,9 +95,6 @@ class TestSettings:
         assert not loaded.settings.ocm.grants
         assert "ocm.clusterPermissions.enabled" in [remark.setting for remark in loaded.remarks if remark.important]
 
-    def test_a_webhook_that_is_off_ends_nothing(self) -> None:
-        assert not parse_settings("webhook: {servicePort: 0}").webhook.enabled
-
     async def test_permissions_are_written_as_another_user(self) -> None:
         config = ClusterConfig("https://127.0.0.1:1")
         async with granting_client(parse_settings("ocm: {enabled: true}"), config, Metrics("leader")) as client:

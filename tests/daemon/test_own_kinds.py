@@ -14,9 +14,9 @@ import yaml
 
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import AVAILABLE
-from multikueued.demo.jobs import drawn_job, load_jobs
+from multikueued.demo.files import load_files
+from multikueued.demo.jobs import drawn_job
 from multikueued.demo.own_kinds import OwnKinds
-from multikueued.run.kinds import declarations_in
 from multikueued.settings.file import load_settings
 from tests.daemon.test_practice import files, running
 from tests.docs.blocks import ADAPTERS, blocks, program
@@ -65,8 +65,8 @@ async def test_the_sandboxs_daemon_has_the_declaration_and_its_sample_can_be_sub
 ) -> None:
     with running(tmp_path, "--config", str(settings)) as (process, lines):
         found = files(tmp_path)
-        declared = [list(declarations_in(load_settings(file).settings)) for file in (found["daemon.yaml"], settings)]
-        (sample,) = load_jobs([found["render.yaml"]], OwnKinds.declared_in(settings).available)
+        declared = [load_settings(file).settings.external_frameworks for file in (found["daemon.yaml"], settings)]
+        (sample,) = load_files([found["render.yaml"]], OwnKinds.declared_in(settings).available).jobs
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
     assert declared[0] == declared[1]

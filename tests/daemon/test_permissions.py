@@ -48,7 +48,7 @@ def test_only_our_lease_may_be_read_and_changed() -> None:
     rules = [rule for rule in chart_rules() if "leases" in rule["resources"]]
     assert [(rule["verbs"], rule.get("resourceNames")) for rule in rules] == [
         (["create"], None),
-        (["get", "update"], [Settings().leader_election.lease_name]),
+        (["get", "update"], [Settings().name]),
     ]
 
 
@@ -56,7 +56,7 @@ def test_of_secrets_only_that_with_the_key_of_marks_may_be_changed() -> None:
     """The chart makes it, empty: whoever may create Secrets gets tokens of the namespace's service accounts."""
     rules = [rule for rule in chart_rules() if "secrets" in rule["resources"]]
     (secret,) = chart_objects("marks.yaml")
-    name = Settings().marks.secret_name
+    name = Settings().marks_secret
     assert [(rule["verbs"], rule.get("resourceNames")) for rule in rules] == [
         (["list", "watch"], None),
         (["get", "patch"], [name]),

@@ -71,7 +71,7 @@ def test_scores_mean_something_to_one_dispatcher_only() -> None:
     text = "ocm: {enabled: true}\n"
     (remark,) = parse(text, source="x").remarks
     assert (remark.setting, "in no order" in remark.told) == ("ocm", True)
-    best_first = "dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-incremental\n"
+    best_first = "dispatcher: {name: kueue.x-k8s.io/multikueue-dispatcher-incremental}\n"
     assert parse(text + best_first, source="x").remarks == ()
 
 

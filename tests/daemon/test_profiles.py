@@ -29,8 +29,13 @@ multiKueue:
 """What the addon of OCM has its users write. It has no `interactiveMode`."""
 
 
+KUEUES = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+
+
 def loaded(text: str) -> Loaded:
-    return parse(text, source="f")
+    """Settings; with Kueue's spelling those of Kueue's Configuration."""
+    kueues = KUEUES if "apiVersion: config" not in text and ("multiKueue" in text or "featureGates" in text) else ""
+    return parse(kueues + text, source="f")
 
 
 def library(text: str) -> ProfileSettings | None:
@@ -113,7 +118,7 @@ PLUGIN = f"execConfig: {{apiVersion: {V1}, command: /x}}"
     [
         (
             f"accessProviders: [{{name: a, {PLUGIN}}}], credentialsProviders: [{{name: b, {PLUGIN}}}]",
-            ["credentialsProviders: must not be specified when accessProviders is specified"],
+            ["credentialsProviders: multiKueue.clusterProfile.accessProviders says it already: keep one of the two"],
         ),
         (f"accessProviders: [{{{PLUGIN}}}]", ["accessProviders[0].name: must be specified"]),
         (
@@ -208,5 +213,7 @@ def test_kueues_gate_turns_the_section_off_and_that_is_told() -> None:
 
 
 def test_the_section_may_stand_only_once() -> None:
-    with pytest.raises(SettingsError, match="it is set outside of multiKueue, too"):
+    with pytest.raises(
+        SettingsError, match=r"multiKueue\.clusterProfile: clusterProfile says it already: keep one of the two"
+    ):
         loaded("clusterProfile: {}\nmultiKueue: {clusterProfile: {}}")

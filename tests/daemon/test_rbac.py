@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from multikueue import AVAILABLE
+from multikueue import AVAILABLE, JobKind
 from multikueue.core.dispatchers.scored.profile import SCORED
 from multikueue.core.model.names import Json
 from multikueued.cli import main
+from multikueued.rbac.objects import AGGREGATED, role_rules
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import in_namespace, kind_rules_on_manager, on_manager, on_worker
 from multikueued.settings.config import Settings
@@ -57,7 +57,7 @@ class TestTheChart:
 
     def test_it_grants_the_logs_server_what_the_command_does(self) -> None:
         """Beside that it has roles for those who read."""
-        command = printed("logs-server", "--name", LOGS, "--secret", LOGS_SECRET)
+        command = printed("api-server", "--name", LOGS, "--secret", LOGS_SECRET)
         chart = [obj for obj in chart_objects("rbac-logs.yaml") if not obj["metadata"]["name"].endswith(USERS)]
         for kind in ("ClusterRole", "Role"):
             assert rules(chart, kind) == rules(command, kind)
@@ -80,6 +80,16 @@ class TestTheChart:
         assert {key for key, verbs in submitter.items() if verbs - {"get", "list", "watch"}} == {("batch", "jobs")}
         for _, resource in submitter:
             assert resource.partition("/")[0] in ("remotejobs", "workloads", "localqueues", "events", "jobs")
+
+    @pytest.mark.parametrize("kind", AVAILABLE, ids=lambda kind: kind.resource.gvk.kind)
+    def test_users_read_what_client_programs_read(self, kind: JobKind) -> None:
+        """Airflow, Dagster and Snakemake a job by its status; kubectl describe events of the core group."""
+        for role in AGGREGATED:
+            found = granted(role_rules(role, [kind]))
+            group, plural = kind.resource.gvk.group, kind.resource.plural
+            assert found["", "events"] == found["events.k8s.io", "events"] == {"get", "list", "watch"}
+            assert found[group, plural] >= {"get", "list", "watch"}
+            assert found[group, f"{plural}/status"] == {"get"}, "nobody but controllers writes it"
 
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
@@ -146,12 +156,8 @@ class TestWhatIsGranted:
         assert scored[KUEUE, "resourceflavors"] == {"list"}
 
     def test_workers_are_noted_on_only_by_the_scored_dispatcher(self) -> None:
-        for setting in (f"dispatcher: {{name: {SCORED}}}", f"dispatcherName: {SCORED}"):
-            assert granted(on_manager(parse_settings(setting)))[KUEUE, "multikueueclusters"] == {
-                "list",
-                "watch",
-                "patch",
-            }
+        scored = granted(on_manager(parse_settings(f"dispatcher: {{name: {SCORED}}}")))
+        assert scored[KUEUE, "multikueueclusters"] == {"list", "watch", "patch"}
         assert granted(on_manager(Settings()))[KUEUE, "multikueueclusters"] == {"list", "watch"}
         assert rules(chart_objects("rbac-scored.yaml")) == {(KUEUE, "multikueueclusters"): {"patch"}}
 
@@ -225,7 +231,7 @@ class TestTheCommand:
         assert ("batch", "jobs") not in found
 
     def test_diagnosing_reads_and_changes_nothing(self) -> None:
-        more = rules(printed("worker", "--diagnose")).items() - rules(printed("worker")).items()
+        more = rules(printed("worker")).items() - rules(printed("worker", "--least")).items()
         assert more
         assert {verb for _, verbs in more for verb in verbs} <= {"get", "list"}
 
@@ -256,7 +262,7 @@ class TestTheCommand:
         assert {obj["metadata"]["name"] for obj in objects} == {"multikueue-logs"}  # not the daemon's roles
 
     def test_the_logs_server_reads_no_secret_but_its_own(self) -> None:
-        roles = [obj for obj in printed("logs-server", "--secret", "oslo") if obj["kind"] == "Role"]
+        roles = [obj for obj in printed("api-server", "--secret", "oslo") if obj["kind"] == "Role"]
         assert [
             (obj["metadata"]["namespace"], rule["verbs"], rule["resourceNames"])
             for obj in roles
@@ -273,7 +279,8 @@ class TestTheCommand:
         made = [(obj["kind"], obj["metadata"]["name"]) for obj in printed("manager") if "oles" not in obj["kind"]]
         chart = (Path(__file__).parents[2] / "charts/multikueued/templates/marks.yaml").read_text()
         assert "kind: Secret" in chart
-        assert ("Secret", re.findall(r'default "([-a-z]+)"', chart)[0]) in made
+        assert 'name: {{ .Values.settings.name | default "multikueue" }}-marks' in chart
+        assert ("Secret", "multikueue-marks") in made
         (secret,) = (obj for obj in printed("manager") if obj["kind"] == "Secret")
         assert set(secret) == {"apiVersion", "kind", "metadata"}
         assert secret["metadata"]["namespace"] == "kueue-system"
@@ -284,7 +291,7 @@ class TestTheCommand:
         assert "'daemon' is not NAMESPACE/NAME" in result.output
 
     @pytest.mark.parametrize("name", ["A B", "../x", "a..b", "-a", "", "a\nb", "a" * 300])
-    @pytest.mark.parametrize("role", ["manager", "worker", "logs-server", "logs-worker", "spoke", "user"])
+    @pytest.mark.parametrize("role", ["manager", "worker", "api-server", "logs-worker", "spoke", "user"])
     def test_what_no_object_can_be_called_is_refused(self, role: str, name: str) -> None:
         result = CliRunner().invoke(main, ["rbac", role, "--name", name])
         assert result.exit_code == 2
@@ -295,7 +302,7 @@ class TestTheCommand:
         "option", [["--secret", "A B"], ["--service-account", "a b/c"], ["--service-account", "a/c_"]]
     )
     def test_so_are_accounts_and_secrets(self, option: list[str]) -> None:
-        assert CliRunner().invoke(main, ["rbac", "logs-server", *option]).exit_code == 2
+        assert CliRunner().invoke(main, ["rbac", "api-server", *option]).exit_code == 2
 
     def test_a_name_may_have_dots(self) -> None:
         made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")

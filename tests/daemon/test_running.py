@@ -114,7 +114,7 @@ async def test_a_second_replica_takes_over_from_the_first(tmp_path: Path) -> Non
     folders = [tmp_path / name for name in ("first", "second")]
     for folder in folders:
         folder.mkdir()
-    times = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "200ms"}
+    times = {"leaseDuration": "3s", "renewDeadline": "2s"}
     async with Sandbox(workers=1) as sandbox:
         kubeconfig = sandbox.manager.server.kubeconfig("multikueue")
         async with daemon(folders[0], kubeconfig, leaderElection=times) as first:

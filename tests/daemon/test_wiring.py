@@ -76,7 +76,7 @@ async def test_with_another_origin_than_before_it_ends_before_it_is_a_candidate(
     """So a rollout leaves the replica that leads where it is: a candidate counts as ready."""
     settings = attrs.evolve(ALONE, namespace="default", leader_election=LeaderElectionSettings())
     server = fleet.server("manager")
-    marks = ObjectKey("default", settings.marks.secret_name)
+    marks = ObjectKey("default", settings.marks_secret)
     await shared_key(DirectClient(server), marks, "the one before")
     async with server:
         with pytest.raises(ExceptionGroup) as told:

@@ -17,7 +17,7 @@ from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.model.dependencies import COPIED
 from multikueue.core.model.names import Json
 from multikueued.logserver.answers import API_SERVICE_NAME
-from multikueued.rbac.logs import logs_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
+from multikueued.rbac.logs import api_server_rules, marks_and_findings_rules, named_secret_rules, own_certificate_rules
 from multikueued.rbac.objects import AGGREGATED, user_kind_rules, verbs_of, viewer_rules
 from multikueued.rbac.role_rule import merged
 from multikueued.rbac.rules import (
@@ -38,14 +38,14 @@ from multikueued.settings.frameworks import ALIASES, AUTO
 TEMPLATES: Final = Path(__file__).parents[2] / "charts" / "multikueued" / "templates"
 BEGIN: Final = "# rules: {name} (written by python -m tests.docs.chart_rules)"
 END: Final = "# end of rules"
-_LEASE: Final = '{{ (.Values.settings.leaderElection).leaseName | default "multikueue" }}'
-_MARKS: Final = '{{ (.Values.settings.marks).secretName | default "multikueue-marks" }}'
+_LEASE: Final = '{{ .Values.settings.name | default "multikueue" }}'
+_MARKS: Final = f"{_LEASE}-marks"
 _BOUND_NAMES: Final = """\
 {{- if .Values.settings.boundTokens.secretNames }}
     resourceNames: {{ toJson .Values.settings.boundTokens.secretNames }}
 {{- end }}
 """
-_FINDINGS: Final = '{{ (.Values.settings.findings).configMapName | default "multikueue-findings" }}'
+_FINDINGS: Final = f"{_LEASE}-findings"
 _GRANTING: Final = (
     '{{ ((.Values.settings.ocm).clusterPermissions).serviceAccountName | default "multikueue-permissions" }}'
 )
@@ -98,7 +98,7 @@ def blocks() -> dict[str, str]:
         "webhook": _text(webhook_rules('{{ include "multikueued.webhookConfiguration" . }}')),
         "certificate": _text(certificate_rules('{{ include "multikueued.webhook" . }}')),
         "external": _external(),
-        "logs": _text(logs_server_rules(API_SERVICE_NAME)),
+        "logs": _text(api_server_rules(API_SERVICE_NAME)),
         "logsown": _own_secrets(),
         "logsmarks": _text(marks_and_findings_rules(_MARKS, _FINDINGS)),
         "impersonation": _text(impersonation_rules(_GRANTING)),

@@ -1,7 +1,7 @@
 """The reference of the command line as Markdown, made of the commands and of the values that they print.
 
-`python -m tests.docs.cli_reference` writes what stands between the page's two marks, and the file by which `--help` of
-a command imports nothing.
+`python -m tests.docs.cli_reference` writes what stands between the marks of its pages, and the file by which `--help`
+of a command imports nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 import attrs
 import click
 
-from multikueued.cli import main
+from multikueued.cli import SECTIONS, main
 from multikueued.commands.exits import EXIT_CODES
 from multikueued.commands.explain import EventList, Unqueued
 from multikueued.commands.get import JobList, WorkerList
@@ -42,7 +42,14 @@ from multikueued.reports.workers import WorkerReport
 from multikueued.settings.values import camel
 from tests.docs.marked import replaced
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "cli.md"
+DOCS: Final = Path(__file__).parents[2] / "docs"
+COMMANDS: Final = {
+    "cli/jobs.md": "Jobs",
+    "cli/fleet.md": "The fleet",
+    "cli/servers.md": "Servers",
+    "cli/trial.md": "To try it out",
+}
+"""Which page has the commands of which section of `multikueue --help`."""
 PRINTED: Final = (
     ("multikueue status", StatusReport),
     ("multikueue get jobs", JobList),
@@ -90,21 +97,27 @@ _TYPES: Final = {
 }
 
 
-def reference() -> str:
-    """The generated part of the page."""
-    lines = [*_exit_codes(), "## Commands", "", *_shared_options()]
-    for path, command in _commands(main, "multikueue"):
-        lines += _command(path, command)
-    lines += ["## Output for programs", ""]
+def pages() -> dict[Path, str]:
+    """Each page with a generated part, as it should be."""
+    parts = {"cli.md": [*_exit_codes(), *_shared_options()], "cli/output.md": _output()}
+    for page, section in COMMANDS.items():
+        group = LazyGroup("multikueue", subcommands=SECTIONS[section])
+        described = (_command(path, command) for path, command in _commands(group, "multikueue"))
+        parts[page] = [line for lines in described for line in lines]
+    written = {DOCS / page: "\n".join(lines).rstrip() for page, lines in parts.items()}
+    return {page: replaced(page.read_text(), "tests/docs/cli_reference.py", text) for page, text in written.items()}
+
+
+def _output() -> list[str]:
+    lines: list[str] = []
     for title, report in PRINTED:
-        lines += [f"### {title} -o json", "", *_fields(report)]
-    lines += ["### What stands in them", ""]
+        lines += [f"## {title} -o json", "", *_fields(report)]
+    lines += ["## What stands in them", ""]
     for part in PARTS:
         lines += [f"**{part.__name__}**: {_first_line(part)}", "", *_fields(part)]
-    lines += ["**States** of a job:", "", "| state | what it means |", "|---|---|"]
+    lines += ["## States of a job", "", "| state | what it means |", "|---|---|"]
     told = _documented(JobState)
-    lines += [f"| {state.value} | {_cell(told.get(state.name, 'it has ended'))} |" for state in JobState]
-    return "\n".join(lines)
+    return [*lines, *(f"| {state.value} | {_cell(told.get(state.name, 'it has ended'))} |" for state in JobState)]
 
 
 class _Rows(click.HelpFormatter):
@@ -142,11 +155,6 @@ def _stored_help(group: LazyGroup) -> dict[str, Any]:
     return found
 
 
-def written_into(page: str) -> str:
-    """The page with its generated part as it should be."""
-    return replaced(page, "tests/docs/cli_reference.py", reference())
-
-
 def _exit_codes() -> list[str]:
     rows = [f"| {code} | {told} |" for code, told in EXIT_CODES.items()]
     return ["## Exit codes", "", "| code | what it means |", "|---|---|", *rows, ""]
@@ -169,7 +177,7 @@ def _records(command: click.Command) -> list[tuple[str, str]]:
 
 def _shared_options() -> list[str]:
     rows = [_row(record) for record in _records(_shared)]
-    return ["### Options that commands share", "", "| option | what it does |", "|---|---|", *rows, ""]
+    return ["## Options that commands share", "", "| option | what it does |", "|---|---|", *rows, ""]
 
 
 def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Command]]:
@@ -186,7 +194,7 @@ def _commands(group: click.Group, path: str) -> Iterator[tuple[str, click.Comman
 def _command(path: str, command: click.Command) -> list[str]:
     arguments = [one.make_metavar(click.Context(command)) for one in command.params if isinstance(one, click.Argument)]
     usage = " ".join([path, "[OPTIONS]", *arguments])
-    lines = [f"### {path}", "", "```text", usage, "```", "", *_text(command), ""]
+    lines = [f"## {path}", "", "```text", usage, "```", "", *_text(command), ""]
     shared, own = _records(_shared), _records(command)
     taken = [record[0] for record in own if record in shared]
     rows = [_row(record) for record in own if record not in shared]
@@ -249,5 +257,6 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written_into(PAGE.read_text()))
+    for page, text in pages().items():
+        page.write_text(text)
     HELP.write_text(stored_help())

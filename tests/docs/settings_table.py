@@ -13,14 +13,12 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import attrs
 
-from multikueued.settings.config import IncrementalSettings, MultiKueueSettings, Settings
+from multikueued.settings.config import Settings
 from multikueued.settings.value_types import ByteSize
 from multikueued.settings.values import camel
 from tests.docs.marked import replaced
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "settings.md"
-KUEUES_NAMES: Final = (IncrementalSettings, MultiKueueSettings)
-"""At the top these are other names of settings that the page has already."""
 _CODE: Final = re.compile(r"[;:,]? ?(?:[Ss]ee|see also) `multikueued?\.[\w.]+`")
 _UNITS: Final = ((timedelta(hours=1), "h"), (timedelta(minutes=1), "m"), (timedelta(seconds=1), "s"))
 
@@ -50,9 +48,9 @@ def settings(owner: type = Settings, path: tuple[str, ...] = ()) -> Iterator[Set
     for field in fields:
         kind, here = hints[field.name], (*path, camel(field.name))
         inner = section(kind)
-        if inner is not None and not (owner is Settings and inner in KUEUES_NAMES):
+        if inner is not None:
             sections.append((inner, here))
-        elif inner is not MultiKueueSettings:
+        else:
             yield Setting(here, written(getattr(owner(), field.name), kind), cell(told[field.name]) + choices(kind))
     for inner, here in sections:
         yield from settings(inner, here)

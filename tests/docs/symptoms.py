@@ -24,12 +24,13 @@ from multikueued.reports.explanation import Seen, explain, unqueued
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.cause_remedies import BY_CAUSE
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES
+from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.remedy import Finding, RemedyRule, found_by
 from multikueued.reports.remedies.remedy_table import WORKER_RULES, about_worker
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
-from tests.reports.test_check_remedies import CASES
+from tests.reports.test_check_remedies import CASES, TestADeletedJob
 from tests.reports.test_remedies import MANAGER, WORKERS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
@@ -212,6 +213,7 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
         ("`the clock of worker1 is at least 60 s behind`", lambda: explained(RUNNING, started_early())),
+        ("the job is gone, and its Workload is not", lambda: next(deleted_job_findings(TestADeletedJob.LEFT))),
         ("the job has no Workload, and runs here at once", lambda: unqueued(without_queue(), "job/train", objects)[1]),
         ("the job has a queue and no Workload", lambda: unqueued(job("train"), "job/train", objects)[1]),
     )

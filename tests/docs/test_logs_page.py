@@ -12,7 +12,7 @@ import yaml
 from multikueue.kube import log_stream
 from multikueued.logserver import access, outgoing, reading, resolving, tls
 from multikueued.logserver.answers import API_SERVICE_NAME, LOG_PATH, NOTE
-from multikueued.logserver.command import logs_server
+from multikueued.logserver.command import api_server
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "logs.md").read_text()
@@ -30,7 +30,7 @@ def test_the_api_is_the_one_that_is_served() -> None:
 
 
 def test_the_bounds_are_those_in_the_code() -> None:
-    defaults = {one.name: one.default for one in logs_server.params}
+    defaults = {one.name: one.default for one in api_server.params}
     assert BOUNDS["logs of a replica at a time, of one user"] == str(defaults["streams_per_user"])
     slots = access.Slots(int(BOUNDS["logs of a replica at a time, of all"]), 1)
     assert BOUNDS["logs of a replica at a time, of one namespace"] == f"{of_one_namespace(slots)}: half of all"
@@ -63,7 +63,7 @@ def of_one_namespace(slots: access.Slots) -> int:
 
 
 def test_the_chart_has_the_commands_bounds() -> None:
-    defaults = {one.name: one.default for one in logs_server.params}
+    defaults = {one.name: one.default for one in api_server.params}
     values = yaml.safe_load((CHART / "values.yaml").read_text())["apiServer"]
     assert values["maxStreams"] == defaults["streams"]
     assert values["maxStreamsPerUser"] == defaults["streams_per_user"]

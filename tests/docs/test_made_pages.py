@@ -24,6 +24,7 @@ FINDERS: Final = (
     "chain",
     "remedies/check_remedies",
     "explanation",
+    "remedies/deleted_job",
     "remedies/remedy_table",
     "status",
     "worker_reasons",
@@ -62,6 +63,16 @@ def test_the_sizes_are_right_within_a_tenth() -> None:
     told, measured = ([int(one.replace(",", "")) for one in NUMBER.findall(text)] for text in pages)
     assert len(told) > 20
     assert [pair for pair in zip(told, measured, strict=True) if not 0.9 < pair[0] / pair[1] < 1.1] == []
+
+
+def test_the_chinese_page_names_findings_that_there_are() -> None:
+    page = (symptoms.PAGE.parent / "zh" / "troubleshooting.md").read_text()
+    before_the_advice = (row.split("|")[2] for row in page.splitlines() if row.startswith("|"))
+    named = {
+        one for why in before_the_advice for one in re.findall(r"`([a-z]+(?:-[a-z]+)+|rbac|inactive|webhook)`", why)
+    }
+    assert len(named) > 20
+    assert named - {row.finding.id for rows in symptoms.sections().values() for row in rows} == set()
 
 
 def test_each_kind_of_finding_has_a_row() -> None:

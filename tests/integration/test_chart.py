@@ -79,7 +79,6 @@ async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
         ({"metrics": {"serviceMonitor": {"interval": "soon"}}}, "interval"),
         ({"image": {"repository": ""}}, "repository"),
         ({"apiServer": {"workers": {"oslo": ""}}}, "oslo"),
-        ({"logsServer": {"workers": {"oslo": ""}}}, "oslo"),
         ({"extraVolumeMounts": [{"name": "x"}]}, "mountPath"),
     ],
     ids=str,
@@ -115,9 +114,3 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
     run("uninstall")
     left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")
     assert left["items"] == []
-
-
-async def test_the_former_name_of_the_api_servers_values_still_works() -> None:
-    """As with `helm upgrade --reuse-values` of a release from before."""
-    values = VALUES["logs"]["apiServer"] | {"port": 8444, "replicas": 3}
-    assert rendered({"logsServer": values}) == rendered({"apiServer": values})

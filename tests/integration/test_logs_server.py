@@ -77,7 +77,7 @@ def aggregating(folder: Path, proxies: trustme.CA) -> Sequence[str]:
 
 def objects(port: int) -> list[Json]:
     """What the chart makes beside the Deployment; the Service leads to this machine."""
-    permissions = CliRunner().invoke(main, ["rbac", "logs-server", "--secret", "logs-worker1"])
+    permissions = CliRunner().invoke(main, ["rbac", "api-server", "--secret", "logs-worker1"])
     assert permissions.exit_code == 0, permissions.output
     service = {"type": "ExternalName", "externalName": "localhost"}
     place = {"name": _NAME, "namespace": _NAMESPACE}
@@ -183,7 +183,7 @@ async def serving(folder: Path, manager: Cluster, port: int) -> AsyncIterator[No
     token = str((await manager.admin.call("POST", path, request))["status"]["token"])
     own = kubeconfig("manager", url=manager.url, ca_pem=manager.ca_pem, user=_NAME, token=token)
     file = write_kubeconfig(folder / "server", own)
-    command = [sys.executable, "-m", "multikueued", "logs-server", "--kubeconfig", str(file), "-n", _NAMESPACE]
+    command = [sys.executable, "-m", "multikueued", "api-server", "--kubeconfig", str(file), "-n", _NAMESPACE]
     command += ["--worker", "worker1=logs-worker1", "--port", str(port)]
     with (folder / "log").open("ab") as log:
         process = await anyio.open_process(command, stdout=log, stderr=log)

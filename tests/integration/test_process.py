@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(240), pytest.mark.asyncio(lo
 
 SETTINGS: Json = {
     "namespace": KUEUE_NAMESPACE,
-    "leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "200ms"},
+    "leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s"},
 }
 
 

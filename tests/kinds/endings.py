@@ -129,13 +129,8 @@ def _is_movable(case: Case) -> bool:
 
 
 def _is_made_again(case: Case) -> bool:
-    """Kueue deletes pods with their Workload, and nobody makes those of a pod or a group again.
-
-    It waits with the next Workload until the job shows no run. Only we can write that, and a declaration without
-    `active` does not tell when to.
-    """
-    adapter = case.adapter
-    return case.kind.resource != POD_RESOURCE and (adapter.declaration is None or adapter.status.active is not None)
+    """Kueue deletes pods with their Workload, and nobody makes those of a pod or a group again."""
+    return case.kind.resource != POD_RESOURCE
 
 
 def _makes_other_pods(case: Case, row: _Row) -> bool:

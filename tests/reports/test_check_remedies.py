@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import attrs
 import pytest
 
@@ -106,3 +108,26 @@ def test_a_verdict_counts_until_somebody_makes_the_workload_active_again(generat
     (found,) = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
 
     assert found.id == id
+
+
+class TestADeletedJob:
+    """By `--cascade=orphan`, or by a client that names no policy: nothing but the Workload is left to ask about."""
+
+    RUNNING = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
+    LEFT: ClassVar[Json] = {**RUNNING, "metadata": {**RUNNING["metadata"], "ownerReferences": []}}
+
+    def found(self, made: Json) -> list[tuple[str, str, bool]]:
+        told = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
+        return [(one.why, one.remedy, one.blocking) for one in told if one.id == "job-deleted"]
+
+    def test_what_still_runs_is_told_with_how_it_is_stopped(self) -> None:
+        name = self.LEFT["metadata"]["name"]
+        why = "its job was deleted without it (orphaned): what runs on a worker goes on"
+        assert self.found(self.LEFT) == [(why, f"to stop it: kubectl -n default delete workload {name}", False)]
+        assert self.found(self.RUNNING) == []
+
+    def test_a_kueue_that_has_noticed_has_stopped_it(self) -> None:
+        made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="OwnerNotFound")
+        ((why, _, _),) = self.found(made)
+        assert why == "its job was deleted without it (orphaned), and what ran on a worker was stopped"
+        assert explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).summary == "Its job was deleted."

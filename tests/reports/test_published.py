@@ -14,6 +14,7 @@ from multikueue.testing import NOW
 from multikueued.doctor.published import MOST, Published, config_map, published_in, seen, slim, written
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.rbac.objects import Account
+from multikueued.reports.ending_copies import EndingCopy, LatePod
 from multikueued.reports.quotas import NOBODY_SAW, quota_of
 from multikueued.tokens.bound import Bound
 from multikueued.workers.move_targets import QueuesOnWorker
@@ -74,6 +75,19 @@ def test_what_is_published_is_read_again() -> None:
     assert found.facts.queues.local == QUEUES.local
     without = attrs.evolve(found, facts=attrs.evolve(found.facts, queues=None))
     assert without == attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, queues=None))
+
+
+def test_which_job_copies_do_not_end_is_told_as_far_as_there_is_room() -> None:
+    pods = (LatePod("a-1", "n1", NOW),)
+    ending = EndingCopy("Job", ObjectKey("team", "a"), "u", NOW, NOW, NOW, ("x.y/z",), ObjectKey("team", "w"), pods)
+    assert through(SEEN).facts.overdue is None, "nobody has looked: an older daemon says nothing of it"
+    for found in ((), (ending,)):
+        told = attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, overdue=found))
+        assert through(told).facts.overdue == found
+    less = through(attrs.evolve(SEEN, facts=attrs.evolve(SEEN.facts, overdue=(ending,) * 999)))
+    assert less.facts.overdue is None
+    assert less.facts.queues is not None
+    assert "which job copies do not end of worker1" in [gap.what for gap in less.not_checked]
 
 
 def test_when_credentials_expire_is_told_and_nothing_else_of_them() -> None:

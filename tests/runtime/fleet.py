@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.adapters import BUILTIN, AdapterRegistry, JobKind
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -39,6 +39,7 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.apiserver.verbs.updating import Target
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
+from multikueue.sandbox.kinds import KINDS, SandboxKind
 from multikueue.sandbox.kueue import SmallKueue
 from multikueue.sandbox.kueue.building import PRIORITY_CLASS_LABEL
 from multikueue.sandbox.setting_up import (
@@ -139,15 +140,16 @@ class Fleet:
         connect: Connect | None = None,
         client: ApiClient | None = None,
         dependencies: Collection[str] = (),
+        kinds: Iterable[JobKind] = BUILTIN,
         **settings: Any,
     ) -> Manager:
         """A daemon's worth of library; `connect` makes other clients for workers than `client`, `client` is another one
-        for the manager, and `dependencies` are the kinds of what jobs need that are copied."""
-        timeout, kinds = timedelta(seconds=lost_timeout), frozenset(dependencies)
-        plan = PlanSettings(worker_lost_timeout=timeout, dependencies={CHECK: kinds} if kinds else {})
+        for the manager, `dependencies` are the kinds of what jobs need that are copied, and `kinds` those of jobs."""
+        timeout, needed = timedelta(seconds=lost_timeout), frozenset(dependencies)
+        plan = PlanSettings(worker_lost_timeout=timeout, dependencies={CHECK: needed} if needed else {})
         return Manager(
             client or DirectClient(self.manager, user="multikueue"),
-            AdapterRegistry(BUILTIN),
+            AdapterRegistry(kinds),
             ManagerSettings(plan=plan, **settings),
             connect or self.client,
             clock=now,
@@ -170,13 +172,14 @@ class Fleet:
             yield running
 
     @asynccontextmanager
-    async def kueues(self, jobs: RunnerOptions = LONG) -> AsyncIterator[None]:
-        """Run a Kueue and a job runner on every cluster meanwhile."""
+    async def kueues(self, jobs: RunnerOptions = LONG, kinds: Sequence[SandboxKind] = KINDS) -> AsyncIterator[None]:
+        """Run a Kueue and a job runner on every cluster meanwhile, for these kinds."""
         async with background() as tasks:
             for server in dict.fromkeys((self.manager, *self.workers.values())):  # the manager may be a worker, too
                 tasks.start_soon(server.registry.run_collector)
-                await tasks.start(SmallKueue(DirectClient(server, user="kueue"), clock=now, events=False).run)
-                runner = JobRunner(DirectClient(server, user="runner"), clock=now, options=jobs, events=False)
+                kueue, client = (DirectClient(server, user=user) for user in ("kueue", "runner"))
+                await tasks.start(SmallKueue(kueue, clock=now, events=False, kinds=kinds).run)
+                runner = JobRunner(client, clock=now, options=jobs, events=False, kinds=kinds)
                 await tasks.start(runner.run)
                 self.runners[server.name] = runner
             yield

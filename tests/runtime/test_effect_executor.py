@@ -16,6 +16,7 @@ from multikueue.core.model.labels import (
     FOREGROUND_FINALIZER,
     FROM_ANNOTATION,
     JOB_UID_LABEL,
+    STATUS_REFUSED_LABEL,
     WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.names import Json, ObjectKey
@@ -32,6 +33,7 @@ from multikueue.core.workload.effects import (
     DeleteJob,
     DeleteWorkload,
     Effect,
+    LookForPods,
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
@@ -316,6 +318,47 @@ async def test_who_refuses_a_change_is_named(effect: Effect, told: str) -> None:
     with pytest.raises(ApiError):
         await executing.execute(a_workload(uid="u"), (effect,))
     assert emitted.emit.call_args.args[4].startswith(told)
+
+
+@pytest.mark.parametrize(("status", "label"), [(403, ""), (422, STATUS_REFUSED_LABEL)], ids=["forbidden", "invalid"])
+async def test_a_status_that_would_be_refused_again_is_told_for_programs(status: int, label: str) -> None:
+    fleet, emitted = Fleet(), mock.Mock()
+    fleet.clusters[MANAGER].client.faults.add(Refuse(status), on=Match(verbs=("patch",)))
+    executing, patch = EffectExecutor(fleet.target, emitted, fleet.memory), ObjectKey("default", "job")
+    with pytest.raises(ApiError):
+        await executing.execute(a_workload(uid="u"), (PatchJobStatus(JOB, patch, {}),))
+    assert emitted.emit.call_args.args[7] == label
+
+
+@pytest.mark.parametrize(
+    ("status", "told", "goes_on"),
+    [(403, "does not show whether pods", True), (500, "does not answer whether pods", False)],
+)
+async def test_a_look_for_pods_that_fails_is_told(status: int, told: str, goes_on: bool) -> None:
+    """Nobody is offered the job while it fails: that was silent, but where pods may not be listed."""
+    fleet, emitted = Fleet(), mock.Mock()
+    fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("list",)))
+    executing = EffectExecutor(fleet.target, emitted, fleet.memory)
+    look, workload = LookForPods(W1, "default", "a/b=job", "1"), a_workload(uid="u")
+    fleet.memory.observe(ObjectKey.of(workload), workload)
+    with nullcontext() if goes_on else pytest.raises(ApiError):
+        await executing.execute(workload, (look,))
+    assert told in emitted.emit.call_args.args[4]
+    assert (fleet.memory.pods(W1, ObjectKey.of(workload), "1") == ()) is goes_on
+
+
+@pytest.mark.parametrize(("status", "told"), [(403, True), (422, True), (409, False), (500, False)])
+async def test_a_deletion_that_is_refused_is_told(status: int, told: bool) -> None:
+    """A webhook holds up the next attempt for as long as it refuses."""
+    fleet, emitted = Fleet(), mock.Mock()
+    fleet.clusters[W1].client.faults.add(Refuse(status), on=Match(verbs=("delete",)))
+    executing = EffectExecutor(fleet.target, emitted, fleet.memory)
+    for effect in (DeleteJob(W1, JOB, ObjectKey("default", "job"), "u"), DeleteWorkload(W1, KEY, "u", "1")):
+        with pytest.raises(ApiError) if status != 409 else nullcontext():
+            await executing.execute(a_workload(uid="u"), (effect,))
+    notes = [call.args[4] for call in emitted.emit.call_args_list]
+    assert len(notes) == (2 if told else 0)
+    assert all('worker cluster "w1" refuses the deletion of ' in note for note in notes)
 
 
 async def test_a_change_of_what_is_gone_is_no_news() -> None:

@@ -14,7 +14,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Expired, Unreachable
 from multikueue.kube import Informer
 from multikueue.protocols import ObjectList
-from multikueue.runtime.caches.mutation_cache import DELETION_GRACE, MutationCache
+from multikueue.runtime.caches.mutation_cache import DELETION_GRACE, REFUSED_FOR, MutationCache
 from multikueue.testing import running
 from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
 
@@ -256,6 +256,17 @@ async def test_a_patch_that_was_refused_for_what_stands_there_is_known_until_one
         cache.refused(KEY, patch)
         assert cache.in_vain(KEY) == patch
         cache.patched(patch, obj("a", "6"))
+        assert cache.in_vain(KEY) is None
+
+
+async def test_one_that_was_refused_is_tried_again_after_a_while() -> None:
+    """A webhook that refused it is mended, and nothing of the job changes by that: its status was never shown."""
+    patch: Json = {"metadata": {"resourceVersion": "4"}, "status": {"active": 1}}
+    async with mutated(listed("5", obj("a", "4"))) as cache:
+        cache.refused(KEY, patch)
+        await anyio.sleep(REFUSED_FOR - 1)
+        assert cache.in_vain(KEY) == patch
+        await anyio.sleep(1)
         assert cache.in_vain(KEY) is None
 
 

@@ -8,11 +8,6 @@
 multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
 {{- end }}
 
-{{/* The values of the API server, as YAML: what stands under the former name logsServer goes before. */}}
-{{- define "multikueued.apiServer" -}}
-{{- mergeOverwrite (deepCopy (.Values.apiServer | default dict)) (.Values.logsServer | default dict) | toYaml }}
-{{- end }}
-
 {{/* The API server's objects; they keep the names of the logs server, which it was. */}}
 {{- define "multikueued.run.logs" -}}
 {{ .Release.Name | trunc 46 | trimSuffix "-" }}-multikueued-logs

@@ -34,9 +34,9 @@ from multikueued.doctor.published import merged
 from multikueued.reports.events import EventReport, as_new_event, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.typenames import resource_of
-from multikueued.settings.config import LeaderElectionSettings
+from multikueued.settings.config import Settings
 
-LEASE_NAME = LeaderElectionSettings().lease_name
+LEASE_NAME = Settings().name
 
 
 @attrs.define(eq=False)

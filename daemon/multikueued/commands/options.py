@@ -41,6 +41,11 @@ def kind_option(told: str) -> Callable[[F], F]:
     return click.option("--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=told)
 
 
+MANAGER_CONTEXT: Final = click.option(
+    *("--context", "--manager-context", "manager_context"),
+    help="The manager's context. Without it: the kubeconfig's current one.",
+)
+"""Of commands that ask a worker as well, whose own context is --worker-context."""
 MANAGER_OPTIONS: Final = (
     click.option(
         "--kubeconfig",
@@ -160,26 +165,6 @@ def checked_selector(_context: click.Context, _parameter: click.Parameter, text:
         known = "KEY=VALUE, KEY!=VALUE, KEY in (A,B), KEY notin (A,B), KEY>N, KEY or !KEY, with commas between them"
         raise click.BadParameter(f"{text[:LONGEST_SELECTOR]!r} is no label selector: write {known}")
     return text
-
-
-def renamed_option(former: str, means: str, new: str) -> Callable[[F], F]:
-    """Refuse a former name for one version: as an alias, the same word would silently mean something else after it.
-
-    Args:
-        former: the option.
-        means: what it means with other commands, and will mean here.
-        new: the option that is meant.
-    """
-
-    def refuse(_context: click.Context, _parameter: click.Parameter, value: str | None) -> None:
-        if value is not None:
-            raise click.UsageError(f"{former} means {means}, here too from the next version on: write {new} {value}")
-
-    hidden = former.lstrip("-").replace("-", "_") + "_before"
-    return click.option(former, hidden, hidden=True, expose_value=False, is_eager=True, callback=refuse)
-
-
-WORKER_CONTEXT = renamed_option("--context", "the manager's context", "--worker-context")
 
 
 def confirmed(question: str) -> bool:

@@ -6,6 +6,7 @@ import random
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +22,9 @@ from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
 from multikueued.commands.options import ReportTarget, kind_option
 from multikueued.commands.report_runner import LiveConsole
 from multikueued.dashboard.command import dashboard_of
+from multikueued.demo.files import Files, load_files
 from multikueued.demo.gantt import gantt
-from multikueued.demo.jobs import Submission, drawn_jobs, load_jobs, with_kinds
+from multikueued.demo.jobs import drawn_jobs, with_kinds
 from multikueued.demo.kept_clusters import keep
 from multikueued.demo.live_view import watch
 from multikueued.demo.ocm.command import tell_stories
@@ -31,10 +33,11 @@ from multikueued.demo.own_kinds import OwnKinds, config_option
 from multikueued.demo.policies import WORKERS, compare
 from multikueued.demo.run import Demo, break_worker, check_broken, with_short_patience
 from multikueued.run.logs import configure_logging
-from multikueued.settings.config import LoggingSettings, ServingSettings, Settings
+from multikueued.settings.config import LoggingSettings, RetentionSettings, ServingSettings, Settings
 
 _DAEMON = Settings(
     namespace=KUEUE_NAMESPACE,
+    retention=RetentionSettings(failed=timedelta(0)),
     logging=LoggingSettings(format="console", level="error"),
     serving=ServingSettings(bind_address="127.0.0.1", port=0),
 )
@@ -68,7 +71,7 @@ _NOT_WITH_POLICY: Final = {
     "files",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Submit the jobs of this YAML file instead; may be given more than once.",
+    help="Submit the jobs of this YAML file instead, after what stands beside them; may be given more than once.",
 )
 @kind_option("Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.")
 @config_option
@@ -113,17 +116,19 @@ def demo(files: tuple[Path, ...], kind_names: tuple[str, ...], config: Path | No
             anyio.run(compare, _DAEMON, OwnKinds().named(kind_names), LiveConsole(stderr=options["as_json"]), options)
         )
     own = OwnKinds.declared_in(config)
-    jobs = load_jobs(files, own.available) if files else []
+    found = load_files(files, own.available) if files else Files()
     if options["broken"] is not None:
         check_broken(options["broken"], options["workers"])
-    kinds = tuple(dict.fromkeys(job.kind for job in jobs)) or own.named(kind_names)
-    jobs = jobs or drawn_jobs(kinds, options["jobs"] or max(20, len(kinds)), random.Random(options["seed"]))
-    own.check_copies(jobs, advice="change it" if files else "give jobs that can be, with -f")
+    kinds = tuple(dict.fromkeys(job.kind for job in found.jobs)) or own.named(kind_names)
+    if not found.jobs:
+        count = options["jobs"] or max(20, len(kinds))
+        found = Files(tuple(drawn_jobs(kinds, count, random.Random(options["seed"]))))
+    own.check_copies(found.jobs, advice="change it" if files else "give jobs that can be, with -f")
     configure_logging(_DAEMON.logging, sys.stderr)
     daemon = with_kinds(
         with_short_patience(_DAEMON) if options["broken"] else _DAEMON, completed(kinds), own.declarations
     )
-    raise SystemExit(anyio.run(_demo, daemon, kinds, jobs, LiveConsole(stderr=options["as_json"]), options))
+    raise SystemExit(anyio.run(_demo, daemon, kinds, found, LiveConsole(stderr=options["as_json"]), options))
 
 
 def _check_alone(others: Mapping[str, str], told: str) -> None:
@@ -136,19 +141,22 @@ def _check_alone(others: Mapping[str, str], told: str) -> None:
 async def _demo(
     daemon: Settings,
     kinds: Sequence[SandboxKind],
-    jobs: Sequence[Submission],
+    found: Files,
     console: Console,
     options: Mapping[str, Any],
 ) -> int:
+    for note in found.notes:
+        console.print(note, style="dim", markup=False, highlight=False, soft_wrap=True)
     running = Demo.prepare(kinds, options["workers"], seed=options["seed"], port=options["port"])
-    async with running.sandbox, AsyncExitStack() as stack, running.dispatched(daemon) as tasks:
+    async with running.sandbox, running.dispatched(daemon) as tasks, AsyncExitStack() as stack:
         if options["broken"]:
             tasks.start_soon(break_worker, running, options["broken"])
         if options["page"]:
             target = ReportTarget(running.dispatcher, "default", KUEUE_NAMESPACE)
             local = await stack.enter_async_context(dashboard_of(target))
             console.print(f"Open {local.address}", soft_wrap=True, highlight=False)
-        in_time = await watch(running, jobs, options["timeout"], console)
+        running.lay_out(found)
+        in_time = await watch(running, found.jobs, options["timeout"], console)
         outcome = summary(running.tally, list(running.sandbox.workers), running.elapsed)
         _report(running, outcome, console, in_time=in_time)
         if options["as_json"]:
@@ -169,6 +177,8 @@ def _report(running: Demo, outcome: Mapping[str, Any], console: Console, *, in_t
     spread = ", ".join(f"{count} on {worker}" for worker, count in outcome["per_cluster"].items())
     spread += f", {outcome['on_several']} with pods on several" if outcome["on_several"] else ""
     console.print(f"{outcome['finished']} of {outcome['jobs']} jobs finished: {spread}.")
+    if outcome["ended_out_of_reach"]:
+        console.print(f"{outcome['ended_out_of_reach']} ended on a worker while it could not be reached.")
     if outcome["moved"]:
         console.print(f"{outcome['moved']} moved to another worker: theirs could not be reached.")
     if not in_time:

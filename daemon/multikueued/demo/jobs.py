@@ -1,34 +1,25 @@
-"""The jobs a demo submits: drawn at random, of the kinds asked for, or read from the user's files."""
+"""The jobs a demo draws at random, of the kinds asked for; `files` reads those of users."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import attrs
-import yaml
 
 from multikueue import GVK, Json, SettingsError
 from multikueue.adapters.declaration import Declaration
-from multikueue.core.model.labels import QUEUE_LABEL
-from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import MILLI
-from multikueue.kube.kubernetes_yaml import KubernetesLoader
-from multikueue.sandbox.apiserver import Registry, StatusError
-from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
+from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kueue.scheduling.podsets import PodSetRequest, request
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from multikueued.settings.config import IntegrationSettings, Settings
-from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import framework_names
 
-NAMESPACE: Final = "default"
-"""Where the sandbox has its LocalQueue."""
 ALL: Final = "all"
 _NAMES = ("train", "simulate", "render", "index", "fold", "tune", "encode", "crunch")
 
@@ -123,104 +114,3 @@ def _template(cpu: str) -> Json:
     resources = {"requests": {"cpu": cpu, "memory": "64Mi"}}
     container = {"name": "main", "image": "registry.k8s.io/pause:3.10", "resources": resources}
     return {"spec": {"restartPolicy": "Never", "containers": [container]}}
-
-
-def load_jobs(paths: Iterable[Path], available: Sequence[SandboxKind] = AVAILABLE) -> list[Submission]:
-    """The jobs in YAML files, ready to submit: suspended, and with `managedBy` set unless they have one.
-
-    Args:
-        paths: the files.
-        available: the kinds there are.
-
-    Raises:
-        SettingsError: a file cannot be read, is not YAML, or holds something that is not a job for our queue.
-    """
-    # A server in memory refuses what a manager would refuse, before one is started. What is created in it stays, so a
-    # second job of the same name is refused.
-    rehearsal = Registry(garbage_collection=False)
-    define(rehearsal, available)
-    return _together(job for path in paths for job in _jobs_in(path, rehearsal, available))
-
-
-def _jobs_in(path: Path, rehearsal: Registry, available: Sequence[SandboxKind]) -> list[Submission]:
-    text = read_text(path)
-    with reading(str(path)):
-        documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
-    jobs = [_checked(job, where, rehearsal, available) for where, job in _listed(documents, path)]
-    if not jobs:
-        raise SettingsError(f"{path}: holds no job")
-    return jobs
-
-
-def _together(jobs: Iterable[Submission]) -> list[Submission]:
-    """The pods of a group as one job."""
-    found: dict[tuple[SandboxKind, str], Submission] = {}
-    for job in jobs:
-        known = found.get((job.kind, job.name))
-        objects = (*known.objects, *job.objects) if known is not None else job.objects
-        found[job.kind, job.name] = Submission(job.kind, job.name, objects)
-    return list(found.values())
-
-
-def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
-    """The objects in the documents, also those in Lists, each with its place."""
-    for number, document in enumerate(documents, 1):
-        where = f"{path}, document {number}"
-        if document is None:
-            continue
-        obj = _object(document, where)
-        if obj.get("kind") != "List":
-            yield where, obj
-            continue
-        items = obj.get("items") or []
-        if not isinstance(items, list):
-            raise SettingsError(f"{where}: items is not a list")
-        for item_number, item in enumerate(items, 1):
-            place = f"{where}, item {item_number}"
-            yield place, _object(item, place)
-
-
-def _object(value: Any, where: str) -> Json:
-    if not isinstance(value, dict):
-        raise SettingsError(f"{where}: is not a Kubernetes object")
-    return value
-
-
-def _checked(job: Json, where: str, rehearsal: Registry, available: Sequence[SandboxKind]) -> Submission:
-    kind, name = _kind_of(job, where, available), dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
-    if not isinstance(name, str) or not name:
-        raise SettingsError(f"{where}: has no metadata.name")
-    what = f'{where}: {job["kind"]} "{name}"'
-    if not isinstance(job.get("spec"), dict):
-        raise SettingsError(f"{what} has no spec")
-    namespace = job["metadata"].setdefault("namespace", NAMESPACE)
-    if namespace != NAMESPACE:
-        raise SettingsError(f'{what} is in namespace "{namespace}": only {NAMESPACE} has a queue here')
-    queue = dig(job, "metadata", "labels", QUEUE_LABEL)
-    if queue != LOCAL_QUEUE_NAME:
-        problem = f'names the queue "{queue}", which does not exist' if queue else "names no queue"
-        raise SettingsError(f"{what} {problem}: label it {QUEUE_LABEL}: {LOCAL_QUEUE_NAME}")
-    try:
-        # The demo knows jobs by their names, so one that is generated is taken from here.
-        job["metadata"]["name"] = rehearsal.create_object(job)["metadata"]["name"]
-    except StatusError as error:
-        raise SettingsError(f"{where}: {error.message}") from error
-    try:
-        submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
-        requests = submission.requests
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # no server checks the types of custom kinds
-        raise SettingsError(f"{what} has no pods that can be read: {error}") from error
-    if not requests:
-        raise SettingsError(f"{what} has no pods")
-    return submission
-
-
-def _kind_of(job: Json, where: str, available: Sequence[SandboxKind]) -> SandboxKind:
-    version, what = job.get("apiVersion"), job.get("kind")
-    for kind in available:
-        if isinstance(version, str) and isinstance(what, str) and kind.resource.gvk == GVK.of(version, what):
-            return kind
-    known = ", ".join(sorted({f"{kind.resource.gvk.api_version} {kind.resource.gvk.kind}" for kind in available}))
-    raise SettingsError(
-        f"{where}: is {version} {what}, which is no kind of job here; these are: {known}; --config adds yours"
-    )

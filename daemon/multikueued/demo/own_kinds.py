@@ -12,10 +12,10 @@ import click
 from multikueue import GVK, JobKind, RuleError, SandboxError, SettingsError
 from multikueue.adapters import Stamp
 from multikueue.adapters.declaration import Declaration
+from multikueue.adapters.registry import AVAILABLE as BUILTIN_ROWS
 from multikueue.sandbox.kinds import AVAILABLE, SandboxKind
 from multikueue.sandbox.kinds.declared import kind_of_row
 from multikueued.demo.jobs import Submission, kinds_named
-from multikueued.run.kinds import declarations_in
 from multikueued.settings.file import load_settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,8 +51,8 @@ class OwnKinds:
         from multikueue.adapters.declared import declared_kind
 
         known, own = {kind.resource.gvk: kind for kind in AVAILABLE}, cls({}, {}, {})
-        for setting, declaration in declarations_in(load_settings(file).settings):
-            row = declared_kind(declaration, setting)
+        for number, declaration in enumerate(load_settings(file).settings.external_frameworks):
+            row = declared_kind(declaration, f"externalFrameworks[{number}]")
             gvk = row.resource.gvk
             try:
                 played = known[gvk] if _fits(known.get(gvk), row) else kind_of_row(row)
@@ -87,10 +87,13 @@ class OwnKinds:
             SettingsError: there is one.
         """
         for job in jobs:
-            row = self.rows.get(job.kind.resource.gvk)
+            gvk = job.kind.resource.gvk
+            row = self.rows.get(gvk) or next((one for one in BUILTIN_ROWS if one.resource.gvk == gvk), None)
             if row is None:
                 continue
             try:
+                if refused := row.refused(job.objects[0]):
+                    raise RuleError(refused)
                 row.copy(job.objects[0], _STAMP)
             except RuleError as error:
                 raise SettingsError(

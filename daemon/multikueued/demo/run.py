@@ -21,8 +21,9 @@ from multikueue.errors import SettingsError
 from multikueue.kube import ClusterConfig
 from multikueue.sandbox import RunnerOptions, Sandbox, SandboxCluster, SandboxKind, SandboxOptions
 from multikueue.sandbox.apiserver.faults import Match, Reset
+from multikueued.demo.files import Files
 from multikueued.demo.jobs import Submission
-from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Stage, Tally
+from multikueued.demo.tally import WORKLOAD_KIND, JobRecord, Tally
 from multikueued.run.daemon import work
 from multikueued.settings.config import Settings
 
@@ -73,6 +74,13 @@ class Demo:
             tasks.start_soon(self.retire)
             yield tasks
             tasks.cancel_scope.cancel()
+
+    def lay_out(self, files: Files) -> None:
+        """Make what jobs of a user's files are in, on all clusters, and what stands beside them, on the manager."""
+        for cluster in self.sandbox.clusters:
+            objects = (*files.everywhere, *(files.beside if cluster is self.sandbox.manager else ()))
+            for obj in objects:
+                cluster.server.registry.create_object(obj)
 
     async def submit(self, jobs: Iterable[Submission], pace: float = 0.0) -> None:
         """Create the jobs on the manager, as a user would; with a pause of so many seconds after each."""
@@ -209,8 +217,8 @@ async def break_worker(demo: Demo, worker: str) -> None:
     fault = faults.add(Reset(), on=_DISPATCHER)
     faults.connections.drop()
     demo.tally.news.append((demo.elapsed, f"the way to {worker} is cut"))
-    while any(worker in story.clusters and story.stage is Stage.RUNNING for story in there):
-        await demo.changed()
+    while any(story.ended is None and story.clusters <= {worker} for story in there):
+        await demo.changed()  # evicted, it waits for quota: back now, its worker would tell how it has ended there
     await anyio.sleep(BACK_AFTER)
     faults.remove(fault)
     demo.tally.news.append((demo.elapsed, f"the way to {worker} is mended"))

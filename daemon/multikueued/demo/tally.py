@@ -76,9 +76,14 @@ class JobRecord:
         return set(self.placed.values())
 
     @property
+    def ended_out_of_reach(self) -> str:
+        """The worker that it was taken from, and where it has ended all the same; empty: none."""
+        return self.stays[-1].worker if self.ended is not None and self.stays and not self.placed else ""
+
+    @property
     def cluster(self) -> str:
-        """The same as text."""
-        return ", ".join(sorted(self.clusters))
+        """Where it is, or has ended, as text."""
+        return ", ".join(sorted(self.clusters)) or self.ended_out_of_reach
 
     @property
     def stage(self) -> Stage:
@@ -154,6 +159,8 @@ class JobRecord:
         self.ended = at
         for stay in self.stays:
             stay.until = at if stay.until is None else stay.until
+        if self.ended_out_of_reach:
+            self.stays[-1].until = at  # it was there all the time
 
 
 @attrs.define(eq=False)

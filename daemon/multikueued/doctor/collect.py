@@ -70,6 +70,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(one) for one in facts.objects.clusters if is_true(one, "Active"))
     accounts = {name: one.bound.account for name, one in facts.credentials.items() if one.bound is not None}
+    told = await published(client, facts)
     rounds = Rounds(
         facts.settings,
         facts.kinds,
@@ -80,14 +81,20 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
         accounts,
         now=now,
         tell=request.tell,
+        orphans={name: _orphans(one) for name, one in told.items()},
     )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(measure)
         tasks.start_soon(rounds.visit, {name: one.config for name, one in held.items() if one.config is not None})
     facts = attrs.evolve(facts, workers=dict(sorted(rounds.found.items())), clock=measured[0].clock)
     facts = attrs.evolve(facts, not_checked=(*sight.not_checked, *rounds.not_checked))
-    facts = completed(facts, await published(client, facts))
+    facts = completed(facts, told)
     return attrs.evolve(facts, not_checked=(*facts.not_checked, *_untold(facts)))
+
+
+def _orphans(one: Published) -> frozenset[str]:
+    """The UIDs of job copies whose Workload is gone: only the daemon knows which are its own."""
+    return frozenset(copy.uid for copy in one.facts.overdue or () if copy.orphaned)
 
 
 def _untold(facts: Facts) -> list[NotChecked]:
@@ -114,9 +121,9 @@ async def published(client: ClusterClient, facts: Facts) -> dict[str, Published]
     Raises:
         ApiError: the manager does not answer, or does not accept the credentials.
     """
-    name = str(facts.settings.findings.config_map_name)
+    key = ObjectKey(facts.daemon_namespace, facts.settings.findings_config_map)
     try:
-        return published_in(await client.get(CONFIG_MAP, ObjectKey(facts.daemon_namespace, name)))
+        return published_in(await client.get(CONFIG_MAP, key))
     except (NotFound, Forbidden):
         return {}
 
@@ -155,5 +162,6 @@ def _gaps(name: str, one: Published, here: Iterable[NotChecked]) -> list[NotChec
         if why is None
         else [NotChecked(f"{name} from here, and the Secret with its kubeconfig ({seen})", why.why, why.who)]
     )
-    ends = NotChecked(f"which job copies on {name} do not end", "the daemon does not look for them", _LOOKS)
-    return [*own, ends, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]
+    ends = NotChecked(f"which job copies on {name} do not end", "the daemon did not look for them", _LOOKS)
+    unseen = [ends] if one.facts.overdue is None else []
+    return [*own, *unseen, *(attrs.evolve(gap, why=f"{gap.why} ({seen})") for gap in one.not_checked)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from multikueue.core.model.kinds import (
     CONFIG_MAP,
     CUSTOM_RESOURCE_DEFINITION,
     DEPLOYMENT,
+    EVENT,
     LEASE,
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
@@ -25,8 +26,9 @@ from multikueue.core.model.kinds import (
     MUTATING_WEBHOOKS,
     WORKLOAD,
 )
+from multikueue.core.model.labels import STATUS_REFUSED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.errors import Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.commands.manager_lists import job_behind
@@ -39,6 +41,7 @@ from multikueued.doctor.installation import Daemon
 from multikueued.doctor.worker_facts import Permission
 from multikueued.doctor.worker_reader import lacking_of
 from multikueued.rbac.rules import in_namespace, on_manager
+from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.run.kinds import chosen_kinds
 from multikueued.settings.config import Settings
@@ -72,6 +75,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     held = {name_of(one): await held_for(one, sight, namespace) for one in objects.clusters}
     known = {name: one for name, one in held.items() if one is not None}
     lacking = await lacking_of(sight, [kind.resource.gvk for kind in kinds if not kind.workload_only])
+    refused = await _refused(sight, objects)
     facts = Facts(
         now=now,
         objects=objects,
@@ -81,7 +85,8 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         unread=unread,
         kinds=kinds,
         lacking=lacking,
-        jobs=await _jobs(sight, objects),
+        jobs=await _jobs(sight, objects, refused),
+        refused=refused,
         definitions=await _definitions(sight, kinds),
         kueue=await _kueue(sight, namespace),
         status_writers=await _status_writers(sight, objects),
@@ -110,20 +115,30 @@ async def _objects(sight: Sight, settings: Settings) -> tuple[ManagerObjects, fr
     found |= dict.fromkeys(unread, ())
     election, what = settings.leader_election, "whether a daemon leads"
     if election.enabled:
-        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), str(election.lease_name)), what)
+        found["lease"] = await sight.one(LEASE, ObjectKey(str(settings.namespace), settings.name), what)
     else:
         sight.blind(what, "there is no Lease without leader election", f"look whether it runs in {settings.namespace}")
     return ManagerObjects(**found), unread
 
 
-async def _jobs(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, Json]:
-    """The jobs behind Workloads that were rejected: the reason stands nowhere else once the events are gone."""
+async def _refused(sight: Sight, objects: ManagerObjects) -> dict[ObjectKey, tuple[EventReport, ...]]:
+    """The events of statuses that the manager refuses, by the Workload."""
+    events = await sight.items(EVENT, "whether the manager refuses statuses", label_selector=STATUS_REFUSED_LABEL)
+    told = {str(dig(event, "regarding", "uid")) for event in events or ()}
+    about = [one for one in objects.workloads if uid(one) in told]
+    return {ObjectKey.of(one): event_reports(events or (), [{"kind": WORKLOAD.gvk.kind, **one}]) for one in about}
+
+
+async def _jobs(sight: Sight, objects: ManagerObjects, refused: Container[ObjectKey]) -> dict[ObjectKey, Json]:
+    """The jobs behind Workloads that were rejected, where the reason stands nowhere else once the events are gone, or
+    whose status is refused."""
     found: dict[ObjectKey, Json] = {}
-    for workload in rejected(objects)[:JOBS]:
+    concerned = [one for one in objects.workloads if ObjectKey.of(one) in refused]
+    for workload in [*rejected(objects)[:JOBS], *concerned[:JOBS]]:
         try:
             job = await job_behind(sight.client, workload)
         except Forbidden:
-            sight.blind("what rejected jobs say of themselves", "you may not get them")
+            sight.blind("what rejected jobs, and those of refused statuses, say of themselves", "you may not get them")
             break
         if job is not None:
             found[ObjectKey.of(workload)] = job

@@ -20,11 +20,11 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.check_message import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
-from multikueued.settings.sections import FindingsSettings
+from multikueued.settings.config import Settings
 from multikueued.tokens.bound import Bound, bound_in
 from multikueued.workers.move_targets import QueuesOnWorker
 
-NAME: Final = str(FindingsSettings().config_map_name)
+NAME: Final = Settings().findings_config_map
 """The ConfigMap's name, unless the daemon's settings name another."""
 LABEL: Final = "multikueue.dev/findings"
 """By it the ConfigMap is found, whatever its name is."""
@@ -85,6 +85,7 @@ def written(one: Published, limit: int = MOST) -> str:
 
 _MANY: Final = "there are more than can be published"
 _LESS: Final[tuple[tuple[str, Callable[[WorkerFacts], WorkerFacts]], ...]] = (
+    ("which job copies do not end", lambda facts: attrs.evolve(facts, overdue=None)),
     ("namespaces", lambda facts: attrs.evolve(facts, namespaces=None)),
     ("queues and quotas", lambda facts: attrs.evolve(facts, queues=None, queues_unseen=_MANY)),
 )
@@ -125,6 +126,7 @@ _CONVERTER.register_structure_hook(Bound, _bound)
 _CONVERTER.register_unstructure_hook(datetime, timestamp)
 _CONVERTER.register_structure_hook(datetime, _time)
 _CONVERTER.register_unstructure_hook(ObjectKey, str)
+_CONVERTER.register_structure_hook(ObjectKey, lambda told, _: ObjectKey.parsed(str(told)))
 _CONVERTER.register_structure_hook(QueuesOnWorker, _queues)
 _CONVERTER.register_structure_hook(GVK, lambda told, _: GVK(*map(str, told)))
 

@@ -7,7 +7,8 @@ two lists through the connection in use. It writes one ConfigMap, when something
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeAlias
 
@@ -17,7 +18,7 @@ import structlog
 
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, CONFIG_MAP, LOCAL_QUEUE
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
@@ -45,12 +46,16 @@ class Reached:
     cluster: Json
     watched: Callable[[], QueuesOnWorker | None] = lambda: None
     """Its queues with their figures as of now; None: they are not watched, or a watch fails."""
+    deleted: Callable[[], Sequence[tuple[Resource, Json]]] = lambda: ()
+    """The job copies there that somebody has deleted, or whose Workload is gone, as the caches have them."""
 
 
 TICK: Final = 5.0
 """Seconds between two looks at which workers are connected: reads memory only."""
 EVERY: Final = 30.0
 """Seconds between two reads of quotas, and between two writes."""
+INTERVAL: Final = 600.0
+"""Seconds between two looks at a worker."""
 SOON: Final = 60.0
 """Seconds until a worker is looked at again that did not answer to a look."""
 AT_ONCE: Final = 5
@@ -88,8 +93,8 @@ class KnownWorker:
     """By which credentials that was asked: others may have less."""
     looks: int = 0
     """How often it was looked at with these credentials."""
-    forbidden: bool = False
-    """Whether its queues may not be read: that is tried again with the next look."""
+    quotas_from: float = 0.0
+    """When its queues may be read again, on the loop's clock: `SOON` after they were refused."""
 
 
 @attrs.define(eq=False)
@@ -127,7 +132,7 @@ class FindingsPublisher:
         """Do what is due."""
         reached = {one.name: one for one in self.reach()}
         self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
-        now, interval = loop_time(), self.settings.findings.interval.total_seconds()
+        now, interval = loop_time(), INTERVAL
         due = [
             one
             for name, one in reached.items()
@@ -137,7 +142,9 @@ class FindingsPublisher:
             self._look_due = now + TICK if await self._look(due) else now + SOON
         if loop_time() >= self._quotas_due:
             self._quotas_due = loop_time() + EVERY
-            await self._read_quotas([one for name, one in reached.items() if not self._known[name].forbidden])
+            await self._read_quotas(
+                [one for name, one in reached.items() if loop_time() >= self._known[name].quotas_from]
+            )
             self._changed = True
         gone = self._told.keys() - self._known.keys()
         if (self._changed or gone) and loop_time() >= self._write_due:
@@ -162,7 +169,18 @@ class FindingsPublisher:
                 known.granted_to, known.looks = one.config, 0
             granted = {one.name: known.granted if known.looks % LOOKS else frozenset()}
             known.looks += 1
-            rounds = Rounds(self.settings, self.kinds, lacking, here, self.connect, self.measure, accounts, granted)
+            rounds = Rounds(
+                self.settings,
+                self.kinds,
+                lacking,
+                here,
+                self.connect,
+                self.measure,
+                accounts,
+                granted,
+                self.clock(),
+                {one.name: one.deleted()},
+            )
             async with limiter:
                 try:
                     await rounds.visit({one.name: one.config})
@@ -193,7 +211,7 @@ class FindingsPublisher:
         known, now = self._known[name], self.clock()
         known.probed = loop_time()
         if facts is None:
-            known.probed += SOON - self.settings.findings.interval.total_seconds()
+            known.probed += SOON - INTERVAL
             if known.published is not None:
                 return  # what was seen before stays, with its time
             facts = WorkerFacts(name)
@@ -202,7 +220,7 @@ class FindingsPublisher:
         queues = slim(facts.queues) if facts.queues is not None else None
         told = attrs.evolve(seen(facts, manager), queues=queues)
         known.published = Published(told, now, tuple(gaps), now if queues is not None else None, held)
-        known.forbidden = queues is None
+        known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
     async def _read_quotas(self, workers: list[Reached]) -> None:
         limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
@@ -213,7 +231,7 @@ class FindingsPublisher:
     async def _read_quota(self, one: Reached, limiter: anyio.CapacityLimiter) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
         known = self._known[one.name]
-        if known.published is None or known.published.facts.queues is None:
+        if known.published is None:
             return
         try:
             async with limiter:
@@ -221,22 +239,24 @@ class FindingsPublisher:
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
-            facts = attrs.evolve(known.published.facts, queues=slim(queues))
-            known.published = attrs.evolve(known.published, facts=facts, quota_at=self.clock())
+            facts = attrs.evolve(known.published.facts, queues=slim(queues), queues_unseen="")
+            gaps = _other_gaps(known.published)
+            known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=self.clock())
         except (Forbidden, NotFound) as error:
-            self._blind(known, str(error))
+            self._blind(known, str(error), SOON)
         except (ApiError, TimeoutError) as error:
             log.debug("quotas not read", cluster=one.name, error=str(error))
         except Exception as error:  # of one worker: those of the others are read all the same
             log.error("unexpected exception", cluster=one.name, exc_info=error)
             self._blind(known, _ODD)
 
-    def _blind(self, known: KnownWorker, why: str) -> None:
-        """Its queues may not be read any more, or are too many."""
-        assert known.published is not None, "only what was read is read again"
-        facts, known.forbidden = attrs.evolve(known.published.facts, queues=None, queues_unseen=why), True
-        gap = NotChecked(f"quotas of {facts.name}", why, f"{DIAGNOSE} {facts.name}")
-        gaps = (*known.published.not_checked, gap)
+    def _blind(self, known: KnownWorker, why: str, wait: float = math.inf) -> None:
+        """Its queues may not be read, or are too many; they are tried again after so long, or with the next look."""
+        assert known.published is not None, "the queues of a worker are read after it was looked at"
+        facts = attrs.evolve(known.published.facts, queues=None, queues_unseen=why)
+        known.quotas_from = loop_time() + wait
+        gap = NotChecked(_quotas_of(facts.name), why, f"{DIAGNOSE} {facts.name}")
+        gaps = (*_other_gaps(known.published), gap)
         known.published = attrs.evolve(known.published, facts=facts, not_checked=gaps, quota_at=None)
 
     async def _publish(self) -> None:
@@ -248,7 +268,7 @@ class FindingsPublisher:
         settings = self.settings
         limit = min(MOST, TOGETHER // max(1, len(wanted)))
         documents = {name: written(one, limit) for name, one in wanted.items()}
-        made = config_map(str(settings.namespace), str(settings.findings.config_map_name), documents)
+        made = config_map(str(settings.namespace), settings.findings_config_map, documents)
         self._write_due = loop_time() + EVERY
         try:
             await self.client.apply(CONFIG_MAP, made, field_manager=FIELD_MANAGER)
@@ -259,6 +279,15 @@ class FindingsPublisher:
             self._error, self._changed = str(error), True
             return
         self._told, self._error = dict(wanted), ""
+
+
+def _quotas_of(worker: str) -> str:
+    return f"quotas of {worker}"
+
+
+def _other_gaps(published: Published) -> tuple[NotChecked, ...]:
+    of_queues = (_quotas_of(published.facts.name), f"LocalQueues of {published.facts.name}")
+    return tuple(gap for gap in published.not_checked if gap.what not in of_queues)
 
 
 async def _listed(client: ApiClient) -> QueuesOnWorker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
+from typing import Final
 
 import attrs
 
@@ -78,6 +79,10 @@ class ClockBound:
         return self.low if self.low > 0 else min(self.high, 0.0)
 
 
+_STRANDED: Final = ("namespace", "name", "uid", "deletionTimestamp")
+"""What is kept of a pod, and published: never what it runs."""
+
+
 def stranded_pods(pods: Iterable[Json], workloads: Container[ObjectKey]) -> Iterator[Json]:
     """Pods of groups that have ended and are deleted, and that Kueue's finalizer holds though their Workload is gone.
 
@@ -91,7 +96,7 @@ def stranded_pods(pods: Iterable[Json], workloads: Container[ObjectKey]) -> Iter
         key = ObjectKey(namespace_of(pod), prebuilt_workload(pod))
         ended = dig(pod, "status", "phase") in ("Succeeded", "Failed")
         if ended and is_terminating(pod) and MANAGED_LABEL in finalizers_of(pod) and key.name and key not in workloads:
-            yield pod
+            yield {"metadata": {field: pod["metadata"].get(field) for field in _STRANDED}}
 
 
 @attrs.frozen
@@ -117,8 +122,8 @@ class WorkerFacts:
     """Whether no policy there asks its namespaces whose copies they take."""
     stranded: tuple[Json, ...] = ()
     """Pods of groups, copies of ours, that nobody lets go of; see `stranded_pods`."""
-    overdue: tuple[EndingCopy, ...] = ()
-    """Job copies that were deleted and should have ended."""
+    overdue: tuple[EndingCopy, ...] | None = None
+    """Job copies that were deleted and should have ended; None: nobody has looked."""
 
 
 @attrs.frozen

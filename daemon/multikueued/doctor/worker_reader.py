@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Final, TypeAlias
@@ -13,7 +13,7 @@ import attrs
 from multikueue import JobKind
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, POD, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
-from multikueue.core.model.names import GVK, ObjectKey
+from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.errors import ApiError, Cause, KubeconfigError, ServerFault, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
@@ -61,6 +61,10 @@ class Rounds:
     """By worker: what it has granted not long ago, which it is not asked again."""
     now: datetime | None = None
     """This machine's clock; None: job copies that do not end are not looked for."""
+    deleted: Mapping[str, Sequence[tuple[Resource, Json]]] | None = None
+    """By worker, the job copies that somebody has deleted, or whose Workload is gone; None: they are listed."""
+    orphans: Mapping[str, Set[str]] = attrs.field(factory=dict)
+    """By worker: see `CopyReader`."""
     found: dict[str, WorkerFacts] = attrs.field(factory=dict)
     not_checked: list[NotChecked] = attrs.field(factory=list)
     tell: Callable[[str], None] = lambda text: None
@@ -86,7 +90,19 @@ class Rounds:
 
     async def _asked(self, name: str, config: ClusterConfig) -> None:
         account, granted = self.accounts.get(name), self.granted.get(name, frozenset())
-        visit = Visit(name, self.settings, self.kinds, self.lacking, self.measure, account, granted, self.now)
+        deleted = self.deleted.get(name, ()) if self.deleted is not None else None
+        visit = Visit(
+            name,
+            self.settings,
+            self.kinds,
+            self.lacking,
+            self.measure,
+            account,
+            granted,
+            self.now,
+            deleted,
+            self.orphans.get(name, frozenset()),
+        )
         with anyio.move_on_after(DEADLINE) as scope:
             try:
                 async with self.connect(name, config) as client:
@@ -128,6 +144,10 @@ class Visit:
     """See `Rounds`."""
     now: datetime | None = None
     """See `Rounds`."""
+    deleted: Sequence[tuple[Resource, Json]] | None = None
+    """See `Rounds`."""
+    orphans: Set[str] = frozenset()
+    """See `CopyReader`."""
     facts: WorkerFacts = attrs.field(init=False)
     not_checked: list[NotChecked] = attrs.field(factory=list, init=False)
     answered: bool = attrs.field(default=False, init=False)
@@ -212,15 +232,20 @@ class Visit:
             return
         behind = self.facts.clock.low if self.facts.clock is not None else 0.0
         kinds = [kind for kind in self.kinds if kind.resource.gvk not in self.facts.lacking]
-        reader, there = CopyReader(sight.client, kinds, str(self.settings.origin)), self.now + timedelta(seconds=behind)
+        reader = CopyReader(sight.client, kinds, str(self.settings.origin), self.orphans)
+        there = self.now + timedelta(seconds=behind)
         what = f"which job copies on {self.name} do not end"
         try:
-            seen = await reader.look(there, overdue_only=True)
+            known = self.deleted
+            seen = await (reader.look(there, overdue_only=True) if known is None else reader.read(known, there))
         except (Unreadable, ServerFault) as error:
             sight.blind(what, str(error))
             return
         if seen.not_read:
             sight.blind(what, f"the user of its kubeconfig may not list {', '.join(map(str, seen.not_read))} there")
+        if seen.pods_unseen:
+            named = ", ".join(map(str, seen.pods_unseen))
+            sight.blind(f"whether pods of {named} outlive their jobs on {self.name}", "pods may not be listed there")
         self.facts = attrs.evolve(self.facts, overdue=seen.copies)
 
 

@@ -15,8 +15,7 @@ from multikueued.commands.options import DAEMON_NAMESPACE, MANAGER_OPTIONS, Dura
 from multikueued.logserver.reading import Bounds
 from multikueued.logserver.running import Options, serve
 from multikueued.run.logs import configure_logging
-from multikueued.settings.config import LoggingSettings, MarkSettings, Settings
-from multikueued.settings.sections import FindingsSettings
+from multikueued.settings.config import LoggingSettings, Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -70,16 +69,10 @@ _WHERE: Final = (
         help="Where the daemon has the Secret with the key of marks.",
     ),
     click.option(
-        "--marks-secret",
-        default=str(MarkSettings().secret_name),
+        "--daemon-name",
+        default=str(Settings().name),
         show_default=True,
-        help="Its name: the daemon's setting marks.secretName.",
-    ),
-    click.option(
-        "--findings-config-map",
-        default=str(FindingsSettings().config_map_name),
-        show_default=True,
-        help="Where the daemon publishes what it sees of workers: its setting findings.configMapName.",
+        help="The daemon's setting name, after which that Secret and the ConfigMap of findings are named.",
     ),
     click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
     click.option("--service", default="multikueue-logs", show_default=True, help="The Service in front of it."),
@@ -140,13 +133,12 @@ def _options(command: F) -> F:
     return command
 
 
-@click.command("logs-server")
+@click.command("api-server")
 @_options
-def logs_server(
+def api_server(
     workers: tuple[tuple[str, str], ...],
     daemon_namespace: str,
-    findings_config_map: str,
-    marks_secret: str,
+    daemon_name: str,
     max_bytes: int,
     max_time: float,
     log_format: Literal["json", "console"],
@@ -160,12 +152,13 @@ def logs_server(
     multikueue rbac logs-worker grants them. It is called through an APIService by API servers alone.
     """
     manager = manager_config(options.pop("kubeconfig"), options.pop("context"))
+    daemon = Settings(namespace=daemon_namespace, name=daemon_name)
     chosen = Options(
         manager=manager,
         namespace=options.pop("namespace") or manager.namespace or "default",
         workers=dict(workers),
-        findings=ObjectKey(daemon_namespace, findings_config_map),
-        marks=ObjectKey(daemon_namespace, marks_secret),
+        findings=ObjectKey(daemon_namespace, daemon.findings_config_map),
+        marks=ObjectKey(daemon_namespace, daemon.marks_secret),
         bounds=Bounds(max_bytes, max_time),
         **options,
     )

@@ -7,7 +7,7 @@ import click
 
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube import ClusterConfig, KubeClient
-from multikueued.commands.options import CLIENT, WORKER_CONTEXT, named_cluster
+from multikueued.commands.options import CLIENT, MANAGER_CONTEXT, named_cluster
 from multikueued.queues.mirror import Twin, mirror, planned
 from multikueued.workers.places import tell
 from multikueued.yaml_output import to_yaml
@@ -16,9 +16,8 @@ from multikueued.yaml_output import to_yaml
 @click.command("mirror")
 @click.argument("name")
 @click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
-@WORKER_CONTEXT
 @click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged.")
-@click.option("--manager-context", help="The manager's context. Without it: the kubeconfig's current one.")
+@MANAGER_CONTEXT
 @click.option("--worker-kubeconfig", help="With the worker's context, if --kubeconfig does not have it.")
 @click.option("-n", "--namespace", help="Of the LocalQueue. Without it: that of the manager's context, or default.")
 @click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")

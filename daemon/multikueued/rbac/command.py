@@ -12,7 +12,7 @@ import click
 from multikueue.core.model.names import Json
 from multikueued.rbac.objects import (
     Account,
-    logs_server_objects,
+    api_server_objects,
     logs_worker_objects,
     manager_objects,
     spoke_objects,
@@ -91,7 +91,12 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_SETTINGS
 @_NAME
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
-@click.option("--diagnose", is_flag=True, help="Add what shows why a job waits there: queues, namespaces, CRDs.")
+@click.option(
+    "--diagnose/--least",
+    default=True,
+    show_default=True,
+    help="With what shows why a job waits there, and moves jobs: to read queues, namespaces, CRDs.",
+)
 @click.option("--logs", is_flag=True, help="Add what multikueue pods and logs read there: pods and their logs.")
 @click.option("--exec", "exec_", is_flag=True, help="Add what multikueue exec does there: to run commands in any pod.")
 @click.option("--bound", is_flag=True, help="Add what renews a bound token: to ask for tokens of this account alone.")
@@ -119,7 +124,7 @@ _LOGS_NAME = click.option(
 )
 
 
-@click.command("logs-server")
+@click.command("api-server")
 @_SETTINGS
 @_LOGS_NAME
 @_account("multikueue/multikueue-logs", "The server's. Its namespace must exist, and has its Secrets.")
@@ -130,9 +135,9 @@ _LOGS_NAME = click.option(
     multiple=True,
     help="A Secret with the kubeconfig of a worker. Repeat it.",
 )
-def logs_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
+def api_server(config_file: Path | None, name: str, service_account: Account, secrets: tuple[str, ...]) -> None:
     """Print what multikueue api-server needs on the manager cluster."""
-    _print(logs_server_objects(load_settings(config_file).settings, name, service_account, secrets))
+    _print(api_server_objects(load_settings(config_file).settings, name, service_account, secrets))
 
 
 @click.command("logs-worker")

@@ -1,4 +1,4 @@
-"""The rules of those who read logs: `multikueue pods` and `logs`, and `multikueue logs-server`."""
+"""The rules of those who read logs: `multikueue pods` and `logs`, and `multikueue api-server`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def log_rules(kinds: Sequence[JobKind]) -> list[Json]:
     ]
 
 
-def logs_server_rules(service: str) -> list[Json]:
+def api_server_rules(service: str) -> list[Json]:
     """In the whole manager cluster, for `multikueue api-server`; `service` is the APIService's name.
 
     Whether a user may read a log is asked by SubjectAccessReviews: the role `system:auth-delegator` would allow more.
@@ -66,12 +66,12 @@ def named_secret_rules(names: Sequence[str]) -> list[Json]:
 
 
 def own_certificate_rules(secret: str) -> list[Json]:
-    """In its namespace, for a certificate that `multikueue logs-server` makes; `secret` is the Secret's name."""
+    """In its namespace, for a certificate that `multikueue api-server` makes; `secret` is the Secret's name."""
     return [rule("", ["secrets"], ["get", "patch"], [secret])]
 
 
 def logs_on_worker(kinds: Sequence[JobKind]) -> list[Json]:
-    """In a whole worker cluster, for `multikueue logs-server`: it reads our copies, their pods and logs."""
+    """In a whole worker cluster, for `multikueue api-server`: it reads our copies, their pods and logs."""
     read = [kind.resource for kind in kinds if not kind.workload_only]
     return merged(
         [

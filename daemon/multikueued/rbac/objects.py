@@ -9,12 +9,12 @@ import attrs
 
 from multikueue import JobKind
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
-from multikueue.core.model.kinds import EVENT, KUEUE_GROUP, WORKLOAD
+from multikueue.core.model.kinds import CORE_EVENT, EVENT, KUEUE_GROUP, WORKLOAD
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueued.logserver.answers import API_SERVICE_NAME, GROUP, PARTS, REMOTE_JOB
 from multikueued.rbac.logs import (
+    api_server_rules,
     logs_on_worker,
-    logs_server_rules,
     marks_and_findings_rules,
     named_secret_rules,
     own_certificate_rules,
@@ -46,13 +46,17 @@ def viewer_rules() -> list[Json]:
         rule(GROUP, [REMOTE_JOB.plural], READ),
         rule(GROUP, [f"{REMOTE_JOB.plural}/{part}" for part in PARTS], ["get"]),
         rule(KUEUE_GROUP, ["workloads", "localqueues"], READ),
-        rule(EVENT.gvk.group, [EVENT.plural], READ),
+        *(rule(one.gvk.group, [one.plural], READ) for one in (EVENT, CORE_EVENT)),  # kubectl describe reads the latter
     ]
 
 
 def user_kind_rules(kind: JobKind, verbs: Sequence[str]) -> list[Json]:
-    """To read jobs of a kind, or to submit, change and delete them."""
-    return [] if kind.workload_only else [rule(kind.resource.gvk.group, [kind.resource.plural], verbs)]
+    """To read jobs of a kind, or to submit, change and delete them. Clients read a status by its own path as well."""
+    if kind.workload_only:
+        return []
+    group, plural = kind.resource.gvk.group, kind.resource.plural
+    status = [rule(group, [f"{plural}/status"], ["get"])] if kind.status.subresource else []
+    return [rule(group, [plural], verbs), *status]
 
 
 def role_rules(name: str, kinds: Sequence[JobKind]) -> list[Json]:
@@ -143,7 +147,7 @@ def manager_objects(settings: Settings, name: str, account: Account) -> list[Jso
         {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {"name": str(settings.marks.secret_name), "namespace": namespace},
+            "metadata": {"name": settings.marks_secret, "namespace": namespace},
         },
         *(granting_objects(settings) if settings.ocm.grants else ()),
     ]
@@ -168,8 +172,8 @@ def spoke_objects(settings: Settings, name: str, account: Account) -> list[Json]
     return [role(name, spoke_agent_rules(on_worker(settings), RBAC_GROUP)), binding(name, account)]
 
 
-def logs_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
-    """What `multikueue logs-server` needs on the manager.
+def api_server_objects(settings: Settings, name: str, account: Account, secrets: Sequence[str]) -> list[Json]:
+    """What `multikueue api-server` needs on the manager.
 
     Args:
         settings: the daemon's.
@@ -178,11 +182,11 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
         secrets: names of those with kubeconfigs of workers.
     """
     marks, there = f"{name}-marks", str(settings.namespace)
-    secret, findings = str(settings.marks.secret_name), str(settings.findings.config_map_name)
+    secret, findings = settings.marks_secret, settings.findings_config_map
     own = [*own_certificate_rules(name), *named_secret_rules(secrets)]
     return [
         account.object,
-        role(name, logs_server_rules(API_SERVICE_NAME)),
+        role(name, api_server_rules(API_SERVICE_NAME)),
         binding(name, account),
         role(name, own, account.namespace),
         binding(name, account, account.namespace),
@@ -200,7 +204,7 @@ def logs_server_objects(settings: Settings, name: str, account: Account, secrets
 
 
 def logs_worker_objects(settings: Settings, name: str, account: Account) -> list[Json]:
-    """What the account of `multikueue logs-server` needs on a worker."""
+    """What the account of `multikueue api-server` needs on a worker."""
     return [account.object, role(name, logs_on_worker(chosen_kinds(settings))), binding(name, account)]
 
 

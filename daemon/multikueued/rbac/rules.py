@@ -199,13 +199,13 @@ def on_manager(settings: Settings) -> list[Json]:
 
 def in_namespace(settings: Settings) -> list[Json]:
     """The rules of the Role on the manager in the settings' namespace."""
-    rules = secret_rules(settings.marks.secret_name)
+    rules = secret_rules(settings.marks_secret)
     if settings.findings.enabled:
-        rules += findings_rules(settings.findings.config_map_name)
+        rules += findings_rules(settings.findings_config_map)
     if settings.bound_tokens.enabled:
         rules += bound_rules(settings.bound_tokens.secret_names)
     if settings.leader_election.enabled:
-        rules += lease_rules(settings.leader_election.lease_name)
+        rules += lease_rules(settings.name)
     if settings.ocm.grants:
         rules += impersonation_rules(settings.ocm.cluster_permissions.service_account_name)
     wanted = {
@@ -216,7 +216,7 @@ def in_namespace(settings: Settings) -> list[Json]:
     }
     rules += _chosen(IN_NAMESPACE, wanted)
     if settings.webhook.enabled and not settings.webhook.cert_dir:  # to create, unless the Secret is there before
-        rules += [*certificate_rules(settings.webhook.secret_name), rule("", ["secrets"], ["create"])]
+        rules += [*certificate_rules(settings.webhook.service_name), rule("", ["secrets"], ["create"])]
     return merged(rules)
 
 

@@ -14,7 +14,7 @@ from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient, Lack, NoAccess, access_to
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, CommandError, in_words
 from multikueued.run.copy_key import key_in
-from multikueued.settings.config import MarkSettings
+from multikueued.settings.config import Settings
 
 OPTIONS: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8)
 """For workers: what is read of them is bounded, unlike what is read of the manager."""
@@ -65,7 +65,7 @@ async def worker_config(manager: ClusterClient, worker: str, secrets: str) -> Cl
 async def mark_key(manager: ClusterClient, namespace: str) -> bytes | None:
     """The key by which copies are marked; None if it is not there, or may not be read."""
     try:
-        return key_in(await manager.get(SECRET, ObjectKey(namespace, MarkSettings().secret_name)))
+        return key_in(await manager.get(SECRET, ObjectKey(namespace, Settings().marks_secret)))
     except (NotFound, Forbidden, ValueError):
         return None
 

@@ -56,16 +56,20 @@ class EndingCopy:
     """Those of its pods that should have ended; they are looked for once it is overdue."""
     pods_unseen: str = ""
     """Why its pods could not be looked for; empty: they could, or it is not overdue."""
+    orphaned: bool = False
+    """Whether its Workload is gone from the manager for a while, and nobody has deleted it."""
 
     def __str__(self) -> str:
         return plain(f"{self.kind} {self.key} (UID {self.uid})")
 
     def is_overdue(self, now: datetime) -> bool:
         """Whether it is there for longer than its pods may need to end, and a minute."""
-        return self.due is not None and self.due <= now
+        return self.orphaned or (self.due is not None and self.due <= now)
 
     def why(self, now: datetime) -> str:
         """What it waits for, or who holds it."""
+        if self.orphaned:
+            return "its Workload is gone, and it was not deleted: a webhook or a permission there may refuse that"
         if self.deleted is None:
             return "nobody has deleted it, and it may run"
         told = f"deleted at {timestamp(self.deleted)}"
@@ -91,6 +95,9 @@ class EndingCopy:
             worker: the name of the worker that it is on.
             known: whether its Workload is still on the manager.
         """
+        if self.orphaned:
+            log = "the daemon's log says what the worker answers (deletion refused): let it delete that, or delete it"
+            return f"{log} there; if nothing of it runs, {self._given_up(worker, known=known)}"
         look = "look at that node" if any(pod.node for pod in self.pods) else "look at the node of its pods"
         if self.finalizers:
             look = "look at what the finalizer waits for" if not self.pods else f"{look}, and at the finalizer"

@@ -23,8 +23,10 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting
 from multikueued.reports.remedies.cause_remedies import source_names
 from multikueued.reports.remedies.check_remedies import MANAGER_RULES, time_is_over, waiting_findings, why_rejected
+from multikueued.reports.remedies.deleted_job import deleted_job_findings
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
+from multikueued.reports.remedies.refused_status import refused_status
 from multikueued.reports.remedies.remedy import Finding, filled, found_by
 from multikueued.reports.remedies.remedy_table import UNKNOWN, about_worker
 from multikueued.reports.starving import starving
@@ -104,6 +106,8 @@ def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    yield from refused_status(seen.events, seen.workload, seen.job, job.job)
+    yield from deleted_job_findings(seen.workload)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
@@ -193,6 +197,8 @@ def _summary(job: JobReport, findings: Sequence[Finding]) -> str:
         case JobState.LOST:
             return f'It is assigned to worker cluster "{job.worker}", which cannot be reached.'
         case JobState.FINISHED | JobState.FAILED:
+            if any(one.id == "job-deleted" for one in findings):
+                return "Its job was deleted."
             where = f' on worker cluster "{job.worker}"' if job.worker else ""
             return f"It has {'failed' if job.state is JobState.FAILED else 'finished'}{where}."
         case JobState.STOPPING:

@@ -16,9 +16,11 @@ from multikueue.kube import load_incluster
 from multikueued.cli import known_error
 from multikueued.commands.options import named_cluster
 from multikueued.run.daemon import serve
+from multikueued.run.dispatcher import chosen_dispatcher
+from multikueued.run.kinds import chosen_kinds
 from multikueued.run.leadership import collected_rarely
 from multikueued.run.logs import configure_logging
-from multikueued.settings.file import load_settings
+from multikueued.settings.file import Loaded, load_settings
 from multikueued.settings.kueue_configuration import Remark
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -33,15 +35,22 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
 )
 @click.option("--context", help="The context of the kubeconfig, if not its current one.")
-def run(config: Path | None, kubeconfig: str | None, context: str | None) -> None:
+@click.option("--check", is_flag=True, help="Only say what is wrong with the settings: no cluster is needed.")
+def run(config: Path | None, kubeconfig: str | None, context: str | None, check: bool) -> None:
     """Dispatch the jobs of a manager cluster until told to stop.
 
-    Logs go to standard error; health and metrics are served on one port.
+    Logs go to standard error; health and metrics are served on one port. With --check it ends at once: with 2 if the
+    settings cannot be used, and with 0 if they can.
     """
-    if context is not None and kubeconfig is None:
+    if check and config is None:
+        raise click.UsageError("--check is about a file: name it with --config")
+    if context is not None and kubeconfig is None and not check:
         raise click.UsageError("--context names a context of a kubeconfig: name that with --kubeconfig, too")
     loaded = load_settings(config)
     settings = loaded.settings
+    if check:
+        _checked(loaded)
+        return
     manager = named_cluster(kubeconfig, context) if kubeconfig else load_incluster(os.environ)
     configure_logging(settings.logging, sys.stderr)
     _tell(loaded.remarks)
@@ -53,6 +62,20 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None) -> Non
         if known_error(error) is None:  # a bug: the traceback goes to the log only
             structlog.get_logger(__name__).error("internal error", exc_info=error)
         raise
+
+
+def _checked(loaded: Loaded) -> None:
+    """Say what is passed over; what installed packages bring is looked at, too.
+
+    Raises:
+        SettingsError: an installed package's dispatcher cannot be used.
+        AdapterError: an installed package's job kind cannot be used.
+    """
+    chosen_kinds(loaded.settings)
+    chosen_dispatcher(loaded.settings)
+    for remark in loaded.remarks:
+        click.echo(f"{remark.setting}: passed over: {remark.told}")
+    click.echo("These settings can be used.")
 
 
 def _tell(remarks: Iterable[Remark]) -> None:

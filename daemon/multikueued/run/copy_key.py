@@ -119,8 +119,8 @@ def _refuse_another(secret: ObjectKey, found: Json, origin: str) -> None:
     command = f"kubectl annotate secret {secret.name} -n {secret.namespace} --overwrite {ORIGIN}={origin}"
     raise SettingsError(
         f"origin: it was {noted!r} so far, and copies with it may be on workers: with {origin!r} what they run would "
-        f"run once more, beside them. Set it to {noted!r} again; or marks.secretName to another Secret, if another "
-        f"daemon uses this one; or, once nothing runs on any worker: {command}"
+        f"run once more, beside them. Set it to {noted!r} again; or give this daemon another name, "
+        f"if another one uses this Secret; or, once nothing runs on any worker: {command}"
     )
 
 

@@ -142,7 +142,7 @@ async def work(settings: Settings, config: ClusterConfig, term: Leadership | Non
 
 
 def _elector(settings: Settings, client: ApiClient) -> Elector:
-    lease = ObjectKey(settings.namespace, settings.leader_election.lease_name)
+    lease = ObjectKey(settings.namespace, settings.name)
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     times = settings.leader_election.lease_settings()
     return Elector(client, lease, identity=identity, settings=times, clock=utc_now, fraction=random.random)
@@ -155,7 +155,7 @@ async def _builder(settings: Settings, client: ApiClient, metrics: Metrics, gran
 
 
 def _marks(settings: Settings) -> ObjectKey:
-    return ObjectKey(settings.namespace, settings.marks.secret_name)
+    return ObjectKey(settings.namespace, settings.marks_secret)
 
 
 async def _lead_until_more_served(
@@ -237,7 +237,6 @@ def build_manager(
             name=settings.manager_name,
             namespace=settings.namespace,
             gc_interval=settings.gc_interval,
-            kubeconfig_prefix=settings.kubeconfig_path_prefix,
             worker_limits=limits,
             quota_automation=settings.quota_automation,
             profiles=profile_settings(settings),
@@ -265,6 +264,7 @@ def _plan_settings(settings: Settings, mark_key: bytes) -> PlanSettings:
         worker_lost_timeout=settings.worker_lost_timeout,
         pod_grace_limit=settings.pod_grace_limit,
         finished_retention=settings.retention.finished,
+        failed_retention=settings.retention.failed,
         orchestrated_preemption=settings.preemption.orchestrated,
         pods_ready=settings.pods.check == "Ready",
         preemption_timeout=settings.preemption.timeout,

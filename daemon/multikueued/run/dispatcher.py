@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, AllAtOnce, Dispatcher, External
-from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental, Order
+from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
 from multikueue.core.dispatchers.scored.profile import SCORED, parse_profiles
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
@@ -15,8 +15,8 @@ from multikueued.settings.kueue_configuration import Remark
 
 
 def dispatcher_name(settings: Settings) -> str:
-    """The name of the dispatcher, from our setting or Kueue's."""
-    return settings.dispatcher.name or settings.dispatcher_name or ALL_AT_ONCE
+    """The name of the dispatcher."""
+    return settings.dispatcher.name or ALL_AT_ONCE
 
 
 def placement_options(settings: Settings) -> PlacementOptions:
@@ -39,8 +39,8 @@ def chosen_dispatcher(settings: Settings) -> Dispatcher:
     if name == ALL_AT_ONCE:
         return AllAtOnce()
     if name == INCREMENTAL:
-        how = settings.dispatcher.incremental or settings.incremental_dispatcher_config or IncrementalSettings()
-        return Incremental(step=how.step_size, order=Order(how.order), round=how.round)
+        how = settings.dispatcher.incremental or IncrementalSettings()
+        return Incremental(step=how.step_size, round=how.round)
     if name == SCORED:
         return Scored(settings.dispatcher.profiles or parse_profiles({}), settings.preemption.timeout)
     return load_dispatcher(installed[name]) if name in installed else External()
@@ -51,7 +51,7 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
     name = dispatcher_name(settings)
     if "/" not in name and name not in installed_dispatchers():
         told = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
-        yield Remark("dispatcherName", told, important=True)
+        yield Remark("dispatcher.name", told, important=True)
     if settings.ocm.enabled and name != INCREMENTAL:
         told = f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"
         yield Remark("ocm", told)
@@ -65,15 +65,7 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
 
 def dispatcher_contradictions(settings: Settings) -> Iterator[str]:
     """Settings that cannot be used together: the setting, why, and what to do."""
-    own, kueues_name, kueues = settings.dispatcher, settings.dispatcher_name, settings.incremental_dispatcher_config
     name = dispatcher_name(settings)
-    if own.name is not None and kueues_name is not None:
-        yield "dispatcherName: dispatcher.name says it already: keep one of the two"
-    elif (own.incremental or kueues) is not None and name != INCREMENTAL:
-        where = "incrementalDispatcherConfig" if own.incremental is None else "dispatcher.incremental"
-        setting = "dispatcher.name" if kueues_name is None else "dispatcherName"
-        yield f"{where}: {name} does not use it: remove it, or set {setting} to {INCREMENTAL}"
-    if own.profiles is not None and name != SCORED:
-        yield f"dispatcher.profiles: {name} does not use them: remove them, or set dispatcher.name to {SCORED}"
-    if own.incremental is not None and kueues is not None:
-        yield "incrementalDispatcherConfig: dispatcher.incremental says it already: keep one of the two"
+    for part, user in (("incremental", INCREMENTAL), ("profiles", SCORED)):
+        if getattr(settings.dispatcher, part) is not None and name != user:
+            yield f"dispatcher.{part}: {name} does not use it: remove it, or set dispatcher.name to {user}"

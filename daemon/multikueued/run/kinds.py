@@ -12,7 +12,6 @@ import attrs
 import structlog
 
 from multikueue import AVAILABLE, GVK, AdapterRegistry, ApiError, JobKind
-from multikueue.adapters.declaration import Declaration
 from multikueue.protocols import Reader
 from multikueue.runtime.caches.discovery import Discoverer, newly_served, resolve
 from multikueue.runtime.caches.unregistered_kinds import RunningKinds, with_running_kinds
@@ -45,7 +44,12 @@ def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
     places = [number for number, name in enumerate(settings.integrations.frameworks) if name == AUTO][:1]
     source = f"integrations.frameworks[{places[0]}] ({AUTO})" if places else ""
     others = (kind for kind in AVAILABLE if kind.resource.gvk not in named and not kind.keeps_check_pending)
-    return [*kinds, *(attrs.evolve(kind, source=source) for kind in others if places)]
+    added = [attrs.evolve(kind, source=source) for kind in others if places]
+    return [*kinds, *(map(_with_addresses, added) if settings.pods.copy_addresses else added)]
+
+
+def _with_addresses(kind: JobKind) -> JobKind:
+    return attrs.evolve(kind, status=attrs.evolve(kind.status, addresses=()))
 
 
 def kind_remarks(settings: Settings) -> Iterator[Remark]:
@@ -75,8 +79,11 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
             source = f"integrations.frameworks[{number}] ({name})"
             built_in.setdefault(kind.resource.gvk, attrs.evolve(kind, source=source))
     kinds = list(built_in.values())
+    if settings.pods.copy_addresses:
+        kinds = list(map(_with_addresses, kinds))
     complaints: list[str] = []
-    for setting, declaration in declarations_in(settings):
+    for number, declaration in enumerate(settings.external_frameworks):
+        setting = f"externalFrameworks[{number}]"
         # Imported here because the CEL compiler takes 0.3 s to import, and only declared kinds need it.
         from multikueue.adapters.declared import DeclarationError, declared_kind
 
@@ -85,22 +92,6 @@ def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:
         except DeclarationError as error:
             complaints += [f"{setting}.{field}: {why}" for field, why in error.faults]
     return kinds, complaints
-
-
-def declarations_in(settings: Settings) -> Iterator[tuple[str, Declaration]]:
-    """The kinds that are declared, each with its place in the settings."""
-    places = {
-        "externalFrameworks": settings.external_frameworks,
-        "multiKueue.externalFrameworks": settings.multi_kueue.external_frameworks,
-    }
-    named = {declaration.name for declarations in places.values() for declaration in declarations}
-    # Kueue wants the kind in this list, too. A bare name repeats a declaration from the other lists.
-    places["integrations.externalFrameworks"] = settings.integrations.external_frameworks
-    for place, declarations in places.items():
-        for number, declaration in enumerate(declarations):
-            repeated = declaration.name in named and declaration == Declaration(name=declaration.name)
-            if place != "integrations.externalFrameworks" or not repeated:
-                yield f"{place}[{number}]", declaration
 
 
 def chosen_kinds(settings: Settings) -> list[JobKind]:

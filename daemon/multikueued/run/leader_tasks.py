@@ -15,11 +15,17 @@ import anyio
 import structlog
 
 from multikueue import KubeClient, ObjectKey
-from multikueue.core.model.objects import name_of
+from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.marks import Marks
+from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.objects import is_terminating, name_of
+from multikueue.core.model.worker_names import origin_namespace
+from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers
 from multikueue.runtime.events import EventRecorder
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.manager import Manager
+from multikueue.runtime.workers.informers import WorkerInformers
 from multikueued.doctor.publisher import Reached
 from multikueued.metrics.hooks import Metrics
 from multikueued.run.kinds import chosen_kinds
@@ -72,7 +78,20 @@ def reached(manager: Manager) -> Iterator[Reached]:
         cluster = manager.cluster.clusters.get(ObjectKey("", worker.name))
         if worker.connection.connected and link is not None and known is not None and cluster is not None:
             watched = functools.partial(watched_queues, known.queues)
-            yield Reached(worker.name, link.config, known.client, cluster, watched)
+            deleted = functools.partial(deleted_copies, known, manager.cluster, Marks(manager.settings.plan.mark_key))
+            yield Reached(worker.name, link.config, known.client, cluster, watched, deleted)
+
+
+def deleted_copies(known: WorkerInformers, manager: ManagerCluster, marks: Marks) -> list[tuple[Resource, Json]]:
+    """The job copies on a worker that somebody has deleted, or that we made for a Workload that is gone."""
+    workloads, caches = manager.workloads.informer, [cache.informer for cache in known.jobs.values()]
+
+    def goes(job: Json) -> bool:
+        named = prebuilt_workload(job)
+        gone = bool(named) and ObjectKey(origin_namespace(job), named) not in workloads
+        return is_terminating(job) or (gone and marks.are_on(job))
+
+    return [(one.resource, job) for one in caches for job in one.values() if goes(job)]
 
 
 def watched_queues(queues: QueueInformers) -> QueuesOnWorker | None:

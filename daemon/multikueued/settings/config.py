@@ -13,7 +13,6 @@ from multikueue.core.machinery.lease import LeaseSettings
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.kube import AnswerLimits
-from multikueue.runtime.workers.kubeconfig_files import KUBECONFIG_PREFIX
 from multikueued.settings.inventory import InventorySettings, OcmSettings
 from multikueued.settings.profiles import ClusterProfileSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings, FindingsSettings
@@ -25,7 +24,6 @@ from multikueued.settings.value_types import (
     DispatchProfiles,
     FrameworkName,
     GraceLimit,
-    KueuesDispatcherName,
     LabelValue,
     ObjectName,
     Port,
@@ -37,6 +35,8 @@ from multikueued.settings.value_types import (
 LEASE_DEFAULTS = LeaseSettings()
 INCREMENTAL_DEFAULTS = Incremental()
 LIMIT_DEFAULTS = AnswerLimits()
+RENEWALS = LEASE_DEFAULTS.renew_deadline / LEASE_DEFAULTS.retry_period
+"""How often a leader tries to renew the Lease until the deadline."""
 
 
 @attrs.frozen
@@ -45,8 +45,6 @@ class IncrementalSettings:
 
     step_size: StepSize = INCREMENTAL_DEFAULTS.step
     """How many more workers each round adds."""
-    order: Literal["config", "alphabetical"] = "config"
-    """The order of the workers: that of the MultiKueueConfig's list, or of their names."""
     round: RoundLength = INCREMENTAL_DEFAULTS.round
     """How long the workers so far have to admit a job before more are added."""
 
@@ -73,8 +71,6 @@ class IntegrationSettings:
     frameworks: tuple[FrameworkName, ...] = ("batch/job",)
     """Kinds built into Kueue, by Kueue's names; the default is Kueue's, the kind every cluster serves. Each that the
     manager serves is watched on every worker. `auto`: all that the manager serves, without those made of pods."""
-    external_frameworks: tuple[Declaration, ...] = ()
-    """The same as `externalFrameworks`. Kueue has the list here."""
 
 
 @attrs.frozen
@@ -84,14 +80,10 @@ class LeaderElectionSettings:
     enabled: bool = True
     """On: during a rolling update two replicas run for a while, and only one may work. Turn it off only if there is
     never more than one process, as on a developer's machine."""
-    lease_name: ObjectName = "multikueue"
-    """The Lease in the daemon's namespace. Two daemons with different `controllerName`s need two names."""
     lease_duration: timedelta = timedelta(seconds=LEASE_DEFAULTS.duration)
     """How long the others wait after a leader has died; see `multikueue.core.machinery.lease.LeaseSettings`."""
     renew_deadline: timedelta = timedelta(seconds=LEASE_DEFAULTS.renew_deadline)
-    """How long a leader goes on without being able to renew the Lease."""
-    retry_period: timedelta = timedelta(seconds=LEASE_DEFAULTS.retry_period)
-    """Between two attempts to get or renew it."""
+    """How long a leader goes on without being able to renew the Lease. It tries five times in that time."""
 
     def lease_settings(self) -> LeaseSettings:
         """The same as the library's settings.
@@ -102,7 +94,7 @@ class LeaderElectionSettings:
         return LeaseSettings(
             duration=self.lease_duration.total_seconds(),
             renew_deadline=self.renew_deadline.total_seconds(),
-            retry_period=self.retry_period.total_seconds(),
+            retry_period=self.renew_deadline.total_seconds() / RENEWALS,
         )
 
 
@@ -114,23 +106,12 @@ class WorkerLimitSettings:
     """Of one answer, decompressed: room for the largest object that etcd takes."""
     list_size: ByteSize = LIMIT_DEFAULTS.list_bytes
     """Of all pages of a list. In memory they take about four times as much, at worst twenty times."""
-    list_pages: Count = LIMIT_DEFAULTS.list_pages
-    """Of one list; a page has up to 500 objects."""
     list_objects: Count = LIMIT_DEFAULTS.list_objects
     """Of one kind on one worker, with our label."""
 
     def answer_limits(self) -> AnswerLimits:
         """The same as the library's settings."""
-        return AnswerLimits(self.answer_size, self.list_size, self.list_pages, self.list_objects)
-
-
-@attrs.frozen
-class MarkSettings:
-    """How copies are marked, so that nobody on a worker can make one that is taken for ours."""
-
-    secret_name: ObjectName = "multikueue-marks"
-    """The Secret in the daemon's namespace with the key. It is made at the first start, and all replicas share it. Two
-    daemons in one namespace need two names."""
+        return AnswerLimits(self.answer_size, self.list_size, list_objects=self.list_objects)
 
 
 @attrs.frozen
@@ -190,6 +171,9 @@ class PodSettings:
     and are dispatched again. `Ready`: they become Admitted, and when they are evicted Kueue deletes them, as on one
     cluster. It needs the webhook, which puts our scheduling gate on new pods, and its `failurePolicy: Fail`: a pod
     without the gate would run on the manager."""
+    copy_addresses: bool = False
+    """Whether the manager's jobs show the addresses of their copies: of pods, nodes and Ray's heads. Only for clusters
+    in one network: otherwise these are addresses of others there, and Services of the manager would lead to them."""
 
 
 @attrs.frozen
@@ -199,6 +183,8 @@ class RetentionSettings:
     finished: timedelta = timedelta(0)
     """How long the Workload copy and the job stay on the worker that ran it, from the Workload's end on the manager, so
     that logs can be read. They keep no quota. 0 as in Kueue: they go at once. A job that is deleted goes at once."""
+    failed: timedelta = timedelta(hours=1)
+    """The same for jobs that have failed, if it is longer: 100 in a namespace of a worker, further ones go at once."""
 
 
 @attrs.frozen
@@ -215,36 +201,19 @@ class WebhookSettings:
     cert_dir: str = ""
     """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if the daemon is to write the
     `caBundle`. Empty: the daemon makes a certificate and its authority, and renews them."""
-    secret_name: ObjectName = "multikueue-webhook"
-    """The Secret in the daemon's namespace through which replicas share the certificate they make."""
     configuration_name: ObjectName = "multikueue-webhook"
     """The MutatingWebhookConfiguration. API servers call webhooks in the order of these names. Kueue's must be first,
     because it gives jobs a default queue: `kueue-mutating-webhook-configuration`."""
     service_name: ObjectName = "multikueue-webhook"
-    """The Service in front of the replicas."""
+    """The Service in front of the replicas; its port is 443. The Secret in the daemon's namespace through which
+    replicas share the certificate that they make has the same name."""
     service_namespace: ObjectName = ""
     """The Service's namespace. Empty: the daemon's."""
-    service_port: Port = 443
-    """The Service's port."""
     url: ServerUrl = ""
     """Instead of a Service: the address of a daemon that runs outside of the cluster."""
     failure_policy: Literal["Ignore", "Fail"] = "Ignore"
     """What API servers do when no replica answers. `Ignore`: they create the job, and it is Rejected because it has no
     `managedBy`. `Fail`: they refuse it, so nobody can create jobs with a queue while the daemon is down."""
-
-
-@attrs.frozen
-class MultiKueueSettings:
-    """The section `multiKueue` of Kueue's configuration, which can be copied: each of its settings replaces the one of
-    the same name outside of the section."""
-
-    origin: LabelValue | None = None
-    gc_interval: timedelta | None = None
-    worker_lost_timeout: timedelta | None = None
-    dispatcher_name: KueuesDispatcherName | None = None
-    incremental_dispatcher_config: IncrementalSettings | None = None
-    external_frameworks: tuple[Declaration, ...] = ()
-    cluster_profile: ClusterProfileSettings | None = None
 
 
 @attrs.frozen
@@ -263,6 +232,10 @@ class Settings:
     others; see docs/security.md. Managers that share a worker need different ones. Empty: they do not say it."""
     namespace: ObjectName = ""
     """Where the kubeconfig Secrets and the Lease are. Empty: the pod's own, or `kueue-system` outside a pod."""
+    name: ObjectName = "multikueue"
+    """What the daemon's objects in that namespace are named after: the Lease `NAME`, the Secret `NAME-marks` with the
+    key by which copies are marked, and the ConfigMap `NAME-findings`. Replicas share it; two daemons in one namespace,
+    with different `controllerName`s, need two. Another name is another key: change it only while nothing runs."""
     gc_interval: timedelta = timedelta(minutes=1)
     """How often copies are checked for leftovers, those of running jobs once in two hours; 0 turns it off."""
     worker_lost_timeout: timedelta = timedelta(minutes=15)
@@ -270,27 +243,19 @@ class Settings:
     pod_grace_limit: GraceLimit = LONGEST_GRACE
     """The longest grace period of pods for which an evicted job keeps its quota on the manager while they end; a minute
     is added to it. At most five minutes. The next attempt waits for the pods' end in any case."""
-    kubeconfig_path_prefix: str = KUBECONFIG_PREFIX
-    """The only folder from which kubeconfig files of workers are read (`locationType: Path`). Kueue's."""
     quota_automation: bool = False
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""
-    marks: MarkSettings = attrs.field(factory=MarkSettings)
     bound_tokens: BoundTokenSettings = attrs.field(factory=BoundTokenSettings)
     findings: FindingsSettings = attrs.field(factory=FindingsSettings)
     worker_limits: WorkerLimitSettings = attrs.field(factory=WorkerLimitSettings)
     preemption: PreemptionSettings = attrs.field(factory=PreemptionSettings)
     dispatcher: DispatcherSettings = attrs.field(factory=DispatcherSettings)
-    dispatcher_name: KueuesDispatcherName | None = None
-    """Kueue's name of `dispatcher.name`."""
-    incremental_dispatcher_config: IncrementalSettings | None = None
-    """Kueue's name of `dispatcher.incremental`."""
     integrations: IntegrationSettings = attrs.field(factory=IntegrationSettings)
     external_frameworks: tuple[Declaration, ...] = ()
     """Kinds that are not built into Kueue, each declared; see `multikueue.adapters.declaration`."""
     cluster_profile: ClusterProfileSettings | None = None
     """Workers that ClusterProfiles describe. None: they are refused."""
-    multi_kueue: MultiKueueSettings = attrs.field(factory=MultiKueueSettings)
     leader_election: LeaderElectionSettings = attrs.field(factory=LeaderElectionSettings)
     logging: LoggingSettings = attrs.field(factory=LoggingSettings)
     serving: ServingSettings = attrs.field(factory=ServingSettings)
@@ -303,3 +268,13 @@ class Settings:
     inventory: tuple[InventorySettings, ...] = ()
     """MultiKueueConfigs that are filled with ClusterProfiles by label, without OCM: each entry has a `selector`, a
     `config` and a `policy`."""
+
+    @property
+    def marks_secret(self) -> str:
+        """The Secret with the key of marks."""
+        return f"{self.name}-marks"
+
+    @property
+    def findings_config_map(self) -> str:
+        """The ConfigMap of what the leader sees of workers."""
+        return f"{self.name}-findings"

@@ -20,7 +20,7 @@ from multikueued.settings.config import IntegrationSettings, Settings
 from multikueued.settings.documents import read_text, reading
 from multikueued.settings.frameworks import AUTO
 from multikueued.settings.inventory import ocm_contradictions, ocm_remarks
-from multikueued.settings.kueue_configuration import Remark, kind_complaint, without_kueues
+from multikueued.settings.kueue_configuration import Remark, Translated, translated
 from multikueued.settings.profiles import profile_contradictions
 from multikueued.settings.sections import dependency_contradictions
 from multikueued.settings.values import Hook, advice, camel, is_list, register_values, shown
@@ -75,35 +75,22 @@ def parse(text: str, *, source: str) -> Loaded:
     """
     with reading(source):
         document = yaml.load(text, _Loader)  # a SafeLoader
-    document, remarks = {} if document is None else document, list[Remark]()
-    if isinstance(document, dict):
-        if complaint := kind_complaint(document):
-            raise SettingsError(_listed(source, [complaint]))
-        document, remarks = without_kueues(document)
-    settings = _structured(document, source)
-    told = (*remarks, *kind_remarks(settings), *dispatcher_remarks(settings), *ocm_remarks(settings.ocm))
-    return Loaded(settings, told)
+    file = translated(document) if isinstance(document, dict) else Translated({} if document is None else document)
+    if file.complaints:
+        raise SettingsError(_listed(source, list(file.complaints)))
+    settings = _structured(file, source)
+    remarks = (*kind_remarks(settings), *dispatcher_remarks(settings), *ocm_remarks(settings.ocm))
+    return Loaded(settings, (*file.remarks, *remarks))
 
 
-def _structured(document: Any, source: str) -> Settings:
+def _structured(file: Translated, source: str) -> Settings:
     try:
-        settings = _CONVERTER.structure(document, Settings)
+        settings = _CONVERTER.structure(file.document, Settings)
     except (cattrs.BaseValidationError, ValueError) as error:
-        raise SettingsError(_listed(source, list(_complaints(error)))) from error
-    doubled = [f"multiKueue.{camel(name)}" for name in _given(settings) if camel(name) in document]
-    contradictions = [f"{place}: it is set outside of multiKueue, too: keep one of the two" for place in doubled]
-    settings = attrs.evolve(settings, **_given(settings))
-    contradictions += _contradictions(settings)
-    if contradictions:
+        raise SettingsError(_listed(source, [file.as_written(line) for line in _complaints(error)])) from error
+    if contradictions := [file.as_written(line) for line in _contradictions(settings)]:
         raise SettingsError(_listed(source, contradictions))
     return settings
-
-
-def _given(settings: Settings) -> dict[str, Any]:
-    """The settings that Kueue's section replaces, by name."""
-    section = settings.multi_kueue
-    names = [field.name for field in attrs.fields(type(section)) if field.default is None]
-    return {name: value for name in names if (value := getattr(section, name)) is not None}
 
 
 def _contradictions(settings: Settings) -> Iterator[str]:
@@ -114,8 +101,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f"leaderElection: {error}"
     yield from dispatcher_contradictions(settings)
     yield from kind_contradictions(settings)
-    section = "" if settings.multi_kueue.cluster_profile is None else "multiKueue."
-    yield from profile_contradictions(f"{section}clusterProfile", settings.cluster_profile)
+    yield from profile_contradictions(settings.cluster_profile)
     if settings.pods.check == "Ready" and not (settings.webhook.enabled and settings.webhook.failure_policy == "Fail"):
         why = "without the webhook's scheduling gate a pod would run on the manager as well"
         advice = "set webhook.enabled: true and webhook.failurePolicy: Fail, or keep Pending"
@@ -134,8 +120,6 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         yield f'inventory: two entries fill the config "{name}": write one selector for both, or name two configs'
     if settings.manager_name == DEFAULT_ORIGIN:
         yield f'managerName: "{DEFAULT_ORIGIN}" tells no manager from another: give each a name of its own'
-    if settings.webhook.enabled and settings.webhook.service_port == 0:
-        yield "webhook.servicePort: 0 is not a Service's port: use 1 to 65535"
     yield from _shared_ports(settings)
 
 

@@ -101,38 +101,27 @@ class ClusterProfileSettings:
     access_providers: tuple[AccessProviderSettings, ...] = ()
     """What may be used, in this order: of a profile the first that it has. Each has a `name` and either `execConfig` or
     `builtin`; see [workers by ClusterProfile](workers.md#settings-of-access-providers)."""
-    credentials_providers: tuple[AccessProviderSettings, ...] = ()
-    """Kueue's old name of `accessProviders`. One of the two may be set."""
     allow_insecure_tls: bool = False
     """Whether a profile may say `insecure-skip-tls-verify`: then whoever is between the daemon and the worker can read
     the token. Otherwise such a profile is refused."""
 
     def profile_settings(self) -> ProfileSettings:
         """The same as the library's settings."""
-        providers = tuple(one.provider() for one in self.access_providers or self.credentials_providers)
+        providers = tuple(provider.provider() for provider in self.access_providers)
         return ProfileSettings(providers or None, self.allow_insecure_tls)
 
 
-def profile_contradictions(place: str, settings: ClusterProfileSettings | None) -> Iterator[str]:
-    """What cannot be used: the setting, and why. Where Kueue refuses the same, in its words.
-
-    Args:
-        place: of the section, for the messages.
-        settings: the section; None: there is none.
-    """
+def profile_contradictions(settings: ClusterProfileSettings | None) -> Iterator[str]:
+    """What cannot be used: the setting, and why. Where Kueue refuses the same, in its words. None: no section."""
     if settings is None:
         return
-    if settings.access_providers and settings.credentials_providers:
-        yield f"{place}.credentialsProviders: must not be specified when accessProviders is specified"
-    for field in ("access_providers", "credentials_providers"):
-        shown = "accessProviders" if field == "access_providers" else "credentialsProviders"
-        known: set[str] = set()
-        for number, provider in enumerate(getattr(settings, field)):
-            entry = f"{place}.{shown}[{number}]"
-            yield from _provider_contradictions(entry, provider)
-            if provider.name in known:
-                yield f'{entry}.name: there is another provider "{provider.name}" above: only the first would be used'
-            known.add(provider.name)
+    known: set[str] = set()
+    for number, provider in enumerate(settings.access_providers):
+        entry = f"clusterProfile.accessProviders[{number}]"
+        yield from _provider_contradictions(entry, provider)
+        if provider.name in known:
+            yield f'{entry}.name: there is another provider "{provider.name}" above: only the first would be used'
+        known.add(provider.name)
 
 
 def _provider_contradictions(place: str, provider: AccessProviderSettings) -> Iterator[str]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from typing import Literal, TypeAlias
 
 import attrs
 
-from multikueued.settings.value_types import ConfigName, ObjectName, ProbeInterval
+from multikueued.settings.value_types import ConfigName, ObjectName
 
 DependencyKind: TypeAlias = Literal[
     "ConfigMap", "ResourceClaimTemplate", "Secret", "ServiceAccount", "PersistentVolumeClaim"
@@ -53,13 +52,9 @@ class FindingsSettings:
     """What the leader sees of workers, for people who may not read their credentials."""
 
     enabled: bool = True
-    """On: the leader looks at each worker as `multikueue doctor` does, with the credentials that it has, and writes
-    what it sees into a ConfigMap. `multikueue doctor`, `explain` and `status` read it there."""
-    interval: ProbeInterval = timedelta(minutes=10)
-    """Between two looks at a worker. There is one after each connection, too. Quotas are read every 30 s; what a worker
+    """On: the leader looks at each worker as `multikueue doctor` does, after each connection and every ten minutes,
+    with the credentials that it has, and writes what it sees into the ConfigMap `NAME-findings` of its namespace.
+    Whoever may read that sees names of queues and namespaces of workers, and their quotas; no credentials and no
+    addresses. `doctor`, `explain` and `status` find it by its label `multikueue.dev/findings`; who may not list
+    ConfigMaps there sees the one of the default name, where that may be read. Quotas are read every 30 s; what a worker
     has granted is asked for again with every sixth look, and by other credentials."""
-    config_map_name: ObjectName = "multikueue-findings"
-    """The ConfigMap in the daemon's namespace. Whoever may read it sees names of queues and namespaces of workers, and
-    their quotas; no credentials and no addresses. Two daemons with different `controllerName`s need two names; `status`
-    and `explain` find it by its label `multikueue.dev/findings`. Who may not list ConfigMaps there sees the one of the
-    default name, where that may be read."""

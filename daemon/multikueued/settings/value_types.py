@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final
@@ -71,8 +71,10 @@ def _token_validity(value: Any) -> timedelta:
 
 
 def _dispatcher_name(value: Any) -> Any:
+    """As in Kueue any text names another controller; but not what is almost, or a part of, a dispatcher's name."""
     known = (*BUILT_IN, *installed_dispatchers())
-    if value in known:
+    text = isinstance(value, str) and "/" not in value
+    if value in known or (text and not any(value in name for name in known) and not _is_like(value, known)):
         return value
     if not isinstance(value, str) or not _CONTROLLER_NAME.fullmatch(value):
         brought = ", ".join(known[len(BUILT_IN) :]) or "none"
@@ -87,13 +89,8 @@ def _dispatcher_name(value: Any) -> Any:
     return value
 
 
-def _kueues_dispatcher_name(value: Any) -> Any:
-    """As in Kueue any text names another controller; but not what is almost, or a part of, a dispatcher's name."""
-    known = (*BUILT_IN, *installed_dispatchers())
-    text = isinstance(value, str) and "/" not in value
-    if text and not any(value in name for name in known) and not difflib.get_close_matches(value, known, n=1):
-        return value
-    return _dispatcher_name(value)
+def _is_like(value: str, known: Iterable[str]) -> bool:
+    return bool(difflib.get_close_matches(value, known, n=1))
 
 
 def _framework_name(value: Any) -> Any:
@@ -174,10 +171,6 @@ StepSize = Annotated[
 """How many workers; at least 1."""
 RoundLength = Annotated[timedelta, at_least(timedelta(seconds=1), "is too short for a round: use 1s or more")]
 """How long a round lasts; at least a second."""
-ProbeInterval = Annotated[
-    timedelta, at_least(timedelta(minutes=1), "is too short between two looks at a worker: use 1m or more")
-]
-"""How long between two looks at a worker; at least a minute."""
 GraceLimit = Annotated[timedelta, SettingRule(_grace_limit)]
 """At most five minutes."""
 TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
@@ -185,8 +178,6 @@ TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
 DispatchProfiles = Annotated[Mapping[str, Profile], SettingRule(partial(parse_profiles, path="profiles"))]
 """Ways in which the scored dispatcher chooses, by name."""
 DispatcherName = Annotated[str, SettingRule(_dispatcher_name)]
-"""One of Kueue's two dispatchers, ours, one of an installed package, or another controller's domain and path."""
-KueuesDispatcherName = Annotated[str, SettingRule(_kueues_dispatcher_name)]
-"""The same as Kueue takes it: another controller's name needs no domain."""
+"""One of Kueue's two dispatchers, ours, one of an installed package, or another controller's: as in Kueue any text."""
 FrameworkName = Annotated[str, SettingRule(_framework_name)]
 """Kueue's name of a kind that is built into it: `batch/job`."""

@@ -89,7 +89,6 @@ def registration(settings: Settings) -> Registration:
     return Registration(
         name=chosen.configuration_name,
         service=ObjectKey(chosen.service_namespace or settings.namespace, chosen.service_name),
-        service_port=chosen.service_port,
         url=chosen.url,
         failure_policy=chosen.failure_policy,
     )
@@ -99,5 +98,5 @@ def _shared(settings: Settings, client: ApiClient, where: Registration, tls: Ser
     def serve(credentials: WebhookCredentials) -> None:
         tls.load(pem(credentials.serving.certificate), credentials.serving.key_pem)
 
-    key = ObjectKey(settings.namespace, settings.webhook.secret_name)
+    key = ObjectKey(settings.namespace, settings.webhook.service_name)
     return CertificateSecret(client, key, where.host, utc_now, on_change=serve, fraction=random.random)

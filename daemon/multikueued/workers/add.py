@@ -52,7 +52,8 @@ class Joining:
     outside: bool = False
     timeout: float = 60.0
     """Seconds that the daemon may take to connect."""
-    diagnose: bool = False
+    diagnose: bool | None = None
+    """Whether the account may read queues; None: a new one may, and one that is there gets no right by itself."""
     logs: bool = False
     """Whether the account may read pods and their logs."""
     bound: bool = False
@@ -62,10 +63,13 @@ class Joining:
     namespaces: str = ""
     """How they are called there, as `multikueue.dev/namespaces` says it; empty: the MultiKueueCluster's stays."""
 
-    @property
-    def grants(self) -> dict[str, bool]:
-        """What its role has beside the job kinds."""
-        return {"diagnose": self.diagnose, "logs": self.logs}
+    def grants(self, *, known: bool = False) -> dict[str, bool]:
+        """What its role has beside the job kinds.
+
+        Args:
+            known: whether there is such a role already.
+        """
+        return {"diagnose": not known if self.diagnose is None else self.diagnose, "logs": self.logs}
 
     @property
     def address(self) -> str:
@@ -174,10 +178,17 @@ async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
     """Make the account on the worker, with what it may do."""
     if await make_namespace(worker, joining.side.namespace):
         manager.say(f"{joining.name}: made namespace {joining.side.namespace}")
-    granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role)) or {}
-    before = {option for option, rules in EXTRAS.items() if allow(granted.get("rules") or (), rules)}
-    options = joining.grants | dict.fromkeys(before, True)
-    for option in sorted(before - {option for option, wanted in joining.grants.items() if wanted}):
+    granted = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
+    before = {option for option, rules in EXTRAS.items() if allow((granted or {}).get("rules") or (), rules)}
+    wanted = joining.grants(known=granted is not None)
+    options = wanted | dict.fromkeys(before, True)
+    if joining.diagnose is None and not options["diagnose"]:
+        manager.say(
+            f"{joining.name}: the account may not read queues there, so its quota is not known, and no job is moved "
+            "to it: the same command with --diagnose grants that"
+        )
+    unasked = {option for option in before if not wanted.get(option)}
+    for option in sorted(unasked - ({"diagnose"} if joining.diagnose is None else set())):
         manager.say(
             f"{joining.name}: what --{option} grants is there already and stays; to take it away, delete ClusterRole "
             f"{joining.side.role} there first"
@@ -268,7 +279,7 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
     listed = objects.with_entry(found, joining.name) if found is not None else [joining.name]
     there: list[Json] = [
         objects.namespace_object(joining.side.namespace),
-        *joining.side.objects(manager.settings, **joining.grants),
+        *joining.side.objects(manager.settings, **joining.grants()),
         joining.side.token_secret(joining.side.token),
     ]
     kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None

@@ -13,7 +13,7 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import WORKER_CONTEXT, Duration, confirmed, named_cluster, renamed_option
+from multikueued.commands.options import MANAGER_CONTEXT, Duration, confirmed, named_cluster
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
@@ -50,48 +50,39 @@ class Clusters:
             await work(manager, client)
 
 
-def _manager_options(
-    context: str, settings: str = "--config --config-file"
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """The options that say where the manager is, as one argument `clusters`; with the names of two options."""
+def manager_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that say where the manager is, as one argument `clusters`."""
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        @wraps(command)
-        def called(
-            kubeconfig: str | None,
-            manager_context: str | None,
-            config_file: Path | None,
-            namespace: str | None,
-            **others: Any,
-        ) -> None:
-            settings = load_settings(config_file).settings
-            if namespace is not None:
-                settings = attrs.evolve(settings, namespace=namespace)
-            worker_context = others.pop("worker_context", None)
-            files = others.pop("worker_kubeconfig", None) or kubeconfig
-            worker = named_cluster(files, worker_context) if worker_context is not None else None
-            clusters = Clusters(named_cluster(kubeconfig, manager_context), worker, settings)
-            if worker_context is not None:
-                others["context"] = worker_context
-            command(clusters=clusters, **others)
+    @wraps(command)
+    def called(
+        kubeconfig: str | None,
+        manager_context: str | None,
+        config_file: Path | None,
+        namespace: str | None,
+        **others: Any,
+    ) -> None:
+        settings = load_settings(config_file).settings
+        if namespace is not None:
+            settings = attrs.evolve(settings, namespace=namespace)
+        worker_context = others.pop("worker_context", None)
+        files = others.pop("worker_kubeconfig", None) or kubeconfig
+        worker = named_cluster(files, worker_context) if worker_context is not None else None
+        clusters = Clusters(named_cluster(kubeconfig, manager_context), worker, settings)
+        if worker_context is not None:
+            others["context"] = worker_context
+        command(clusters=clusters, **others)
 
-        names = [*context.split(), "manager_context"]
-        options = (
-            click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
-            click.option(*names, help="The manager's context. Without it: the kubeconfig's current one."),
-            click.option(*settings.split(), "config_file", type=FILE, help="The daemon's settings: kinds, namespace."),
-            click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
-        )
-        for option in options:
-            called = option(called)
-        return called
-
-    return decorate
-
-
-_ALONE = _manager_options("--context --manager-context")
-BESIDE = _manager_options("--manager-context")
-_TO_ADD = _manager_options("--manager-context", "--config-file")
+    options = (
+        click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, help="A file, or several, merged."),
+        MANAGER_CONTEXT,
+        click.option(
+            "--config", "--config-file", "config_file", type=FILE, help="The daemon's settings: kinds, namespace."
+        ),
+        click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
+    )
+    for option in options:
+        called = option(called)
+    return called
 
 
 def side_options(command: Callable[..., None], account: str = WorkerSide().account) -> Callable[..., None]:
@@ -112,26 +103,25 @@ def side_options(command: Callable[..., None], account: str = WorkerSide().accou
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
 NAME = click.argument("name")
-_THERE = click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
-
-
-def worker_context(command: Callable[..., None]) -> Callable[..., None]:
-    """The option that names the worker's context, as an argument `context`."""
-    return WORKER_CONTEXT(_THERE(command))
+worker_context = click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
+"""The option that names the worker's context, as an argument `context`."""
 
 
 @click.command()
 @NAME
 @worker_context
-@_TO_ADD
+@manager_options
 @side_options
 @click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @click.option("--multikueue-config", "config", help="The MultiKueueConfig to list it in. Needed if there are several.")
-@renamed_option("--config", "the daemon's settings", "--multikueue-config")
 @click.option("--namespaces", default="", help='How they are called there: \'{"team-a": "local-team-a"}\'.')
 @click.option("--outside", is_flag=True, help="The daemon runs on this machine: its own address may be a worker's.")
-@click.option("--diagnose", is_flag=True, help="Let the daemon read queues there: needed to move jobs to it.")
+@click.option(
+    "--diagnose/--least",
+    default=None,
+    help="Let the daemon read queues there, for quotas and moves. A new account may, unless --least is given.",
+)
 @_BOUND
 @_LIFE
 @click.option("--logs", is_flag=True, help="Let multikueue pods and logs read pods and their logs there.")
@@ -179,8 +169,7 @@ def add(
 @click.command()
 @NAME
 @click.option("--worker-context", help="The worker's context: remove its account there, too.")
-@WORKER_CONTEXT
-@BESIDE
+@manager_options
 @side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
@@ -202,7 +191,7 @@ def remove(
 @click.command()
 @NAME
 @worker_context
-@BESIDE
+@manager_options
 @side_options
 @click.option(
     "--timeout", type=Duration(), default="60s", show_default=True, help="Until the daemon has taken the token."
@@ -223,7 +212,7 @@ _REASON = click.option("--reason", default="", help="Told to users whose jobs wa
 
 @click.command()
 @NAME
-@_ALONE
+@manager_options
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
     """Offer nothing new to the worker cluster NAME. What runs there stays."""
@@ -234,7 +223,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
 
 @click.command()
 @NAME
-@_ALONE
+@manager_options
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
     from multikueued.workers.jobs import uncordon as reopen
@@ -244,7 +233,7 @@ def uncordon(name: str, clusters: Clusters) -> None:
 
 @click.command()
 @NAME
-@_ALONE
+@manager_options
 @_REASON
 @click.option("--timeout", type=Duration(), help="For all jobs to be gone. Without it: as long as it takes.")
 @click.option("--move", is_flag=True, help="Move its jobs to other workers, one at a time: they begin anew there.")

@@ -6,13 +6,14 @@ they may be read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue import AdapterRegistry, JobKind
+from multikueue.adapters import AVAILABLE
 from multikueue.adapters.safe import SafeAdapter
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.copies import prebuilt_workload
@@ -21,13 +22,16 @@ from multikueue.core.model.grace import MARGIN, ends_by, longest_grace
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, is_terminating, name_of, uid
+from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of, namespace_of, uid
 from multikueue.core.model.worker_names import origin_namespace
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.remote.owned import owned_pods
 from multikueued.reports.ending_copies import EndingCopy, LatePod
 
+_PODS: Final = SafeAdapter(next(kind for kind in AVAILABLE if kind.resource == POD))
+UNCLAIMED: Final = timedelta(minutes=2)
+"""How old a job copy is at least that is told of because its Workload is gone."""
 MOST_LOOKED_AT: Final = 20
 """Overdue job copies of which the pods are looked for: each needs lists of its namespace."""
 
@@ -40,6 +44,8 @@ class EndingCopies:
     """Those that may have pods, in the order of their names."""
     not_read: tuple[Resource, ...] = ()
     """Kinds that may not be listed there."""
+    pods_unseen: tuple[Resource, ...] = ()
+    """Kinds of which pods may run without a job copy, that may not be looked for there."""
 
 
 @attrs.frozen
@@ -51,6 +57,8 @@ class CopyReader:
     """That may have copies there."""
     origin: str
     """The label's value on copies."""
+    orphans: Set[str] = frozenset()
+    """UIDs of copies whose Workload is gone, as the daemon knows: of others nobody can tell whose they are."""
 
     async def look(self, now: datetime, *, overdue_only: bool = False) -> EndingCopies:
         """List the job copies that may have pods.
@@ -63,6 +71,7 @@ class CopyReader:
             ApiError: it does not answer, or does not accept the credentials.
         """
         served, found, not_read = await self.client.served(), list[EndingCopy](), list[Resource]()
+        unseen = list[Resource]()
         for adapter in AdapterRegistry(self.kinds):
             if adapter.traits.workload_only or not _may_be_served(adapter.resource.gvk, served):
                 continue
@@ -71,10 +80,54 @@ class CopyReader:
             except Forbidden:
                 not_read.append(adapter.resource)
                 continue
-            copies = [ending_copy(one, adapter) for one in listed if _may_have_pods(one, adapter)]
+            copies = [self._told(ending_copy(one, adapter), now) for one in listed if _may_have_pods(one, adapter)]
+            if adapter.traits.pods_label:
+                try:
+                    copies += await self._left_pods(adapter)
+                except (Forbidden, NotFound):
+                    unseen.append(adapter.resource)
             found += [one for one in copies if one.is_overdue(now) or not overdue_only]
         found.sort(key=lambda one: (one.key, one.kind))
-        return EndingCopies(tuple(await self._with_pods(found, now)), tuple(not_read))
+        return EndingCopies(tuple(await self._with_pods(found, now)), tuple(not_read), tuple(unseen))
+
+    def _told(self, one: EndingCopy, now: datetime) -> EndingCopy:
+        return orphaned(one, now) if one.uid in self.orphans else one
+
+    async def _left_pods(self, adapter: SafeAdapter) -> list[EndingCopy]:
+        """The pods of jobs that are gone, of a kind whose controller lets them outlive these: by their label alone.
+
+        Nothing on them tells whose the job was.
+        """
+        label = adapter.traits.pods_label
+        listed = (await self.client.list(POD, label_selector=label)).items
+        running = [pod for pod in listed if _may_have_pods(pod, _PODS)]
+        jobs = set(map(ObjectKey.of, (await self.client.list(adapter.resource)).items)) if running else set()
+        left = [pod for pod in running if ObjectKey(namespace_of(pod), labels_of(pod)[label]) not in jobs]
+        return [ending_copy(pod, _PODS) for pod in left]
+
+    async def read(self, deleted: Iterable[tuple[Resource, Json]], now: datetime) -> EndingCopies:
+        """Read those that should have ended of the job copies that somebody has deleted, a few of them.
+
+        Args:
+            deleted: those, as a cache has them: perhaps without their pod templates, and so without grace period; and
+                those whose Workload is gone from the manager, which nobody has deleted.
+            now: the worker's clock, as far as that is known.
+
+        Raises:
+            ApiError: it does not answer, or does not accept the credentials.
+        """
+        rows, found = AdapterRegistry(self.kinds), list[EndingCopy]()
+        times = ((_deleted_at(one) or _made_at(one), resource, one) for resource, one in deleted)
+        gone = [(at, resource, one) for at, resource, one in times if at is not None and now - at >= MARGIN]
+        for _, resource, one in sorted(gone, key=lambda each: each[0])[:MOST_LOOKED_AT]:
+            adapter = rows.get(resource.gvk)
+            try:
+                job = await self.client.get(resource, ObjectKey.of(one))
+            except (NotFound, Forbidden):
+                continue
+            if adapter is not None and _may_have_pods(job, adapter):
+                found.append(orphaned(ending_copy(job, adapter), now))
+        return EndingCopies(tuple(await self._with_pods([one for one in found if one.is_overdue(now)], now)))
 
     async def _listed(self, resource: Resource) -> list[Json]:
         try:
@@ -96,9 +149,23 @@ class CopyReader:
         return attrs.evolve(one, pods=tuple(late))
 
 
+def orphaned(one: EndingCopy, now: datetime) -> EndingCopy:
+    """One whose Workload is gone; soon after it was made, a list of Workloads may just be too old to have that."""
+    long_ago = one.created is not None and now - one.created >= UNCLAIMED
+    return attrs.evolve(one, orphaned=one.deleted is None and long_ago)
+
+
 def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
     """A server tells of its kinds, but for those of the core group; one that tells nothing is asked."""
     return not gvk.group or served is None or gvk in served
+
+
+def _deleted_at(job: Json) -> datetime | None:
+    return parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
+
+
+def _made_at(job: Json) -> datetime | None:
+    return parse_timestamp(dig(job, "metadata", "creationTimestamp"))
 
 
 def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
@@ -107,8 +174,8 @@ def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
 
 def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:
     """What is known of one job copy without its pods."""
-    deleted = parse_timestamp(dig(job, "metadata", "deletionTimestamp"))
-    made = parse_timestamp(dig(job, "metadata", "creationTimestamp"))
+    deleted = _deleted_at(job)
+    made = _made_at(job)
     is_pod = adapter.resource == POD
     grace = timedelta(0) if is_pod else longest_grace(_templates(job, adapter))  # the time of a pod has it already
     named = prebuilt_workload(job)

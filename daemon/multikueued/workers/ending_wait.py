@@ -13,7 +13,7 @@ import attrs
 
 from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.errors import ApiError, KubeconfigError
 from multikueue.kube import KubeClient
@@ -56,6 +56,8 @@ class StillThere:
     now: datetime
     workloads: frozenset[ObjectKey] = frozenset()
     """Those of the manager."""
+    pods_unseen: tuple[Resource, ...] = ()
+    """See `EndingCopies`."""
 
     @property
     def lines(self) -> list[str]:
@@ -99,7 +101,7 @@ async def still_there(manager: ManagerAccess, worker: str) -> StillThere:
     if unread := [str(one) for one in seen.not_read if one in named]:
         raise NotSeen(f"the user of its kubeconfig may not list {', '.join(unread)} there")
     left = tuple(one for one in seen.copies if not _is_given_up(one, worker, cluster, workloads))
-    return StillThere(left, now, frozenset(map(ObjectKey.of, workloads)))
+    return StillThere(left, now, frozenset(map(ObjectKey.of, workloads)), seen.pods_unseen)
 
 
 def _is_given_up(one: EndingCopy, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
@@ -142,6 +144,7 @@ class EndingWait:
                     raise WorkerError(f"{told}: {error}; it stays cordoned") from error
             else:
                 if not left.copies:
+                    self._tell_unseen(left)
                     return
                 if over:
                     raise WorkerError(self._over(left))
@@ -183,6 +186,13 @@ class EndingWait:
             self.manager.say(f"  {line}")
         for way_out in left.ways_out(self.worker)[:MOST_TOLD]:
             self.manager.say(f"  {way_out}")
+
+    def _tell_unseen(self, left: StillThere) -> None:
+        if left.pods_unseen:
+            named = ", ".join(map(str, left.pods_unseen))
+            self.manager.say(
+                f"not checked: pods of {named} may outlive their jobs, and pods may not be listed on {self.worker}"
+            )
 
     def _over(self, left: StillThere) -> str:
         """That the time is over, what is there, and what to do."""

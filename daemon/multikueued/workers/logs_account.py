@@ -21,7 +21,7 @@ from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_of
-from multikueued.workers.command import BESIDE, FILE, NAME, Clusters, side_options, worker_context
+from multikueued.workers.command import FILE, NAME, Clusters, manager_options, side_options, worker_context
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled
@@ -82,7 +82,7 @@ def _secret(granting: Granting, kubeconfig: bytes) -> Json:
 @click.command("grant-logs")
 @NAME
 @worker_context
-@BESIDE
+@manager_options
 @partial(side_options, account="multikueue-logs")
 @click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")

@@ -16,13 +16,14 @@ from multikueue.adapters.declared.profiles import HEEDING, LEFT_OUT, profile_for
 from multikueue.adapters.declared.rules import (
     Ending,
     FollowedFields,
+    Holds,
     Preparing,
     ShownStatus,
     Stopped,
 )
 from multikueue.adapters.kind import JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
-from multikueue.adapters.rules import CopyRules, Delegation, StatusRules, SyncRules
+from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.labels import (
     ATTEMPT_ANNOTATION,
@@ -151,6 +152,7 @@ def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> Jo
         ),
         copies=CopyRules(
             left_out=LEFT_OUT.get((gvk.group, gvk.kind), ()),
+            unheeded=FieldsSet(LEFT_OUT.get((gvk.group, gvk.kind), ())),
             suspend=suspend.steps if suspend is not None else None,
             suspend_value=suspend_value,
             templates=tuple(PodTemplates(at=path.steps) for path in templates),
@@ -181,8 +183,8 @@ def _status(declared: Declaration, reading: DeclarationReader) -> StatusRules:
     if any(told is not None for told in (ending.finished, ending.failed, active)):
         status = attrs.evolve(status, finished=ending, stopped=Stopped(shown))
     if active is not None:
-        status = attrs.evolve(status, active=lambda job: active.holds(object=job))
-    return status if gone is None else attrs.evolve(status, pods_are_gone=lambda job: gone.holds(object=job))
+        status = attrs.evolve(status, active=Holds(active))
+    return status if gone is None else attrs.evolve(status, pods_are_gone=Holds(gone))
 
 
 def _delegation(declared: Declaration, reading: DeclarationReader) -> tuple[FieldPath | None, str]:

@@ -28,6 +28,10 @@ def _cancelled_by(field: str, *values: str) -> tuple[Json, ...]:
 # Tekton leaves alone what names another controller than `tekton.dev/pipeline` (tektoncd/pipeline#8891). A PipelineRun
 # can be held before it starts; a TaskRun cannot, so it has no path for that. Both are cancelled by the field that holds
 # a PipelineRun; `StoppedRunFinally` there is how tekton-kueue stops one on its own cluster, and stays there.
+_TEKTON_RUNS: Final = (
+    "object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'Unknown' && "
+    "!(c.reason in ['PipelineRunPending', 'TaskRunPending']))"
+)
 _TASK_RUN: Final = Declaration(
     name="TaskRun.v1.tekton.dev",
     managed_by_path=".spec.managedBy",
@@ -35,6 +39,7 @@ _TASK_RUN: Final = Declaration(
     finished="object.status.conditions.exists(c, c.type == 'Succeeded' && c.status in ['True', 'False'])",
     failed="object.status.conditions.exists(c, c.type == 'Succeeded' && c.status == 'False')",
     message="object.status.conditions.filter(c, c.type == 'Succeeded')[0].message",
+    active=_TEKTON_RUNS,
     sync_patches=_cancelled_by("status", "TaskRunCancelled"),
 )
 _PIPELINE_RUN: Final = attrs.evolve(
@@ -46,7 +51,12 @@ _PIPELINE_RUN: Final = attrs.evolve(
 )
 
 # Argo has no field for it: its controllers take only Workflows whose label names their instance, and one without an
-# instance only those without the label. Its CRD has no status subresource.
+# instance only those without the label. Its CRD has no status subresource. It calls a suspended Workflow Running,
+# too: what has begun has nodes, and between two steps no pod.
+_ARGO_RUNS: Final = (
+    "object.status.conditions.exists(c, c.type == 'PodRunning' && c.status == 'True') || "
+    "(has(object.status.nodes) && size(object.status.nodes) > 0)"
+)
 _WORKFLOW: Final = Declaration(
     name="Workflow.v1alpha1.argoproj.io",
     managed_by_label="workflows.argoproj.io/controller-instanceid=multikueue",
@@ -55,6 +65,7 @@ _WORKFLOW: Final = Declaration(
     finished="object.status.phase in ['Succeeded', 'Failed', 'Error']",
     failed="object.status.phase in ['Failed', 'Error']",
     message="object.status.message",
+    active=_ARGO_RUNS,
     sync_patches=_cancelled_by("shutdown", "Stop", "Terminate"),
 )
 

@@ -49,6 +49,17 @@ class Ending:
 
 
 @attrs.frozen
+class Holds:
+    """Whether an expression is true of a job."""
+
+    expression: Expression
+
+    def __call__(self, job: Json) -> bool:
+        """See `StatusRules.active`."""
+        return self.expression.holds(object=job)
+
+
+@attrs.frozen
 class ShownStatus:
     """What the manager's job shows of its copy: all of the status, or some fields. While the copy has none, nothing."""
 

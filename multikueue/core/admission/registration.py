@@ -16,6 +16,8 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 
 PATH: Final = "/managed-by"
 """Where reviews are sent."""
+SERVICE_PORT: Final = 443
+"""Of the Service in front of the replicas."""
 WEBHOOK: Final = "managed-by.multikueue.dev"
 TIMEOUT: Final = 3
 """Seconds an API server waits for an answer; it takes milliseconds. Whoever creates a job waits as long."""
@@ -32,7 +34,6 @@ class Registration:
     `kueue-mutating-webhook-configuration`, which gives jobs without a queue their namespace's `default` one."""
     service: ObjectKey
     """The Service in front of the replicas."""
-    service_port: int = 443
     url: str = ""
     """Instead of the Service: `https://HOST:PORT`, for a daemon outside of the cluster."""
     failure_policy: FailurePolicy = "Ignore"
@@ -73,7 +74,7 @@ class Registration:
         return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": {"name": self.name}, "webhooks": [webhook]}
 
     def _service(self) -> Json:
-        return {"namespace": self.service.namespace, "name": self.service.name, "port": self.service_port, "path": PATH}
+        return {"namespace": self.service.namespace, "name": self.service.name, "port": SERVICE_PORT, "path": PATH}
 
 
 def _rules(kinds: Iterable[Resource]) -> list[Json]:

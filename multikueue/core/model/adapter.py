@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum, auto
 from typing import Protocol
 
 import attrs
@@ -17,6 +18,19 @@ class Outcome:
 
     reason: str
     message: str
+
+
+class Hold(Enum):
+    """What the status of the manager's job says that makes its Kueue take the quota, and wait until it is gone."""
+
+    UNKNOWN = auto()
+    """The kind has no such words."""
+    OFF = auto()
+    """Nothing."""
+    ON = auto()
+    """The words of a copy that was made of the spec as it is."""
+    OUTDATED = auto()
+    """Such words, and the spec has been changed since."""
 
 
 @attrs.frozen
@@ -95,6 +109,12 @@ class JobAdapter(Protocol):
         if nothing does. Such a controller would run it as soon as its check is Ready.
         """
 
+    def refused(self, job: Json) -> str:
+        """Why the job is not dispatched as it is, in words for its user; empty: it is."""
+
+    def unheeded(self, job: Json) -> Sequence[str]:
+        """What the job says that no controller heeds while it is delegated, as the time after which it is deleted."""
+
     def why_free(self, job: Json) -> str:
         """Why nothing of ours keeps this job of the manager from running there once its check is Ready, in words for
         its user; empty if something does. Only for kinds with `keeps_check_pending`.
@@ -159,6 +179,15 @@ class JobAdapter(Protocol):
         first start it shows no run, unless the copy's worker has stopped that again. Always false for kinds that
         cannot be suspended, and for declared ones that do not say what is active.
         """
+
+    def shows_former_run(self, local: Json) -> bool:
+        """Whether the local job still shows a run though its Workload is gone: then no run of it is meant to be there.
+
+        Of kinds that Kueue suspends, once it has; of declared ones that tell how they end, at once.
+        """
+
+    def hold_here(self, local: Json) -> Hold:
+        """Whether the status of the local job makes its Kueue hold it, and whether its spec has changed since."""
 
     def pods_are_gone(self, job: Json) -> bool:
         """Whether the status of a copy that is still there says that no pod of it is left; False if that is not known.

@@ -77,12 +77,12 @@ def _placed(metadata: Json, stamp: Stamp) -> Json:
     queue, annotations = metadata["labels"].get(labels.QUEUE_LABEL), metadata["annotations"]
     if queue in stamp.queues:
         metadata = {**metadata, "labels": {**metadata["labels"], labels.QUEUE_LABEL: stamp.queues[queue]}}
-    if namespace == own:
-        return metadata
     replaced = annotations.get(labels.SLICE_REPLACEMENT_ANNOTATION)
-    if replaced is not None:  # of the same job, so in the same namespace
+    if replaced is not None:  # of the same job, so in the same namespace, whatever its user has written
         slice_there = ObjectKey(namespace, ObjectKey.parsed(replaced).name)
         annotations = {**annotations, labels.SLICE_REPLACEMENT_ANNOTATION: str(slice_there)}
+    if namespace == own:
+        return {**metadata, "annotations": annotations}
     return {
         **metadata,
         "namespace": namespace,

@@ -23,6 +23,7 @@ from multikueue.core.model.workloads import (
     has_members,
     is_active,
     is_elastic,
+    is_on_hold,
     is_replaced,
     nominated,
     noted_worker,
@@ -113,6 +114,7 @@ class CopyFacts(CommonFacts):
 class WorkloadFacts(CommonFacts):
     """A Workload of the manager, as the plan asks about it."""
 
+    is_on_hold: bool
     is_replaced: bool
     is_elastic: bool
     has_members: bool
@@ -174,6 +176,7 @@ def _workload_facts(workload: Json) -> WorkloadFacts:
         is_admitted="Admitted" in true,
         is_evicted="Evicted" in true,
         is_finished="Finished" in true,
+        is_on_hold=is_on_hold(workload),
         is_replaced=is_replaced(workload),
         is_active=is_active(workload),
         is_terminating=is_terminating(workload),

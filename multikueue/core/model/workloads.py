@@ -64,6 +64,12 @@ def is_finished(workload: Json) -> bool:
     return is_true(workload, "Finished")
 
 
+def is_on_hold(workload: Json) -> bool:
+    """Whether its Kueue has taken its quota, and gives it none until its job says something else."""
+    reserved = condition(workload, "QuotaReserved") or {}
+    return reserved.get("status") == "False" and reserved.get("reason") == "OnHold"
+
+
 def is_active(workload: Json) -> bool:
     """Whether it may run: nobody has deactivated it."""
     return dig(workload, "spec", "active") is not False

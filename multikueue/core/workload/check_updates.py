@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
 from multikueue.core.dispatchers.scored.reasons import Why
@@ -23,6 +23,8 @@ from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
 if TYPE_CHECKING:
     from multikueue.core.workload.facts.situation import Situation
+
+_OFF_HOLD: Final = "The job has been changed: it is queued again"
 
 
 def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
@@ -147,7 +149,16 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield effects.AnnounceWorkload("Normal", message.head)
+        yield from _tell_unheeded(situation)
         yield effects.CountAdmitted(situation.facts.cluster_queue, cluster)
+
+
+def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
+    """Tell its user, once, what of the job has no effect."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
+        told = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
+        yield effects.AnnounceWorkload("Normal", told, on_job=True)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
@@ -187,6 +198,17 @@ def finish(situation: Situation, reason: str, message: str) -> Effect:
     """Record how the job ended."""
     ended = _with_condition(situation.workload, situation.now, "Finished", reason, message)
     return _admission(situation, ended, takes_away=True)
+
+
+def take_off_hold(situation: Situation) -> Effect:
+    """Have it queued again that is on hold, as its Kueue does where a StatefulSet is scaled up again.
+
+    It has left its worker: quota alone would admit it there once more.
+    """
+    generation = dig(situation.workload, "metadata", "generation")
+    queued = new_condition("QuotaReserved", False, "Pending", _OFF_HOLD, now=situation.now, generation=generation)
+    changes = _checked(situation, CheckState.PENDING, Message(_OFF_HOLD)) | {"clusterName": None}
+    return _admission(situation, changes | {"conditions": updated(owned_conditions(situation.workload), queued)})
 
 
 def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:

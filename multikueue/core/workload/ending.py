@@ -36,6 +36,8 @@ END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
 is found out after 90 s of silence and a probe."""
 
+MOST_FAILED: Final = 100
+"""Copies of failed jobs that are kept in one namespace of a worker: whoever submits jobs chooses how many fail."""
 SUCCESSION: Final = 10.0
 """Seconds after which we look whether a newer slice has taken over a job: no event of this Workload tells."""
 
@@ -162,7 +164,7 @@ def retention_left(situation: Situation, worker: Worker) -> float:
     two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
     somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
     """
-    kept, jobs = situation.settings.finished_retention, situation.jobs_on(worker)
+    kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.copy.is_evicted
     if over or not kept or not worker.configured:
         return 0.0
@@ -173,6 +175,14 @@ def retention_left(situation: Situation, worker: Worker) -> float:
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if have_ended(situation, jobs) else END_SHOWN
     return max(0.0, (lasts - (situation.now - since)).total_seconds())
+
+
+def _retention(situation: Situation, worker: Worker) -> timedelta:
+    """How long the copies stay by the settings. Of failed jobs a namespace has `MOST_FAILED` there: further ones go."""
+    kept = situation.settings.finished_retention
+    if finish_reason(situation.workload) != "Failed" or worker.failed > MOST_FAILED:
+        return kept
+    return max(kept, situation.settings.failed_retention)
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

@@ -17,6 +17,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
+from multikueue.core.model.adapter import Hold
 from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.marks import Proof
@@ -25,7 +26,7 @@ from multikueue.core.model.objects import annotations_of, is_terminating, uid
 from multikueue.core.model.started import runs_here
 from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
-from multikueue.core.workload.check_updates import finish
+from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.possible_runs import assumed_for, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
@@ -130,10 +131,21 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
 
     Kueue takes the quota of pods at once, whatever they show. Of other kinds what shows a run still would be taken for
     one that its Kueue has stopped, once this has quota again. What a job shows that others have is theirs.
+
+    Its Kueue may also hold it for what its job says: that is taken back once the job's spec has changed, and then it is
+    queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
     """
     cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
-    stopped = not situation.is_shared and not may_run(situation)
-    return cleaned.also(*_sync_stopped(situation, [])) if stopped else cleaned
+    job, adapter = situation.job, situation.snapshot.adapter
+    hold = adapter.hold_here(job) if job is not None and adapter is not None else Hold.UNKNOWN
+    over = hold is not Hold.ON and not situation.is_shared and not may_run(situation)
+    if over or hold is Hold.OUTDATED:
+        cleaned = cleaned.also(*_sync_stopped(situation, []))
+    if hold is not Hold.OFF or not situation.facts.is_on_hold:
+        return cleaned
+    left = ending.KUEUE_GRACE - situation.snapshot.quiet_for  # one of the two may be out of date
+    queued = cleaned.also(take_off_hold(situation))
+    return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
 
 
 def clean_up_deleted(situation: Situation) -> Plan:
@@ -298,7 +310,7 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def clean_up_gone(situation: Situation) -> Plan:
-    """It was deleted: remove the copies, and show of a job that its Kueue has suspended that it runs no more.
+    """It was deleted: remove the copies, and show of its job, if that is still there, that it runs no more.
 
     The next Workload waits for that. No Workload tells which worker had the job: none may show a copy of it.
     """
@@ -306,7 +318,7 @@ def clean_up_gone(situation: Situation) -> Plan:
     if snapshot.workload is not None:
         return clean_up_deleted(situation)
     cleaned = ending.clean_up(situation)
-    stopped = [one for one in snapshot.jobs.values() if situation.adapter.is_stopped_here(one)]
+    stopped = [one for one in snapshot.jobs.values() if situation.adapter.shows_former_run(one)]
     if not stopped or any(map(is_live, snapshot.siblings)):
         return cleaned
     hidden = [worker.name for worker in situation.workers if _may_have_job(situation, worker)]

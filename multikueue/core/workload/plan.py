@@ -182,6 +182,13 @@ def _acted_on(situation: Situation) -> Plan | None:
     return _rejected(situation, Rejection.ACTED_ON_HERE, why, why) if why else None
 
 
+def _refused(situation: Situation) -> Plan | None:
+    """Its copy would not do what the job says."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    why = adapter.refused(job) if job is not None and adapter is not None else ""
+    return _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {why}", why) if why else None
+
+
 def _unknown_kind(situation: Situation) -> Plan | None:
     """Nobody handles its kind; its user is told which setting does."""
     if situation.snapshot.adapter is not None and not situation.traits.draining:
@@ -291,6 +298,7 @@ TABLE: tuple[Row, ...] = (
     Row("unknown kind", _may_be_rejected, _unknown_kind),
     Row("not delegated", _may_be_rejected, _undelegated),
     Row("acted on here", _may_be_rejected, _acted_on),
+    Row("refused", _may_be_rejected, _refused),
     Row("settled", _always, evicting.end_settled),
     # it must not run now
     Row("asked again", _always, evicting.activate),

@@ -7,6 +7,7 @@ A mutation cache therefore remembers what was written until the informer has cau
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Set
 from typing import Any, Final
 
@@ -21,6 +22,9 @@ from multikueue.runtime.loop import loop_time
 DELETION_GRACE: Final = 30.0
 """Seconds for which a deleted object stays hidden if the watch does not confirm the deletion. Long enough for a slow
 watch; an object that is still there after that is deleted again."""
+
+REFUSED_FOR: Final = 300.0
+"""Seconds after which a patch that was refused is tried again: somebody may have mended what was in its way."""
 
 
 @attrs.frozen
@@ -52,7 +56,8 @@ class MutationCache:
     """The Workload keys an object belongs to, for `of`; None: its rules fail for it."""
     _written: dict[ObjectKey, _Write] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, _Deletion] = attrs.field(factory=dict, init=False)
-    _in_vain: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    _in_vain: dict[ObjectKey, tuple[Json, float]] = attrs.field(factory=dict, init=False)
+    """Patches, and until when each counts as one."""
     _leaving: dict[ObjectKey, str] = attrs.field(factory=dict, init=False)
     """The UIDs of objects whose deletion was accepted, and that have still to end."""
     _history: int = attrs.field(default=0, init=False)
@@ -166,16 +171,21 @@ class MutationCache:
         self._in_vain.pop(key, None)
         self._look_at_oldest_in_vain()
         if resource_version(patch) == resource_version(answer):
-            self._in_vain[key] = patch
+            self._in_vain[key] = patch, math.inf
 
     def refused(self, key: ObjectKey, patch: Json) -> None:
-        """The server refused a patch of this object for what stands there already: the same would be refused again."""
+        """The server refused a patch of this object for what stands there already: for a while the same would be
+        refused again."""
         self._look_at_oldest_in_vain()
-        self._in_vain[key] = patch
+        self._in_vain[key] = patch, loop_time() + REFUSED_FOR
 
     def in_vain(self, key: ObjectKey) -> Json | None:
-        """The last patch of this object, if it changed nothing or was refused."""
-        return self._in_vain.get(key)
+        """The last patch of this object, if it changed nothing, or was refused a while ago at most."""
+        patch, until = self._in_vain.get(key, (None, math.inf))
+        if until <= loop_time():
+            del self._in_vain[key]
+            return None
+        return patch
 
     def inherit(self, earlier: MutationCache) -> None:
         """Know what an earlier cache of the same kind on the same server knows, until the informer has caught up.

@@ -1,4 +1,4 @@
-"""Jobs of the manager that their Kueue has stopped, and whose Workload it has deleted: the next one waits for us."""
+"""Jobs of the manager whose Workload is gone, and that still show a run: the next Workload waits for us."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from multikueue.runtime.caches.manager_cluster import ManagerCluster
 
 @attrs.frozen
 class StoppedJob:
-    """A job that is suspended and still shows that it runs."""
+    """A job that still shows that it runs."""
 
     adapter: SafeAdapter
     object: Json
@@ -35,6 +35,6 @@ def stopped_job(manager: ManagerCluster, adapters: AdapterRegistry, key: ObjectK
         adapter = adapters.get(gvk)
         for found in cache.informer.keys_by("stopped", str(key)) if adapter is not None else ():
             job = cache.get(found)
-            if adapter is not None and job is not None and adapter.is_stopped_here(job):
+            if adapter is not None and job is not None and adapter.shows_former_run(job):
                 return StoppedJob(adapter, job)
     return None

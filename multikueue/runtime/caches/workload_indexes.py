@@ -15,6 +15,7 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import (
     checks,
     cluster_name,
+    finish_reason,
     has_quota,
     is_elastic,
     is_finished,
@@ -176,9 +177,16 @@ def _origin(copy: Json) -> Iterator[str]:
         yield str(origin_key(copy))
 
 
+def _failed(copy: Json) -> Iterator[str]:
+    if is_finished(copy) and finish_reason(copy) == "Failed":
+        yield sys.intern(namespace_of(copy))
+
+
+FAILED: Final = "failed"
+"""Index of copies of jobs that have failed, by namespace there."""
 ORIGIN: Final = "origin"
 """Index of copies in a namespace of another name than the manager's, by Workload."""
-INDEXES_THERE: Final = {ORIGIN: _origin}
+INDEXES_THERE: Final = {ORIGIN: _origin, FAILED: _failed}
 """Of the copies on a worker."""
 QUOTA_INDEXES: Final = {PENDING: _pending, HOLDING: _holding}
 """Of the copies on a worker, where figures are looked at."""

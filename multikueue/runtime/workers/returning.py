@@ -202,8 +202,8 @@ class ReturningWorker:
         match effect:
             case ApplyStatus(object=body, field_manager=manager):
                 await self.client.apply(WORKLOAD, body, field_manager=manager, subresource="status")
-            case DeleteJob(resource=resource, key=key, uid=uid):
-                await self.client.delete(resource, key, uid=uid, propagation="Foreground")
+            case DeleteJob(resource=resource, key=key, uid=uid, propagation=propagation):
+                await self.client.delete(resource, key, uid=uid, propagation=propagation)
 
 
 async def _read(client: ApiClient, resource: Resource, key: ObjectKey) -> Json | None:

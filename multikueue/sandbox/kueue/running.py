@@ -20,8 +20,10 @@ from multikueue.core.model.kinds import (
     RESOURCE_FLAVOR,
     WORKLOAD,
 )
+from multikueue.core.model.labels import GROUP_WORKLOAD_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.workloads import is_active, is_evicted
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.protocols import ApiClient
@@ -35,6 +37,9 @@ from multikueue.sandbox.kueue.reconcilers import JobReconciler, QueueReconciler,
 from multikueue.sandbox.kueue.stores import Stores
 
 _STATUS_DELAY = 0.1  # seconds over which changes of a queue's numbers are gathered into one write
+_UNNOTICED = (
+    15.0  # seconds until something else has Kueue look at pods whose eviction it has not noticed: 14 to 21 seen
+)
 
 
 @attrs.define(eq=False)
@@ -141,7 +146,7 @@ class SmallKueue:
         for kind, job in dict.fromkeys((*([owner] if owner else ()), *self.stores.jobs_waiting_for(key))):
             self._jobs[kind.resource].enqueue(job)
         if POD_RESOURCE in self.stores.objects:
-            self._units.enqueue(key)
+            self._units.enqueue(key, _UNNOTICED if _goes_unnoticed(workload) else 0.0)
         name = self.stores.cluster_queue_name(workload)
         if not moved or not name:
             return
@@ -194,6 +199,15 @@ class SmallKueue:
             self._queues.enqueue((LOCAL_QUEUE, queue))
         for key in self.stores.workloads_in(name, queues):
             self._workloads.enqueue(key)
+
+
+def _goes_unnoticed(workload: Json) -> bool:
+    """Whether nobody looks at the pods of an evicted Workload before one of them changes: a group's is found by an
+    annotation, any other by its controller."""
+    owners = dig(workload, "metadata", "ownerReferences") or []
+    of_pods = bool(owners) and all(one["kind"] == POD_RESOURCE.gvk.kind and not one.get("controller") for one in owners)
+    goes = is_evicted(workload) or not is_active(workload)
+    return of_pods and goes and GROUP_WORKLOAD_ANNOTATION not in annotations_of(workload)
 
 
 def _differ(new: Json, old: Json | None) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import copy
 from typing import ClassVar
 
+import attrs
 import pytest
 
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.copies import (
     differs_in_spec,
+    placed_workload,
     prebuilt_workload,
     priority_patch,
     spec_digest,
@@ -25,6 +27,7 @@ from multikueue.core.model.labels import (
     JOB_MARK_ANNOTATION,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
+    SLICE_REPLACEMENT_ANNOTATION,
     SPEC_ANNOTATION,
     STARTED_LABELS,
     WORKLOAD_FINALIZER,
@@ -46,6 +49,17 @@ POD_CLASS = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "hig
 def is_up_to_date(local: Json, remote: Json) -> bool:
     """Whether the copy is neither replaced nor patched."""
     return not differs_in_spec(local, remote) and priority_patch(local, remote) is None
+
+
+@pytest.mark.parametrize("replaced", ["victim/job-x-1", "team/job-x-1", "job-x-1"])
+@pytest.mark.parametrize("there", ["", "team", "mk-team"])
+def test_the_slice_that_a_copy_replaces_is_one_of_its_own_namespace(replaced: str, there: str) -> None:
+    """Whoever may write the annotation names what he wants; the worker's Kueue would end a slice of somebody else."""
+    local = with_value(workload(elastic=True), ("metadata", "annotations", SLICE_REPLACEMENT_ANNOTATION), replaced)
+    stamp = attrs.evolve(STAMP, namespace=there)
+    made = placed_workload(workload_copy(local, stamp), stamp)
+    named = made["metadata"]["annotations"][SLICE_REPLACEMENT_ANNOTATION]
+    assert named == f"{made['metadata']['namespace']}/job-x-1" == f"{there or 'team'}/job-x-1"
 
 
 def test_a_copy_has_labels_and_annotations_and_no_other_metadata() -> None:

@@ -222,6 +222,22 @@ class TestRetention:
         seen = snapshot(ended_at(of, timestamp(NOW)), there, job=job(suspended=False, status=end))
         assert (words(seen, settings=self.HOUR), decide(seen, settings=self.HOUR).look_again) == ([], 3600.0)
 
+    @pytest.mark.parametrize(
+        ("reason", "failed", "again"), [("Failed", 100, 3600.0), ("Failed", 101, 600.0), ("Succeeded", 0, 600.0)]
+    )
+    def test_those_of_failed_jobs_stay_for_longer_a_hundred_in_a_namespace(
+        self, reason: str, failed: int, again: float
+    ) -> None:
+        """Whoever asks why a job has failed needs its logs; whoever submits jobs chooses how many fail."""
+        minutes = timedelta(minutes=10)
+        settings = attrs.evolve(self.HOUR, finished_retention=minutes, failed_retention=timedelta(hours=1))
+        end = {"conditions": [{"type": {"Succeeded": "Complete"}.get(reason, reason), "status": "True"}]}
+        copies = copy_of(LOCAL, admitted=True, finished=reason), job_copy_of(LOCAL, status=end)
+        there = worker("w1", *copies, failed=failed)
+        of = workload(finished=reason, cluster="w1", check="Ready")
+        seen = snapshot(ended_at(of, timestamp(NOW)), there, job=job(suspended=False, status=end))
+        assert (words(seen, settings=settings), decide(seen, settings=settings).look_again) == ([], again)
+
     @pytest.mark.parametrize("reason", ["OwnerNotFound", "OutOfSync"])
     def test_what_did_not_end_is_not_kept(self, reason: str) -> None:
         of = workload(finished=reason, cluster="w1", check="Ready")

@@ -7,6 +7,8 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from multikueue.adapters import CopyRules, SafeAdapter
+from multikueue.adapters.rules import FieldsSet
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, External, Nomination
 from multikueue.core.dispatchers.incremental import Incremental, Round
 from multikueue.core.model.adapter import Stamp
@@ -19,7 +21,7 @@ from multikueue.core.model.labels import (
 )
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
-from multikueue.core.workload.effects import ApplyStatus, CreateJob, CreateWorkload
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, CreateJob, CreateWorkload
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Refusal, Removing, Unserved
 from tests.core.applying import carry_out
@@ -189,6 +191,19 @@ class TestWinning:
         assert write.object["status"]["nominatedClusterNames"] == []  # whoever wrote them: they bar a clusterName
         (entry,) = write.object["status"]["admissionChecks"]
         assert (entry["state"], entry["message"]) == ("Ready", 'The workload was admitted on "w1"')
+
+    def test_what_of_the_job_nobody_heeds_is_told_once(self) -> None:
+        """On the job, too: its user waits for it to be deleted."""
+        unheeding = SafeAdapter(attrs.evolve(ADAPTER, copies=CopyRules(unheeded=FieldsSet((("spec", "suspend"),)))))
+        local = workload(check="Ready", cluster="w1")
+        for seen, told in ((OFFERED, True), (local, False)):
+            there = worker("w1", copy_of(seen, admitted=True, owned=True), job_copy_of(seen))
+            events = [
+                effect
+                for effect in decide(snapshot(seen, there, adapter=unheeding)).effects
+                if isinstance(effect, AnnounceWorkload) and effect.note.startswith("spec.suspend may have no effect")
+            ]
+            assert [event.on_job for event in events] == [True] * told
 
     def test_a_winner_is_nominated_before_it_is_recorded(self) -> None:
         """Kueue's webhook refuses a clusterName that was not nominated by an earlier write (item 22)."""

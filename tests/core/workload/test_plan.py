@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.adapters import CopyRules, SafeAdapter
 from multikueue.core.model.labels import ATTEMPT_ANNOTATION, ORIGIN_LABEL, ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json, ObjectKey
@@ -17,7 +18,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Lost
 from multikueue.core.workload.plan import TABLE
-from tests.core.building import NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import ADAPTER, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import verdict_written, words
 
 UNKNOWN = workload(owner=("example.com/v1", "Widget"))
@@ -30,6 +31,7 @@ def written_by(*managers: str) -> Json:
     return with_value(job(), ("metadata", "managedFields"), entries)
 
 
+REFUSING = SafeAdapter(attrs.evolve(ADAPTER, copies=CopyRules(refused=lambda job: "spec.grows is true")))
 LIVE = workload(cluster="w1", check="Ready")
 
 
@@ -51,6 +53,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "unknown kind",
         "not delegated",
         "acted on here",
+        "refused",
         "settled",
         "asked again",
         "no quota",
@@ -88,6 +91,8 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         (workload(finished="Succeeded", quota=False), {}, "finished"),
         (UNKNOWN, {"adapter": None}, "unknown kind"),
         (workload(), {"job": FOREIGN}, "not delegated"),
+        (workload(), {"adapter": REFUSING}, "refused"),
+        (workload(cluster="w1"), {"adapter": REFUSING}, "assigned"),
         (workload(quota=False, evicted="Preempted"), {}, "no quota"),
         (workload(evicted="Preempted", check="Retry"), {}, "evicted"),
         (workload(check="Retry"), {}, "retrying"),
@@ -195,6 +200,13 @@ class TestRejection:
         local = workload(check="Ready", cluster="w1")
         there = worker("w1", copy_of(local, admitted=True, owned=True), job_copy_of(local, status={}))
         assert decide(snapshot(local, there, job=written_by("kube-controller-manager"))).row == "assigned"
+
+    def test_a_job_that_its_kind_refuses_is_never_offered(self) -> None:
+        """Its user learns which field it is before a worker has it."""
+        assert words(snapshot(workload(), worker("w1"), adapter=REFUSING)) == [
+            "rejected: The job cannot be copied: spec.grows is true",
+            "warn",
+        ]
 
     def test_copies_of_a_rejected_workload_go_with_the_verdict(self) -> None:
         """A rejected Workload holds nobody's quota (item 27)."""

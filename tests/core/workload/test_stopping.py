@@ -9,6 +9,8 @@ import attrs
 import pytest
 
 from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
+from multikueue.adapters.declared import declared_kind
+from multikueue.adapters.declared.profiles import PROFILES
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
@@ -17,7 +19,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, Patc
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque
 from multikueue.core.workload.plan import plan
-from tests.core.building import NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from tests.core.building import JOB_NAME, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import words
 
 READY = workload(cluster="w1", check="Ready")
@@ -112,18 +114,21 @@ ACTIVE: dict[str, Json] = {
     "AppWrapper": {"conditions": [{"type": "QuotaReserved", "status": "True"}]},
     "PyTorchJob": {"replicaStatuses": {"Worker": {"active": 1}}},
     "MPIJob": {"replicaStatuses": {"Worker": {"active": 1}}},
+    "PipelineRun": {"conditions": [{"type": "Succeeded", "status": "Unknown", "reason": "Running"}]},
+    "Workflow": {"phase": "Running", "nodes": {"a": {"phase": "Running"}}},
+    "TaskRun": {"conditions": [{"type": "Succeeded", "status": "Unknown", "reason": "Running"}]},
 }
 """What each kind's job says that runs."""
-KINDS = {kind.resource.gvk.kind: kind for kind in AVAILABLE}
-each_kind = pytest.mark.parametrize("kind", [KINDS[name] for name in ACTIVE], ids=list(ACTIVE))
+KINDS = {kind.resource.gvk.kind: kind for kind in (*AVAILABLE, *map(declared_kind, PROFILES.values()))}
+SUSPENDABLE = [name for name in ACTIVE if KINDS[name].copies.suspend is not None]
+each_kind = pytest.mark.parametrize("kind", [KINDS[name] for name in SUSPENDABLE], ids=SUSPENDABLE)
 
 
 def suspended(kind: JobKind) -> Json:
     """A job of a kind that its Kueue has suspended again, and that shows a run."""
     gvk = kind.resource.gvk
     made = {**job(), "apiVersion": gvk.api_version, "kind": gvk.kind, "spec": {}, "status": ACTIVE[gvk.kind]}
-    assert kind.copies.suspend is not None
-    return with_value(made, kind.copies.suspend, kind.copies.suspend_value)
+    return made if kind.copies.suspend is None else with_value(made, kind.copies.suspend, kind.copies.suspend_value)
 
 
 def of_kind(kind: JobKind, *workers: Worker, gone: bool, **facts: Any) -> Snapshot:
@@ -142,7 +147,7 @@ class TestStoppedHere:
         assert isinstance(patch, PatchJobStatus)
         after = {**suspended(kind), "status": dig(patch.patch, "status") or {}}
         assert SafeAdapter(kind).release_patch(after) is None
-        assert "startTime" not in patch.patch["status"]
+        assert "startTime" not in (patch.patch["status"] or {})
 
     @each_kind
     @pytest.mark.parametrize("gone", [True, False], ids=["no Workload", "its Workload"])
@@ -153,6 +158,33 @@ class TestStoppedHere:
         found = words(of_kind(kind, there, gone=gone))
         assert found[0] == "stop on w1"
         assert "copy job status" not in found
+
+    @pytest.mark.parametrize("name", ["TaskRun", "PipelineRun", "Workflow"])
+    def test_what_other_controllers_stop_is_shown_so_once_its_workload_is_gone(self, name: str) -> None:
+        """A TaskRun cannot be suspended, and a PipelineRun is not suspended again, but cancelled."""
+        kind = KINDS[name]
+        goes_on = {**suspended(kind), "spec": {"status": "StoppedRunFinally"}}
+        seen = attrs.evolve(of_kind(kind, worker("w1"), gone=True), jobs={JOB_NAME: goes_on})
+        (patch,) = decide(seen).effects
+        assert isinstance(patch, PatchJobStatus)
+        assert patch.patch["status"] is None
+        assert not SafeAdapter(kind).shows_former_run({**goes_on, "status": {}})
+
+    @pytest.mark.parametrize("name", ["TaskRun", "PipelineRun", "Workflow"])
+    def test_while_their_workload_is_there_they_go_on(self, name: str) -> None:
+        kind = KINDS[name]
+        goes_on = {**suspended(kind), "spec": {}}
+        seen = attrs.evolve(of_kind(kind, worker("w1"), gone=False), jobs={JOB_NAME: goes_on})
+        assert decide(seen).row == "assigned"
+
+    @pytest.mark.parametrize("name", ["PipelineRun", "Workflow"])
+    def test_what_waits_for_its_first_start_is_not_stopped(self, name: str) -> None:
+        """Its controller says so on the copy, and that is shown."""
+        waits = {
+            "PipelineRun": {"conditions": [{"type": "Succeeded", "status": "Unknown", "reason": "PipelineRunPending"}]},
+            "Workflow": {"phase": "Running", "conditions": [{"type": "PodRunning", "status": "False"}]},
+        }
+        assert not KINDS[name].is_stopped_here({**suspended(KINDS[name]), "status": waits[name]})
 
     def test_a_job_that_goes_on_is_left_alone(self) -> None:
         found = snapshot(READY, runs(), job=job(suspended=False, status={"active": 1}))

@@ -1,6 +1,6 @@
 """An upgrade from 267d433b in the middle of a removal: what that daemon leaves is read, and mended, by this one.
 
-The other way, what it decides on what this one leaves, was tried with its own code: docs/operating.md, "Rolling back".
+The other way, what it decides on what this one leaves, was tried with its own code: docs/upgrading.md, "Rolling back".
 """
 
 from __future__ import annotations

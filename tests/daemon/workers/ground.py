@@ -89,7 +89,7 @@ class Ground:
         """Add workers, and give them queues."""
         for name in names:
             await set_up_queues(self.worker(name), {"cpu": "4"})
-            await self.done("worker", "add", name, "--worker-context", name, "--outside", "--diagnose")
+            await self.done("worker", "add", name, "--worker-context", name, "--outside")
 
     async def submit(self, *names: str, cpu: str = "1") -> None:
         """Submit jobs."""

@@ -157,6 +157,52 @@ async def test_pods_are_looked_for_once_it_is_overdue() -> None:
     assert [(one.name, one.node) for one in (await only(overdue, "Job")).pods] == [("late", "n1")]
 
 
+async def test_one_whose_workload_is_gone_is_told_if_nobody_has_deleted_it() -> None:
+    """A webhook refuses its deletion. Whose it is only the daemon knows: managers may share a worker."""
+    copies = [made("Job"), made("Job", metadata={"name": "new", "uid": "uid-new", "creationTimestamp": timestamp(NOW)})]
+    worker = Worker({"jobs": copies})
+    rows: Iterable[JobKind] = [KINDS["Job"]]
+    for orphans, told in ((frozenset[str](), []), (frozenset({"uid-Job", "uid-new"}), ["job"])):
+        reader: Any = CopyReader(worker, rows, "us", orphans)  # type: ignore[arg-type]
+        found = (await reader.look(NOW, overdue_only=True)).copies
+        assert [one.key.name for one in found] == told
+        assert all("was not deleted" in one.why(NOW) for one in found)
+        assert all("give-up-before" in one.way_out("w1", known=False) for one in found)
+
+
+LABEL = "example.com/job"
+
+
+def labelled(name: str, of: str, *, phase: str = "Running", deleted: timedelta | None = None) -> Json:
+    metadata = {"name": name, "uid": f"uid-{name}", "labels": {LABEL: of}}
+    return made("Pod", deleted=deleted, spec={"nodeName": "n1"}, status={"phase": phase}, metadata=metadata)
+
+
+async def by_label(worker: Worker, *, overdue_only: bool = False) -> EndingCopies:
+    reader: Any = CopyReader(worker, [attrs.evolve(KINDS["Job"], pods_label=LABEL)], "us")  # type: ignore[arg-type]
+    found: EndingCopies = await reader.look(NOW, overdue_only=overdue_only)
+    return found
+
+
+async def test_pods_that_outlive_their_job_count_where_only_a_label_shows_them() -> None:
+    """Their controller does not set `blockOwnerDeletion`: the job copy is gone, and drain said "drained"."""
+    pods = [labelled("left", "gone"), labelled("ended", "gone", phase="Failed"), labelled("its", "job")]
+    found = await by_label(Worker({"jobs": [made("Job", status=SPENT)], "pods": pods}))
+    assert [(one.kind, one.key.name) for one in found.copies] == [("Pod", "left")]
+
+
+async def test_of_them_those_are_overdue_whose_grace_period_was_over_a_minute_ago() -> None:
+    pods = [labelled("soon", "gone", deleted=timedelta(seconds=59)), labelled("late", "gone", deleted=MINUTE)]
+    found = await by_label(Worker({"jobs": [], "pods": pods}), overdue_only=True)
+    assert [one.why(NOW) for one in found.copies if "pod late on node n1 should have ended" in one.why(NOW)]
+    assert len(found.copies) == 1
+
+
+async def test_where_pods_may_not_be_listed_that_is_told() -> None:
+    found = await by_label(Worker({"jobs": [], "pods": []}, refused={"pods"}))
+    assert (found.copies, found.pods_unseen) == ((), (KINDS["Job"].resource,))
+
+
 async def test_only_what_is_overdue_is_kept_if_nothing_else_is_asked_for() -> None:
     copies = [made("Job"), made("Job", deleted=MINUTE), made("Job", deleted=2 * MINUTE, metadata={"name": "late"})]
     found = await seen(Worker({"jobs": copies, "pods": []}), "Job", overdue_only=True)

@@ -108,10 +108,10 @@ async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> No
 
 
 async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> None:
-    """The role of a worker has no queues, unless it is added with --diagnose."""
+    """The role of a worker has no queues if it is added with --least."""
     async with ground(tmp_path, workers=1) as here:
         await set_up_queues(here.worker("worker1"), {"cpu": "4"})
-        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
+        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--least")
         await seen(here)
         await without_secrets(here)
         gaps = {one["what"]: one["why"] for one in (await doctor(here))["notChecked"]}

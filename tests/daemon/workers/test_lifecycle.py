@@ -67,7 +67,7 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
             return [one["metadata"]["resourceVersion"] for one in objects]
 
         before = await versions()
-        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--diagnose")
+        await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
         assert await versions() == before
         assert await here.clusters() == ["worker1"]
 
@@ -75,7 +75,10 @@ async def test_the_same_again_changes_nothing(tmp_path: Path) -> None:
 async def test_the_same_with_other_options_takes_no_grant_away(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=1) as here:
         command = ("worker", "add", "worker1", "--worker-context", "worker1", "--outside")
-        await here.done(*command, "--logs")
+        await here.done(*command, "--logs", "--least")
+        assert "the same command with --diagnose grants that" in await here.done(*command)
+        rules = (await here.worker("worker1").get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue")))["rules"]
+        assert not allow(rules, ON_WORKER["diagnose"]), "nobody who upgrades gives a right without a word"
         said = await here.done(*command, "--diagnose")
         rules = (await here.worker("worker1").get(CLUSTER_ROLE, ObjectKey("", "kueue-system-multikueue")))["rules"]
 
@@ -154,7 +157,7 @@ async def test_a_job_that_could_never_fit_elsewhere_is_listed_and_stays(tmp_path
         await here.submit("large", cpu="4")
         await until(here.runs_on, lambda found: found == {"large": ["worker1"]})
         await set_up_queues(here.worker("worker2"), {"cpu": "2"})
-        await here.done("worker", "add", "worker2", "--worker-context", "worker2", "--outside", "--diagnose")
+        await here.done("worker", "add", "worker2", "--worker-context", "worker2", "--outside")
         result = await here.run("worker", "drain", "worker1", "--move", "--yes", "--timeout", "1s")
         assert result.exit_code == 1
         why = "default/job/large: no other worker can take it: worker2: insufficient quota for cpu (4 > 2)"

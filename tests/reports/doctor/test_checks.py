@@ -43,6 +43,7 @@ from multikueued.doctor.fixes import fixes
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, stranded_pods
 from multikueued.rbac.objects import Account
 from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.events import EventReport
 from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
@@ -225,6 +226,7 @@ def webhook_cases() -> Iterator[Case]:
     ours, kueues = "MutatingWebhookConfiguration multikueue-webhook", {KUEUES: registered()[KUEUES]}
     yield "webhook-not-registered", with_webhook(kueues), ours, "does not exist"
     yield "webhook-left-over", with_webhook(registered(), settings=OFF), ours, "the settings have it off"
+    yield "webhook-off", with_webhook({}, settings=OFF), "the manager", "a job must name managedBy itself"
     early = "MutatingWebhookConfiguration a-webhook"
     yield "webhook-left-over", with_webhook(registered() | registered("a-webhook")), early, "have another name"
     yield "webhook-order", with_webhook(registered("a-webhook")), early, "is asked first"
@@ -395,6 +397,9 @@ def job_cases() -> Iterator[Case]:
     offered = workload(job(), nominated=("worker1", "worker2"))
     dated = {**offered, "metadata": {**offered["metadata"], "annotations": {"multikueue.dev/retry-at": "now"}}}
     yield "annotation-unreadable", healthy(dated), f"Workload {ObjectKey.of(dated)}", "'now'"
+    event = EventReport("workload/w", "Warning", "MultiKueue", "refuses: active", NOW, NOW, 2, "", status_refused=True)
+    silent = attrs.evolve(healthy(offered), refused={ObjectKey.of(offered): (event,)})
+    yield "status-refused", silent, "default/job/train", "so the job does not show it: refuses: active"
     again = "refuses it, is asked again at 2026-01-01T00:05:00Z: "
     told = f"asked — worker1: {again}words"
     yield "name-taken", healthy(refused(saying(offered, told), worker1=RefusalFacts(Cause.NAME_TAKEN))), "worker1", ""
@@ -508,7 +513,7 @@ def test_a_workers_words_do_nothing_to_a_terminal() -> None:
 
 
 def test_a_pool_as_the_page_has_it_is_fine() -> None:
-    assert findings(shared()) == ()
+    assert [one.id for one in findings(shared())] == ["webhook-off"]
 
 
 def test_only_what_is_held_is_looked_at() -> None:
@@ -517,14 +522,17 @@ def test_only_what_is_held_is_looked_at() -> None:
     never = DispatcherSettings(name=SCORED, profiles={"default": Profile(hold=Hold.NEVER)})
     for dispatcher in (DispatcherSettings(), never):
         facts = attrs.evolve(shared(cohortName="all"), kueue=kueue)
-        assert findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher))) == ()
+        found = findings(attrs.evolve(facts, settings=attrs.evolve(OFF, dispatcher=dispatcher)))
+        assert [one.id for one in found] == ["webhook-off"]
 
 
 def test_pods_are_stranded_once_they_have_ended_and_nobody_lets_go_of_them() -> None:
     """Kueue does while it sees their Workload being deleted, so one that is there yet will be."""
     held, runs = held_pod(), {**held_pod(), "status": {"phase": "Running"}}
     free, stays, alone = held_pod(finalizers=[]), held_pod(deletionTimestamp=None), held_pod(labels={})
-    assert list(stranded_pods([held, runs, free, stays, alone], set())) == [held]
+    (found,) = stranded_pods([held, runs, free, stays, alone], set())
+    assert found == {"metadata": {field: held["metadata"].get(field) for field in found["metadata"]}}
+    assert set(found["metadata"]) == {"namespace", "name", "uid", "deletionTimestamp"}, "the daemon publishes it"
     assert list(stranded_pods([held], {ObjectKey("default", "train")})) == []
 
 
@@ -634,4 +642,4 @@ def test_what_is_mended_is_no_finding_any_more() -> None:
     facts = healthy(settings=OFF)
     assert [one.id for one in diagnose(facts, CHECKS).findings] == ["webhook-left-over"]
     mended = attrs.evolve(facts, webhooks=WebhookFacts({}), workers={"worker1": worker_facts()})
-    assert diagnose(mended, CHECKS).findings == ()
+    assert [one.id for one in diagnose(mended, CHECKS).findings] == ["webhook-off"]

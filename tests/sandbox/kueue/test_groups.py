@@ -11,6 +11,7 @@ import pytest
 
 from multikueue.core.model.kinds import CLUSTER_QUEUE, POD, WORKLOAD
 from multikueue.core.model.labels import (
+    GROUP_WORKLOAD_ANNOTATION,
     MANAGED_LABEL,
     ORIGIN_LABEL,
     PREBUILT_WORKLOAD,
@@ -18,12 +19,13 @@ from multikueue.core.model.labels import (
     WORKLOAD_FINALIZER,
 )
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import is_terminating
 from multikueue.core.model.workloads import has_quota, is_evicted, is_finished
 from multikueue.protocols import ApiClient, Propagation
 from multikueue.sandbox.kinds.pods import POD_GROUP
 from multikueue.sandbox.kueue.building import unit_workload
 from multikueue.sandbox.kueue.units import Unit
-from multikueue.testing import InMemoryCluster
+from multikueue.testing import InMemoryCluster, until
 from tests.sandbox.kueue.objects import cluster_queue, condition, flavor, local_queue
 
 pytestmark = pytest.mark.looptime
@@ -139,6 +141,24 @@ async def test_pods_deleted_in_the_foreground_take_their_workload_along() -> Non
             assert not (await group.client.list(WORKLOAD)).items
             await anyio.sleep(1000)
             assert await group.phases() == left
+
+
+@pytest.mark.parametrize(("noted", "told_after"), [(True, 1), (False, 15)])
+async def test_only_the_annotation_of_groups_has_kueue_see_an_eviction_at_once(noted: bool, told_after: int) -> None:
+    """Without it the quota is gone at once, and the pods get their SIGTERM when one of them happens to change."""
+    async with ground(WORKLOAD_FINALIZER) as group:
+        if not noted:
+            patch = {"metadata": {"annotations": {GROUP_WORKLOAD_ANNOTATION: None}}}
+            await group.client.merge_patch(WORKLOAD, GROUP, patch)
+        began = anyio.current_time()
+        await group.deactivate()
+        assert await group.used() == 0
+
+        async def told() -> bool:
+            return all(is_terminating(pod) for pod in (await group.client.list(POD)).items)
+
+        await until(told)
+        assert told_after <= anyio.current_time() - began <= told_after + 1
 
 
 async def test_pods_that_end_well_on_sigterm_finish_an_evicted_workload() -> None:

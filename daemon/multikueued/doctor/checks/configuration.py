@@ -170,8 +170,7 @@ def inactive_checks(facts: Facts) -> Iterator[Spot]:
 )
 def orders_without_use(facts: Facts) -> Iterator[Spot]:
     """A Placement orders a MultiKueueConfig, and the dispatcher offers jobs to all workers at once."""
-    chosen = facts.settings.dispatcher.name or facts.settings.dispatcher_name
-    if not facts.settings_known or chosen == INCREMENTAL:
+    if not facts.settings_known or facts.settings.dispatcher.name == INCREMENTAL:
         return
     for config in facts.objects.configs:
         if CONFIG_LABEL in labels_of(config):

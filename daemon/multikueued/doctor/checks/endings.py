@@ -27,15 +27,16 @@ MOST: Final = 5
 )
 def do_not_end(facts: Facts) -> Iterator[Spot]:
     """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
-    holds it, or a pod that has not ended, as on a node that is down. Copies with the same cause are one finding.
+    holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
+    its deletion. Copies with the same cause are one finding.
     """
     known = {ObjectKey.of(one) for one in facts.objects.workloads}
     for worker in facts.workers.values():
         by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
-        for one in worker.overdue:
+        for one in worker.overdue or ():
             if not _is_given_up(one, worker, facts):
                 nodes = frozenset(pod.node for pod in one.pods)
-                by_cause[one.finalizers, nodes, one.pods_unseen].append(one)
+                by_cause[one.finalizers, nodes, one.pods_unseen, one.orphaned].append(one)
         for first, *others in by_cause.values():
             told = f"{first}: {first.why(facts.now)}{_same(others)}"
             remedy = first.way_out(worker.name, known=first.workload in known)

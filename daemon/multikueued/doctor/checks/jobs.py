@@ -18,7 +18,8 @@ from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies import remedy as remedies
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
-from multikueued.reports.typenames import title
+from multikueued.reports.remedies.refused_status import STATUS_REFUSED, refused_status
+from multikueued.reports.typenames import title, type_name
 
 MOST: Final = 500
 """Jobs that are looked at; as a rule many wait for the same reason."""
@@ -50,6 +51,21 @@ def unreadable_annotations(facts: Facts) -> Iterator[Spot]:
     for workload in misdated(facts):
         key, noted = ObjectKey.of(workload), annotations_of(workload)[RETRY_ANNOTATION]
         yield Spot(f"Workload {key}", f"its annotation {RETRY_ANNOTATION} is {noted!r}, which is no time (RFC 3339)")
+
+
+@check(
+    STATUS_REFUSED,
+    Severity.ERROR,
+    "these jobs do not show what becomes of them, and a finished one may look as if it ran",
+)
+def statuses_are_refused(facts: Facts) -> Iterator[Spot]:
+    """The manager's API server refuses the status of a job, for what somebody else wrote there, or by a definition of
+    another version. Told for as long as the event of it is kept, and until a later status is taken.
+    """
+    for workload in facts.objects.workloads:
+        key = ObjectKey.of(workload)
+        for finding in refused_status(facts.refused.get(key, ()), workload, facts.jobs.get(key), type_name(workload)):
+            yield Spot(title(workload), f"{finding.why}: {finding.told}", remedy=finding.remedy)
 
 
 def misdated(facts: Facts) -> list[Json]:

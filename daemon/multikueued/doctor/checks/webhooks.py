@@ -42,6 +42,21 @@ def not_registered(facts: Facts) -> Iterator[Spot]:
         yield Spot(f"MutatingWebhookConfiguration {facts.settings.webhook.configuration_name}", "it does not exist")
 
 
+@check(
+    "webhook-off",
+    Severity.INFO,
+    "jobs of programs that cannot set managedBy (Metaflow, Snakemake, kubeflow's train()) are rejected",
+    "webhook.enabled: true in the daemon's settings; nothing, if everybody sets managedBy",
+)
+def off(facts: Facts) -> Iterator[Spot]:
+    """Queues lead to workers, and nobody fills in managedBy of new jobs."""
+    known = facts.webhooks is not None and facts.settings_known and not facts.settings.webhook.enabled
+    known = known and not ours(facts)  # one that is left over is told as such
+    fills_in = any(kind.delegation.path is not None for kind in facts.kinds)
+    if known and fills_in and any(facts.objects.check_of_queue(one) for one in facts.objects.cluster_queues):
+        yield Spot("the manager", "queues lead to workers, and the webhook is off: a job must name managedBy itself")
+
+
 def stale(facts: Facts) -> dict[str, Json]:
     """Entries of ours that nobody keeps: the webhook is off, or has another name by now."""
     if not facts.settings_known:

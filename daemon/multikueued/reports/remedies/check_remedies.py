@@ -65,6 +65,7 @@ def why_rejected(workload: Json, job: Json | None, where: str, told: str, contex
         return REJECTED_SOMEHOW.about(where, told, context)
     words = {
         "refusal": refusal or "it names somebody else",
+        "unfit": (kind.refused(behind) if kind is not None else "") or "a rule of the job's kind fails for it",
         "acting": acting or "a controller of the manager acts on the job, and would run it here, too",
         "gvk": str(owner.gvk),
         "setting": setting_for(owner.gvk),
@@ -99,7 +100,7 @@ REJECTED: Final[Mapping[Rejection | None, Remedy]] = MappingProxyType(
         ),
         Rejection.NOT_COPIED: Remedy(
             "cannot-be-copied",
-            "a rule of the job's kind fails for it",
+            "no copy can be made of it: {unfit}",
             "correct the job, or the declaration of its kind in the daemon's settings, and create it again",
         ),
         Rejection.NOT_TAKEN: Remedy(

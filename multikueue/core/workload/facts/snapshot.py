@@ -44,6 +44,8 @@ class PlanSettings:
     """Whether the check of pods becomes Ready, where our scheduling gate holds every one of them on the manager."""
     finished_retention: timedelta = timedelta(0)
     """How long the winner's copies stay after the end."""
+    failed_retention: timedelta = timedelta(0)
+    """The same for jobs that have failed, if it is longer; see also `ending.MOST_FAILED`."""
     preemption_timeout: timedelta = timedelta(minutes=5)
     """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
     dependencies: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
@@ -116,6 +118,8 @@ class Worker:
     """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
     """Whether it is the cluster on which its original is."""
+    failed: int = 0
+    """How many Workload copies of jobs that have failed are in the namespace there."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
     """What is known of its Kueue."""
     room: Room = attrs.field(default=Room())

@@ -1,0 +1,221 @@
+"""The files of `multikueue demo -f`: jobs, and what people have in a file beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import attrs
+import yaml
+
+from multikueue import GVK, Json, SettingsError
+from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE
+from multikueue.core.model.labels import QUEUE_LABEL
+from multikueue.core.model.objects import dig, labels_of, with_value
+from multikueue.kube.kubernetes_yaml import KubernetesLoader
+from multikueue.sandbox.apiserver import Registry, StatusError
+from multikueue.sandbox.kinds import AVAILABLE, SandboxKind, define
+from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME, local_queue, namespace
+from multikueued.demo.jobs import Submission
+from multikueued.settings.documents import read_text, reading
+
+DEFAULT: Final = "default"
+"""The namespace of what names none."""
+BESIDE: Final = ("", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io")
+"""The groups of which objects are made on the manager, if its API server serves their kind."""
+
+
+@attrs.frozen
+class Files:
+    """What the files of a user hold."""
+
+    jobs: tuple[Submission, ...] = ()
+    """Ready to submit: suspended, with `managedBy` unless they say something, and in a queue."""
+    everywhere: tuple[Json, ...] = ()
+    """Namespaces and LocalQueues, for all clusters."""
+    beside: tuple[Json, ...] = ()
+    """What else the manager gets before the jobs."""
+    notes: tuple[str, ...] = ()
+    """A line for each thing that was passed over, or filled in."""
+
+
+def load_files(paths: Iterable[Path], available: Sequence[SandboxKind] = AVAILABLE) -> Files:
+    """Read YAML files.
+
+    Args:
+        paths: the files.
+        available: the job kinds there are.
+
+    Raises:
+        SettingsError: a file cannot be read, is not YAML, or holds no job, or one that cannot run here.
+    """
+    reader = _Reader(tuple(available))
+    for path in paths:
+        reader.read(path)
+    return Files(_together(reader.jobs), tuple(reader.everywhere), tuple(reader.beside), tuple(reader.notes))
+
+
+@attrs.define(eq=False)
+class _Reader:
+    """Reads one file after the other.
+
+    A server in memory refuses what a manager would refuse, before one is started. What is created in it stays, so a
+    second job of the same name is refused.
+    """
+
+    available: tuple[SandboxKind, ...]
+    jobs: list[Submission] = attrs.field(factory=list)
+    everywhere: list[Json] = attrs.field(factory=list)
+    beside: list[Json] = attrs.field(factory=list)
+    notes: list[str] = attrs.field(factory=list)
+    rehearsal: Registry = attrs.field(factory=lambda: Registry(garbage_collection=False))
+    queues: dict[str, list[str]] = attrs.field(factory=dict)
+    """The LocalQueues by namespace, the one that is meant without a label first."""
+
+    def __attrs_post_init__(self) -> None:
+        define(self.rehearsal, self.available)
+        self.queues[DEFAULT] = [LOCAL_QUEUE_NAME]
+
+    def read(self, path: Path) -> None:
+        """Read a file: queues first, since jobs may stand before them."""
+        text, known, passed_over = read_text(path), len(self.jobs), len(self.notes)
+        with reading(str(path)):
+            documents = list(yaml.load_all(text, KubernetesLoader))  # a SafeLoader
+        objects = list(_listed(documents, path))
+        for _, obj in objects:
+            if _gvk(obj) == LOCAL_QUEUE.gvk:
+                self._add_queue(str(dig(obj, "metadata", "namespace") or DEFAULT), str(dig(obj, "metadata", "name")))
+        for where, obj in objects:
+            self._take(obj, where)
+        if len(self.jobs) == known:
+            raise SettingsError("; ".join((f"{path}: holds no job", *self.notes[passed_over:])))
+
+    def _take(self, obj: Json, where: str) -> None:
+        gvk = _gvk(obj)
+        kind = next((one for one in self.available if one.resource.gvk == gvk), None)
+        if gvk in (LOCAL_QUEUE.gvk, NAMESPACE.gvk):
+            return
+        if kind is None:
+            self._take_beside(obj, where)
+        elif kind.gated and QUEUE_LABEL not in labels_of(obj):
+            self.notes.append(f"{where}: passed over: {_named(obj)} names no queue: label it {QUEUE_LABEL}")
+        else:
+            self.jobs.append(self._job(obj, kind, where))
+
+    def _take_beside(self, obj: Json, where: str) -> None:
+        gvk, what = _gvk(obj), _named(obj)
+        if gvk is None or gvk.group not in BESIDE:
+            self.notes.append(f"{where}: passed over: {what} is no kind of job here; --config adds yours")
+            return
+        self._add_namespace(str(dig(obj, "metadata", "namespace") or DEFAULT))
+        try:
+            self.rehearsal.create_object(obj)
+        except StatusError as error:
+            why = "its kind is not served here" if error.reason == "NotFound" else error.message
+            self.notes.append(f"{where}: passed over: {what}: {why}")
+        else:
+            self.beside.append(obj)
+
+    def _add_namespace(self, name: str) -> None:
+        if name in self.queues:
+            return
+        self.queues[name] = []
+        self.everywhere.append(namespace(name))
+        self.rehearsal.create_object(namespace(name))
+
+    def _add_queue(self, in_namespace: str, name: str) -> None:
+        self._add_namespace(in_namespace)
+        if name not in self.queues[in_namespace]:
+            self.queues[in_namespace].append(name)
+            self.everywhere.append(local_queue(in_namespace, name))
+
+    def _queue_of(self, job: Json, what: str) -> str:
+        """The LocalQueue of a job: what it names, or the one of its namespace.
+
+        Raises:
+            SettingsError: it names one that does not exist.
+        """
+        in_namespace, named = str(job["metadata"]["namespace"]), dig(job, "metadata", "labels", QUEUE_LABEL)
+        if not self.queues.get(in_namespace):
+            self._add_queue(in_namespace, LOCAL_QUEUE_NAME)
+        known = self.queues[in_namespace]
+        if named and named not in known:
+            problem = f'{what} names the queue "{named}", which does not exist'
+            raise SettingsError(f"{problem}: label it {QUEUE_LABEL}: {known[0]}")
+        if not named:
+            self.notes.append(f"{what} names no queue: it is labelled {QUEUE_LABEL}: {known[0]}")
+        return str(named or known[0])
+
+    def _job(self, job: Json, kind: SandboxKind, where: str) -> Submission:
+        name = dig(job, "metadata", "name") or dig(job, "metadata", "generateName")
+        if not isinstance(name, str) or not name:
+            raise SettingsError(f"{where}: has no metadata.name")
+        what = f'{where}: {job["kind"]} "{name}"'
+        if not isinstance(job.get("spec"), dict):
+            raise SettingsError(f"{what} has no spec")
+        job["metadata"].setdefault("namespace", DEFAULT)
+        try:
+            if isinstance(job["metadata"].get("labels") or {}, dict):
+                job = with_value(job, ("metadata", "labels", QUEUE_LABEL), self._queue_of(job, what))
+            # The demo knows jobs by their names, so one that is generated is taken from here.
+            job["metadata"]["name"] = self.rehearsal.create_object(job)["metadata"]["name"]
+        except StatusError as error:
+            raise SettingsError(f"{where}: {error.message}") from error
+        try:
+            submission = Submission(kind, kind.job_name(job), (kind.submitted(job),))
+            requests = submission.requests
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # no server checks the types of custom kinds
+            raise SettingsError(f"{what} has no pods that can be read: {error}") from error
+        if not requests:
+            raise SettingsError(f"{what} has no pods")
+        return submission
+
+
+def _together(jobs: Iterable[Submission]) -> tuple[Submission, ...]:
+    """The pods of a group as one job.
+
+    Raises:
+        SettingsError: two namespaces have a job of one name: the demo knows jobs by their names.
+    """
+    found: dict[tuple[SandboxKind, str], Submission] = {}
+    for job in jobs:
+        known = found.get((job.kind, job.name))
+        objects = (*known.objects, *job.objects) if known is not None else job.objects
+        if len({obj["metadata"]["namespace"] for obj in objects}) > 1:
+            raise SettingsError(f'{job.kind.resource.gvk.kind} "{job.name}" is in two namespaces: rename one of them')
+        found[job.kind, job.name] = Submission(job.kind, job.name, objects)
+    return tuple(found.values())
+
+
+def _listed(documents: list[Any], path: Path) -> Iterator[tuple[str, Json]]:
+    """The objects in the documents, also those in Lists, each with its place."""
+    for number, document in enumerate(documents, 1):
+        where = f"{path}, document {number}"
+        if document is None:
+            continue
+        obj = _object(document, where)
+        if obj.get("kind") != "List":
+            yield where, obj
+            continue
+        items = obj.get("items") or []
+        if not isinstance(items, list):
+            raise SettingsError(f"{where}: items is not a list")
+        for item_number, item in enumerate(items, 1):
+            place = f"{where}, item {item_number}"
+            yield place, _object(item, place)
+
+
+def _object(value: Any, where: str) -> Json:
+    if not isinstance(value, dict):
+        raise SettingsError(f"{where}: is not a Kubernetes object")
+    return value
+
+
+def _gvk(obj: Json) -> GVK | None:
+    version, kind = obj.get("apiVersion"), obj.get("kind")
+    return GVK.of(version, kind) if isinstance(version, str) and isinstance(kind, str) else None
+
+
+def _named(obj: Json) -> str:
+    return f'{obj.get("apiVersion")} {obj.get("kind")} "{dig(obj, "metadata", "name") or ""}"'
