@@ -63,7 +63,8 @@ def with_words(
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
     if tail.again is not None:
-        decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
+        waits = (decided.look_again, tail.again.total_seconds())
+        decided = attrs.evolve(decided, look_again=min(one for one in waits if one is not None))
     head = _head(situation, waits_for)
     message = check_message.Message(head, tail.parts or ())
     if head != situation.head:
@@ -83,10 +84,6 @@ def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) ->
 def is_head_remembered(situation: Situation) -> bool:
     """Whether the dispatcher keeps in the head what it must remember; else nothing is lost with it."""
     return Guarded(situation.dispatcher).remembers(situation.head)
-
-
-def _earlier(seconds: float | None, again: timedelta) -> float:
-    return again.total_seconds() if seconds is None else min(seconds, again.total_seconds())
 
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:

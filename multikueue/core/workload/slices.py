@@ -76,16 +76,13 @@ def follow_slice(situation: Situation, worker: Worker) -> Plan:
         return follow_over(situation, worker)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
+    # There is no job there, and none has stood behind the slice: it was evicted, and starts anew.
+    anew = situation.any_job_on(worker) is None and not worker.copy.has_had_owner
+    if copy is not None and anew and (why := refused(worker)):
         return Plan((retry(situation, why),))
     if worker.removed and worker.is_empty and situation.any_job_on(worker) is None:
         return begin_anew(situation)  # it gets nothing more
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
-
-
-def _is_without_job(situation: Situation, worker: Worker) -> bool:
-    """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
-    return situation.any_job_on(worker) is None and worker.workload is not None and not worker.copy.has_had_owner
 
 
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:

@@ -48,7 +48,11 @@ def find_recorded(situation: Situation) -> Plan:
     if not found:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
         return Plan((retry(situation, base),))  # the eviction removes the copies: one out of sight may still run
-    return Plan(tuple(_record(situation, found[0])))
+    having = found[0]
+    if having.name not in situation.facts.nominated:
+        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
+        return Plan((nominate(situation, (having.name,)),))
+    return Plan(tuple(admit(situation, having.name, CheckState.READY, having.workload)))
 
 
 def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
@@ -73,13 +77,6 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
         and situation.proof(worker, copy) is Proof.NONE
         and any(situation.proof(worker, job) is Proof.NONE for job in situation.jobs_on(worker))
     ]
-
-
-def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:
-    if worker.name not in situation.facts.nominated:
-        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        return (nominate(situation, (worker.name,)),)
-    return tuple(admit(situation, worker.name, CheckState.READY, worker.workload))
 
 
 def _listed(names: Iterable[str]) -> str:

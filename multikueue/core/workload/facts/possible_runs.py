@@ -123,7 +123,17 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
     For one that answers, but with what cannot be read, no time runs out.
     """
-    return max(_NO_TIME, _left_of_timeout(situation, worker))
+    timeout, left = situation.settings.worker_lost_timeout, _NO_TIME
+    match worker.reach, worker.kind:
+        case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
+            left = timeout
+        case states.Lost(datetime() as since), _:
+            left = timeout - (situation.now - _seen_lost(situation, worker, since))
+        case (states.Connecting(), _) | (_, states.Syncing()):
+            left = FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case _, states.Unserved(failing_for):
+            left = timeout - failing_for
+    return max(_NO_TIME, left)
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
@@ -136,22 +146,6 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     if not (worker.reachable and worker.copy.has_ended):
         return left
     return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left)
-
-
-def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
-    timeout = situation.settings.worker_lost_timeout
-    match worker.reach, worker.kind:
-        case ((states.Lost(None) | states.Opaque()), _):
-            return timeout
-        case states.Lost(datetime() as since), _:
-            return timeout - (situation.now - _seen_lost(situation, worker, since))
-        case (states.Connecting(), _) | (_, states.Syncing()):
-            return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, states.Opaque():
-            return timeout
-        case _, states.Unserved(failing_for):
-            return timeout - failing_for
-    return _NO_TIME
 
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
