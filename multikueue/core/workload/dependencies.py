@@ -11,12 +11,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.dependencies import (
-    RESOURCE_CLAIM_TEMPLATE,
-    Dependency,
-    DependencyMark,
-    dependencies_of,
-)
+from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE, Dependency, DependencyMark, dependencies_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, namespace_of, reference_to, uid
 from multikueue.core.workload import effects

@@ -50,12 +50,12 @@ def dispatch(situation: Situation) -> Plan:
         return Plan()  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
         return Plan((give_up(situation, nomination.give_up),))
-    told = (*_tell_runs(runs), *leftovers.tell_held_up(situation, left))
+    unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in runs if run.why)
+    told = (*(AnnounceWorkload("Warning", text) for text in unseen_runs), *leftovers.tell_held_up(situation, left))
     if left and leftovers.is_stubborn(situation, left):
         return Plan((leftovers.send_back(situation, left), *told))
-    asked = tuple(
-        name for name in nomination.names if not situation.withheld.get(ClusterName(name))
-    )  # it stays nominated
+    # Those that are withheld stay nominated.
+    asked = tuple(name for name in nomination.names if not situation.withheld.get(ClusterName(name)))
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
     held_up = max((run.until for run in runs), default=possible_runs.LEFTOVER_GRACE if left else None)
@@ -67,13 +67,6 @@ def dispatch(situation: Situation) -> Plan:
     effects = (*told, *opened.effects, *offers, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
-
-
-def _tell_runs(runs: tuple[possible_runs.PossibleRun, ...]) -> Iterator[Effect]:
-    """Tell which workers keep an admitted Workload from being recorded: it may run there unseen."""
-    for run in runs:
-        if run.why:
-            yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:

@@ -85,7 +85,10 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
     runs_on = bool(runs) or _may_run_unseen(situation, worker, asked=waits)
-    if copy is not None and not runs_on and not _frees_pods(worker, copy):
+    # Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its finalizer off
+    # that by then, so nothing would be left once it is deleted.
+    frees_pods = copy is not None and bool(worker.jobs) and has_members(copy) and is_finished(copy)
+    if copy is not None and not runs_on and not frees_pods:
         yield from delete_workload(situation, worker, copy)
 
 
@@ -93,12 +96,6 @@ def _lacks_finalizer(copy: Json) -> bool:
     """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
     stays = is_terminating(copy) or is_finished(copy)
     return has_members(copy) and not stays and WORKLOAD_FINALIZER not in finalizers_of(copy)
-
-
-def _frees_pods(worker: Worker, copy: Json) -> bool:
-    """Whether Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its
-    finalizer off that by then, so nothing would be left once it is deleted."""
-    return bool(worker.jobs) and has_members(copy) and is_finished(copy)
 
 
 def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:

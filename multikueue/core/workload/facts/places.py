@@ -71,11 +71,6 @@ def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     return worker.names.namespace(snapshot.key.namespace) or looked_at
 
 
-def why_nowhere(snapshot: Snapshot, worker: Worker) -> str:
-    """Why there is no namespace on a worker for a Workload; empty: there is one."""
-    return worker.names.why_none(snapshot.key.namespace)
-
-
 def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
     names, own = worker.names, snapshot.key.namespace
@@ -180,7 +175,8 @@ def why_withheld(situation: Situation, worker: Worker) -> str:
     """Why a worker is not offered the Workload although it was nominated; empty: it may be. `Situation.withheld` keeps
     it for one decision."""
     why = LEAVING if situation.facts.leaves == worker.name else worker.cordon
-    why = why or why_nowhere(situation.snapshot, worker) or _why_not_found(situation, worker)
+    nowhere = worker.names.why_none(situation.snapshot.key.namespace)  # there is no namespace for it
+    why = why or nowhere or _why_not_found(situation, worker)
     return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
 
 
