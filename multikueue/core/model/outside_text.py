@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import Final
@@ -14,6 +15,13 @@ _ADDRESSES: Final = re.compile(
     r"|(?<![A-Za-z0-9.-])[A-Za-z0-9.-]*\.[A-Za-z][A-Za-z0-9-]*:\d{2,5}\b"
 )
 """Each is tried once for a run of its characters, so that a text of a megabyte costs no more than it is long."""
+
+BEFORE_PARTS: Final = " — "
+"""Between the head of a check's message and its parts."""
+BETWEEN_PARTS: Final = " · "
+MAX_PART: Final = 256
+"""The most characters that one worker's words may have."""
+_LOOKED_AT: Final = 4 * MAX_PART
 
 
 def one_line(text: str) -> str:
@@ -45,3 +53,21 @@ def is_hidden(one: str) -> bool:
 def without_addresses(text: str) -> str:
     """A text that a tenant may read: where workers are is nobody's business but the operator's."""
     return _ADDRESSES.sub(_HIDDEN, text)
+
+
+def plain(text: str) -> str:
+    """A text of somebody else as a part of a message: one line, at most `MAX_PART` characters, without addresses."""
+    return _plain(begin_of(text))
+
+
+@functools.lru_cache(maxsize=1024)
+def _plain(text: str) -> str:
+    hidden = without_addresses(one_line(text))
+    # What separates the parts of a message may not stand in one.
+    whole = hidden.replace(BEFORE_PARTS.strip(), "-").replace(BETWEEN_PARTS.strip(), "*")
+    return whole if len(whole) <= MAX_PART else whole[: MAX_PART - 4] + " ..."
+
+
+def begin_of(text: str) -> str:
+    """As much of a text as is looked at, in whole words: whoever writes it must not cost us time or memory."""
+    return text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT].rpartition(" ")[0]

@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.outside_text import one_line, without_addresses
+from multikueue.core.model.outside_text import BEFORE_PARTS, BETWEEN_PARTS, begin_of, plain
 
 SAME_TIME: Final = 5.0
 """Seconds by which two times in texts may differ that mean the same: they are computed anew with each look."""
@@ -73,11 +73,6 @@ def admitted_on(worker: str) -> str:
     return f'The workload was admitted on "{worker}"'
 
 
-def unrecorded(why: str) -> str:
-    """The head while the check is Ready and nothing is recorded."""
-    return f"No admitting cluster is recorded: {why}"
-
-
 def means_the_same(one: str, other: str) -> bool:
     """Whether two messages differ in nothing but times that are a few seconds apart."""
     if one == other:
@@ -91,13 +86,6 @@ def _are_near(one: str, other: str) -> bool:
     return first is not None and second is not None and abs((first - second).total_seconds()) <= SAME_TIME
 
 
-BEFORE_PARTS: Final = " — "
-"""Between the head of a check's message and its parts."""
-BETWEEN_PARTS: Final = " · "
-MAX_PART: Final = 256
-"""The most characters that one worker's words may have."""
-_LOOKED_AT: Final = 4 * MAX_PART
-
 _CAPACITY: Final = re.compile(
     r", previously considered podsets requests \(0\) \+ current podset request \((?P<wanted>[^()]+)\)"
     r" > maximum capacity \((?P<most>[^()]+)\)"
@@ -105,27 +93,9 @@ _CAPACITY: Final = re.compile(
 _POD_SET: Final = re.compile(r"couldn't assign flavors to pod set \S+: (?!.*couldn't assign flavors)")
 
 
-def plain(text: str) -> str:
-    """A text of somebody else as a part of a message: one line, at most `MAX_PART` characters, without addresses."""
-    return _plain(_begin(text))
-
-
-@functools.lru_cache(maxsize=1024)
-def _plain(text: str) -> str:
-    hidden = without_addresses(one_line(text))
-    # What separates the parts of a message may not stand in one.
-    whole = hidden.replace(BEFORE_PARTS.strip(), "-").replace(BETWEEN_PARTS.strip(), "*")
-    return whole if len(whole) <= MAX_PART else whole[: MAX_PART - 4] + " ..."
-
-
 def condensed(text: str) -> str:
     """What a worker's Kueue says about quota, in its words and without those that do not help."""
-    return _condensed(_begin(text))
-
-
-def _begin(text: str) -> str:
-    """As much of a text as is looked at, in whole words: whoever writes it must not cost us time or memory."""
-    return text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT].rpartition(" ")[0]
+    return _condensed(begin_of(text))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -15,6 +15,7 @@ from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
+from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
@@ -22,7 +23,6 @@ from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
-from multikueue.core.workload.history import placements
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
 
 KUEUE_GRACE: Final = timedelta(seconds=5)

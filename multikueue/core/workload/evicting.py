@@ -250,14 +250,9 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
             continue
         # The copy whose status counts, as a rule the only one. Of several, one that still has pods.
         copy = next((job for job in copies if situation.adapter.release_patch(job) is not None), copies[0])
-        if not _shows_run_again(situation, local, copy):
+        shows_run = situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None
+        if shows_run or situation.adapter.release_patch(copy) is None:  # else it would show a run again
             yield from ending.sync_status(situation, [copy])
-
-
-def _shows_run_again(situation: Situation, local: Json, copy: Json) -> bool:
-    if situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None:
-        return False
-    return situation.adapter.release_patch(copy) is not None
 
 
 def release(situation: Situation, local: Json) -> Iterator[Effect]:

@@ -10,57 +10,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
-from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.check_message import plain
+from multikueue.core.model.objects import uid
+from multikueue.core.model.outside_text import plain
+from multikueue.core.model.placements import KEPT, placements
 from multikueue.core.workload.effects import MANAGER, Effect, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Placement, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Lost, Unusable
 
-KEPT: Final = 5
-"""How many placements stay on the Workload."""
-_FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 _AGAIN: Final = "Previously: "
 """How Kueue begins the message of an eviction that is over."""
-
-
-def placement_of(workload: Json) -> Placement | None:
-    """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
-    facts = WORKLOADS.of(workload)
-    if facts.cluster_name is None:
-        return None
-    kind = "Admitted" if facts.is_admitted else "QuotaReserved"
-    return Placement(facts.cluster_name, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
-
-
-def placements(workload: Json) -> list[Json]:
-    """The placements that are over, the last one at the end; none if the annotation cannot be read."""
-    try:
-        noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
-    except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
-        return []
-    entries = [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
-    return list(map(_shortened, entries[-KEPT:]))
-
-
-def _shortened(entry: Json) -> Json:
-    """The fields of an entry that are texts, in few printable characters: it is written again."""
-    return {name: plain(entry[name]) for name in _FIELDS if isinstance(entry.get(name), str)}
-
-
-def last_place(workload: Json) -> ClusterName | None:
-    """The worker of the placement that ended last."""
-    known = placements(workload)
-    worker = dig(known[-1], "worker") if known else None
-    return ClusterName(worker) if isinstance(worker, str) else None
 
 
 def new_placements(situation: Situation) -> str | None:

@@ -22,8 +22,10 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
+from multikueue.core.model.outside_text import plain
+from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_message import Message, plain
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
@@ -32,7 +34,7 @@ from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_give
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
 from multikueue.core.workload.groups import has_its_name
-from multikueue.core.workload.history import last_place, note_last_worker
+from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.removal import remove, stops_since, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE

@@ -17,7 +17,7 @@ import attrs
 
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message, unrecorded
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.facts.possible_runs import assumed_for
@@ -86,7 +86,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
-    message = Message(unrecorded(why))
+    message = Message(f"No admitting cluster is recorded: {why}")
     told: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
         told.insert(0, say(situation, message))

@@ -17,12 +17,12 @@ from multikueue.core.model.copies import workload_copy
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.placements import KEPT, Placement, last_place, placement_of, placements
 from multikueue.core.workload import history
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Placement, Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.core.workload.facts.worker_states import Lost
-from multikueue.core.workload.history import KEPT, last_place, placement_of, placements
 from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))

@@ -12,6 +12,7 @@ from multikueue.core.dispatchers.scored.facts import JobFacts, Room
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.placements import Placement
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
@@ -62,15 +63,6 @@ class JobCopy:
     """Who controls it there, as `ReplicaSet "web-7d9f"`; empty while nobody does."""
     deleted_here: bool = False
     """Whether this process has deleted it: what is left of it then is held by somebody else's finalizer."""
-
-
-@attrs.frozen
-class Placement:
-    """A worker that had a Workload."""
-
-    worker: ClusterName
-    since: str
-    """As Kubernetes writes times; empty if that is not known."""
 
 
 @attrs.frozen
