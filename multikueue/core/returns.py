@@ -18,13 +18,13 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.marks import Marks, mark_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import controller_of, is_terminating, uid
+from multikueue.core.model.placements import placements
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, WORKLOADS
 from multikueue.core.model.workloads import CheckState, attempt, check_state, component_index, evictions, is_elastic
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.core.workload.evicting import MOST_AT_ONCE
 from multikueue.core.workload.facts.snapshot import JobCopy
-from multikueue.core.workload.history import placements
 
 BEFORE_LOSS: Final = timedelta(seconds=60)
 """How long before a loss a placement may have ended whose copies are looked for: what goes takes a while."""

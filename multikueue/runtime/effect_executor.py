@@ -14,11 +14,11 @@ from multikueue.core.model.kinds import CONFIG_MAP, POD, REFUSED, WORKLOAD, work
 from multikueue.core.model.labels import ASKED_AGAIN_ANNOTATION, STATUS_REFUSED_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
+from multikueue.core.model.outside_text import without_addresses
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.check_message import without_addresses
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.core.workload.facts.worker_states import NAME_TAKEN
 from multikueue.errors import (
@@ -92,7 +92,7 @@ class EffectExecutor:
     async def _execute(self, workload: Json | None, effect: effects.Effect) -> None:
         match effect:
             case effects.AnnounceWorkload():
-                about = (workload, job_reference(workload) if effect.on_job else None) if workload else ()
+                about = (workload, job_reference(workload) if effect.on_job else None) if workload else (effect.about,)
                 for one in filter(None, about):
                     self._emit(one, effect.type, effect.note)
             case effects.CountAdmitted():

@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 import attrs
 
 from multikueue.adapters import SafeAdapter
+from multikueue.core.changes import affected
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
@@ -20,7 +21,7 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.groups import affected, may_have_siblings
+from multikueue.core.workload.groups import may_have_siblings
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster, kubeconfig_path
 from multikueue.runtime.caches.workload_indexes import RUNNING, looking

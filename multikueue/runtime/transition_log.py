@@ -7,9 +7,9 @@ from datetime import datetime
 
 import attrs
 
+from multikueue.core.changes import JobEnded, Milestone, Offered, Placed, WorkerFailed, milestones
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.history import JobEnded, Milestone, Offered, Placed, WorkerFailed, milestones
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster

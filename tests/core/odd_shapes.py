@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone
 from multikueue.core.model.shape import job_flaw, workload_flaw
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.guarded_plan import hidden, with_hidden_jobs
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker, hidden
 
 SCALARS = st.none() | st.booleans() | st.integers(-5, 2**63) | st.floats(allow_nan=False) | st.text(max_size=5)
 LIKELY: list[Any] = [[1], [None], ["a"], [{"type": 1}], [{"name": [1]}], {"a": 1}, {"a": []}, "x", 7, True]
@@ -70,7 +69,9 @@ def as_read(worker: Worker) -> Worker:
     if worker.workload is not None and workload_flaw(worker.workload):
         return hidden(worker, "Workload cannot be read")
     jobs = (*worker.jobs, *worker.shared)
-    return with_hidden_jobs(worker, "Job cannot be read") if any(job_flaw(copy.object) for copy in jobs) else worker
+    return (
+        hidden(worker, "Job cannot be read", jobs_only=True) if any(job_flaw(copy.object) for copy in jobs) else worker
+    )
 
 
 @st.composite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.effect_words import describe
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
@@ -27,7 +28,6 @@ from multikueue.core.workload.effects import (
     PatchJobStatus,
     PatchWorkload,
     Plan,
-    describe,
 )
 from multikueue.core.workload.facts.earlier_run_facts import WAITS
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot

@@ -22,8 +22,8 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, name_of
+from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import cluster_name
-from multikueue.core.workload.history import placements
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, cluster_queue, resource_flavor
 from multikueued.rbac.rules import ON_MANAGER, on_worker
 from multikueued.settings.config import DispatcherSettings

@@ -33,7 +33,7 @@ from multikueue.runtime.reconcilers import configuration
 from multikueue.runtime.reconcilers import workload as reading
 from multikueue.runtime.workers.executor import WorkerExecutor
 from multikueue.runtime.workers.informers import WorkerInformers
-from tests.simulation.leaving_mutations import groups_let_nobody_go
+from tests.simulation.leaving_mutations import groups_let_nobody_go, never
 from tests.simulation.planted import all_of
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -54,12 +54,12 @@ def hidden_workers_are_not_waited_for() -> AbstractContextManager[Any]:
         yield from (run for run in original(situation, chosen) if run not in situation.possible_runs)
 
     told = _ignoring(lambda left: "cannot be seen" in left.why)
-    return all_of(mock.patch.object(pending, "blocking", blocking), told)
+    return all_of(mock.patch.object(earlier, "blocking", blocking), told)
 
 
 def seen_leftovers_are_not_waited_for() -> AbstractContextManager[Any]:
     """A Workload is offered, recorded and Ready though a job copy of an earlier attempt is seen."""
-    modules = (planning, assigned, leftovers)
+    modules = (assigned, leftovers)
     return all_of(*(mock.patch.object(module, "earlier_runs", return_value=()) for module in modules))
 
 
@@ -75,14 +75,14 @@ def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]
     def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
         return tuple(left for left in original(situation, chosen) if not passes(left))
 
-    return mock.patch.object(pending, "left_over", left_over)
+    return mock.patch.object(leftovers, "left_over", left_over)
 
 
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped though it may run where nobody sees it."""
 
-    def careless(decide: Callable[[Situation], Plan]) -> Callable[[Situation], Plan]:
-        def decided(situation: Situation) -> Plan:
+    def careless(decide: Callable[[Situation], Plan | None]) -> Callable[[Situation], Plan | None]:
+        def decided(situation: Situation) -> Plan | None:
             with mock.patch.object(Situation, "possible_runs", ()):
                 return decide(situation)
 
@@ -235,7 +235,7 @@ def ends_are_not_shown() -> AbstractContextManager[Any]:
         )
 
     original = ending.sync_status
-    return all_of(*(mock.patch.object(module, "sync_status", synced) for module in (ending, assigned)))
+    return mock.patch.object(ending, "sync_status", synced)
 
 
 def _is_over(situation: Situation) -> Callable[[Any], bool]:
@@ -244,7 +244,8 @@ def _is_over(situation: Situation) -> Callable[[Any], bool]:
 
 def earlier_ends_do_not_count() -> AbstractContextManager[Any]:
     """A job that has ended after an eviction that nobody has seen is removed, to be run again."""
-    return mock.patch.object(ending, "end_of_earlier_attempt", return_value=None)
+    unseen = mock.patch.object(ending, "end_of_earlier_attempt", return_value=None)
+    return all_of(unseen, never("has ended"))
 
 
 def workers_that_return_are_not_cleaned() -> AbstractContextManager[Any]:

@@ -78,7 +78,7 @@ def ends_lose_their_counts() -> AbstractContextManager[Any]:
 
 def settled_ends_are_ignored() -> AbstractContextManager[Any]:
     """What somebody has settled on the manager does not stop the copy."""
-    return _never("settled")
+    return never("settled")
 
 
 def holds_are_evictions() -> AbstractContextManager[Any]:
@@ -94,7 +94,7 @@ def quota_is_held_until_pods_have_ended() -> AbstractContextManager[Any]:
 
 def stops_without_eviction_are_ignored() -> AbstractContextManager[Any]:
     """Only an eviction stops a copy: the manager's Kueue waits for a job that nobody stops."""
-    return _never("stopped here")
+    return never("stopped here")
 
 
 def groups_let_nobody_go() -> AbstractContextManager[Any]:
@@ -111,7 +111,7 @@ def groups_let_nobody_go() -> AbstractContextManager[Any]:
     )
 
 
-def _never(name: str) -> AbstractContextManager[Any]:
+def never(name: str) -> AbstractContextManager[Any]:
     """One row of the table never applies."""
     rows = [attrs.evolve(row, applies=lambda _: False) if row.name == name else row for row in planning.TABLE]
     assert any(row.name == name for row in rows), f"there is no row {name}"

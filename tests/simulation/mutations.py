@@ -23,11 +23,12 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import cluster_name, is_admitted, is_evicted, is_finished
-from multikueue.core.workload import evicting, pending
+from multikueue.core.workload import evicting
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.check_updates import send_back_evicted
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, Effect, Plan
 from multikueue.core.workload.ending import sync_end
+from multikueue.core.workload.facts import possible_runs as earlier
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.pending import winner
@@ -62,10 +63,21 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 @contextmanager
 def _row(name: str, change: Callable[[Decide], Decide]) -> Iterator[None]:
     """Decide one row of the table otherwise."""
-    rows = [attrs.evolve(row, decide=change(row.decide)) if row.name == name else row for row in planning.TABLE]
+    rows = [attrs.evolve(row, decide=change(_sure(row))) if row.name == name else row for row in planning.TABLE]
     assert tuple(rows) != planning.TABLE, f"there is no row {name}"
     with mock.patch.object(planning, "TABLE", tuple(rows)):
         yield
+
+
+def _sure(row: planning.Row) -> Decide:
+    """The decision of a row that always decides."""
+
+    def decide(seen: Situation) -> Plan:
+        plan = row.decide(seen)
+        assert plan is not None, f"{row.name} decides wherever it applies"
+        return plan
+
+    return decide
 
 
 def _create_job(seen: Situation, worker: Worker) -> Effect:
@@ -243,7 +255,7 @@ def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
 
 def earlier_attempts_are_forgotten() -> AbstractContextManager[Any]:
     """What ran before an eviction, on a worker out of sight since, is not waited for."""
-    return mock.patch.object(pending, "blocking", return_value=())
+    return mock.patch.object(earlier, "blocking", return_value=())
 
 
 def unmarked_copies_win() -> AbstractContextManager[Any]:

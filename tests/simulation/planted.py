@@ -36,6 +36,12 @@ from multikueue.runtime.target import Target
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
+def nothing_goes_in(*names: str) -> AbstractContextManager[Any]:
+    """Some rows of the table remove nothing."""
+    rows = [attrs.evolve(row, goes=lambda _: ()) if row.name in names else row for row in planning.TABLE]
+    return mock.patch.object(planning, "TABLE", tuple(rows))
+
+
 @contextmanager
 def all_of(*patches: AbstractContextManager[Any]) -> Iterator[None]:
     """Several patches as one."""
@@ -54,7 +60,7 @@ def an_earlier_copy_is_believed_while_pending() -> AbstractContextManager[Any]:
 
     return all_of(
         mock.patch.object(Situation, "current", current),
-        mock.patch.object(pending, "clean_stale", return_value=()),
+        nothing_goes_in("pending"),
     )
 
 
@@ -179,14 +185,13 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
     """An evicted job is shown to have stopped while its copy still runs."""
 
     def stop(situation: Situation) -> Plan:
-        plan = original(situation)
+        plan = evicting.stop_evicted(situation)
         released = [effect for job in situation.snapshot.jobs.values() for effect in evicting.release(situation, job)]
         kept = [effect for effect in plan.effects if effect not in released]
         return attrs.evolve(plan, effects=(*kept, *released))
 
-    row = next(row for row in planning.TABLE if row.name == "evicted")
-    original = row.decide
-    rows = tuple(attrs.evolve(one, decide=stop) if one is row else one for one in planning.TABLE)
+    rows = tuple(attrs.evolve(one, decide=stop) if one.name == "evicted" else one for one in planning.TABLE)
+    assert rows != planning.TABLE, "there is no such row"
     return mock.patch.object(planning, "TABLE", rows)
 
 
@@ -215,7 +220,7 @@ def a_lease_is_taken_a_period_early() -> AbstractContextManager[Any]:
 
 def losers_are_not_cleaned_once_assigned() -> AbstractContextManager[Any]:
     """Once a worker is recorded, nobody looks at the copies on the others any more."""
-    return mock.patch.object(assigned, "_clean_others", return_value=())
+    return nothing_goes_in("unregistered kind", "slice replacement", "assigned")
 
 
 def an_accepted_deletion_is_a_removal() -> AbstractContextManager[Any]:

@@ -16,6 +16,7 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONF
 from multikueue.core.model.labels import CORDON_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, uid
+from multikueue.core.model.placements import placements
 from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import (
     CheckState,
@@ -28,7 +29,6 @@ from multikueue.core.model.workloads import (
     owner,
     reserved_at,
 )
-from multikueue.core.workload.history import placements
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.kueue.scheduling.quota import used_by
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME

@@ -18,7 +18,7 @@ from cattrs.preconf.orjson import make_converter
 from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.check_message import plain
+from multikueue.core.model.outside_text import plain
 from multikueued.doctor.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
 from multikueued.settings.config import Settings
 from multikueued.tokens.bound import Bound, bound_in

@@ -9,8 +9,7 @@ import anyio
 import attrs
 from aiohttp import web
 
-from multikueue.core.model.outside_text import one_line
-from multikueue.core.workload.check_message import without_addresses
+from multikueue.core.model.outside_text import one_line, without_addresses
 from multikueued.logserver.answers import NOTE
 
 AHEAD: Final = 256 << 10

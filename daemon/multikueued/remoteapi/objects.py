@@ -15,7 +15,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, name_of, uid
-from multikueue.core.workload.check_message import without_addresses
+from multikueue.core.model.outside_text import without_addresses
 from multikueued.commands.structured import plain
 from multikueued.logserver.answers import GROUP, JOB_STATUS, REMOTE_JOB, VERSION
 from multikueued.reports.answers import placements

@@ -12,11 +12,11 @@ import attrs
 from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
 from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
+from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
-from multikueue.core.workload import history as noted
 from multikueue.core.workload.facts.refusal_facts import RefusalFacts
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport

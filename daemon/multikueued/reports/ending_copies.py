@@ -11,7 +11,7 @@ import attrs
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.check_message import plain
+from multikueue.core.model.outside_text import plain
 from multikueued.reports.remedies.remedy import filled
 
 _GIVE_UP: Final = GIVE_UP_ANNOTATION + "={worker}/{uid}"

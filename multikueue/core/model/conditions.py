@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
+
+import orjson
 
 from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
 from multikueue.core.model.names import Json
@@ -88,3 +91,12 @@ def replaced(listed: Sequence[Json], new: Json) -> list[Json]:
 def says_the_same(old: Json | None, new: Json) -> bool:
     """Whether status, reason and message are equal: then writing the new one would change nothing."""
     return old is not None and all(old.get(field) == new.get(field) for field in ("status", "reason", "message"))
+
+
+def json_message(obj: Json, kind: str) -> Json:
+    """The JSON object that is the message of a condition; empty: there is none, or it cannot be read."""
+    try:
+        found: Any = orjson.loads(str((condition(obj, kind) or {}).get("message") or ""))
+    except orjson.JSONDecodeError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,60 +1,57 @@
 """A Workload with a recorded worker: create its job there once, sync its status, and notice when it is gone.
 
 `clusterName` is sticky. Only the copy on the recorded worker counts: copies elsewhere are removed, whatever they say.
+
+A move is an annotation on the manager's Workload that names its worker. Our check becomes Retry, the manager's Kueue
+evicts the Workload, and everything that keeps a job from running twice after an eviction holds here, too. Beyond that,
+nobody else is recorded while the worker it leaves shows anything of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 
 import attrs
 
 from multikueue.core.model.copies import drift_patch
+from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, POD_GROUP_SERVING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState
-from multikueue.core.workload import check_updates
-from multikueue.core.workload.effects import ApplyStatus, Effect, PatchJob, PatchWorkload, Plan
-from multikueue.core.workload.ending import (
-    KUEUE_GRACE,
-    finish_as,
-    last_status,
-    own_end,
-    sync_end,
-    sync_outcome,
-    sync_status,
+from multikueue.core.workload import check_updates, ending
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    Effect,
+    PatchJob,
+    PatchWorkload,
+    Plan,
 )
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, until_end_counts
-from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.leftovers import Leftover, earlier_runs, is_stubborn, left_behind, send_back
-from multikueue.core.workload.moves import end_move, move, tell_unmoved
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.removal import remove, remove_all, without
 
 
-def follow_assigned(situation: Situation) -> Plan:
-    """Decide by what the recorded worker shows; remove copies everywhere else."""
-    return on_recorded_worker(situation, _follow)
+def on_recorded_worker(follow: Callable[[Situation, Worker], Plan]) -> Callable[[Situation], Plan]:
+    """Decide by what the recorded worker shows, or wait until it can be seen."""
+
+    def decide(situation: Situation) -> Plan:
+        worker = situation.assigned_worker
+        if worker is not None and worker.in_sight:
+            return follow(situation, worker)
+        return _wait_out_of_sight(situation, worker)
+
+    return decide
 
 
-def on_recorded_worker(situation: Situation, follow: Callable[[Situation, Worker], Plan]) -> Plan:
-    """Decide by what the recorded worker shows, or wait until it can be seen; remove copies everywhere else."""
-    worker = situation.assigned_worker
-    if worker is not None and worker.in_sight:
-        decided = follow(situation, worker)
-    else:
-        decided = _wait_out_of_sight(situation, worker)
-    return attrs.evolve(decided, effects=(*decided.effects, *_clean_others(situation)))
-
-
-def _clean_others(situation: Situation) -> Iterator[Effect]:
-    for worker in situation.workers:
-        if worker.name != situation.assigned_to:
-            others = partial(may_be_of, situation, worker, situation.assigned_to)
-            yield from remove(situation, without(worker, others))
+def remove_others(situation: Situation) -> Iterator[Effect]:
+    """Remove copies everywhere but on the recorded worker."""
+    return remove_all(situation, situation.assigned_to)
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
@@ -63,27 +60,26 @@ def with_last_status(situation: Situation, decided: Plan) -> Plan:
     It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
     """
     worker = situation.assigned_worker if situation.snapshot.workload is not None else None
-    if worker is None or not worker.in_sight or not any(map(_takes_away, decided.effects)):
+    takes_away = any(isinstance(effect, ApplyStatus) and effect.takes_away for effect in decided.effects)
+    if worker is None or not worker.in_sight or not takes_away:
         return decided
-    shown = (effect for effect in last_status(situation, situation.jobs_on(worker)) if effect not in decided.effects)
+    if situation.snapshot.quiet_for >= ending.SYNC_GRACE:
+        return decided
+    shown = (
+        effect for effect in ending.sync_status(situation, situation.jobs_on(worker)) if effect not in decided.effects
+    )
     return attrs.evolve(decided, effects=(*shown, *decided.effects))
-
-
-def _takes_away(effect: Effect) -> bool:
-    return isinstance(effect, ApplyStatus) and effect.takes_away
 
 
 def follow_unchecked(situation: Situation) -> Plan:
     """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
     worker = situation.assigned_worker
-    others = tuple(_clean_others(situation))
     if worker is None or not worker.in_sight:
-        return Plan(others)
+        return Plan()
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and worker.copy.has_ended:
-        end = sync_end(situation, copy, jobs)
-        return attrs.evolve(end, effects=(*end.effects, *others))
-    return Plan((*sync_status(situation, jobs), *others))
+        return ending.sync_end(situation, copy, jobs)
+    return Plan(tuple(ending.sync_status(situation, jobs)))
 
 
 def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
@@ -104,7 +100,7 @@ def _wait_out_of_sight(situation: Situation, worker: Worker | None) -> Plan:
     if left and not _has_sent_nothing(situation, worker):
         return Plan(look_again=left.total_seconds())
     if copy is not None and worker.copy.has_ended:
-        return Plan((finish_as(situation, copy),))
+        return Plan((ending.finish_as(situation, copy),))
     return Plan((check_updates.retry(situation, "Admitting remote lost"),))
 
 
@@ -117,7 +113,9 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
     return situation.state is CheckState.PENDING and alone and not (known or worker.copy.has_had_owner)
 
 
-def _follow(situation: Situation, worker: Worker) -> Plan:
+@on_recorded_worker
+def follow_job(situation: Situation, worker: Worker) -> Plan:
+    """The recorded worker is in sight: create the job there, keep it as its user wants it, and notice its end."""
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is None or not _goes_on(situation, worker, copy):
         return follow_over(situation, worker)
@@ -139,8 +137,8 @@ def _follow(situation: Situation, worker: Worker) -> Plan:
 
 def begin_anew(situation: Situation) -> Plan:
     """The job is gone from its worker: a moment later, since one that has ended may go before its end shows."""
-    if situation.snapshot.quiet_for < KUEUE_GRACE:
-        return Plan(look_again=KUEUE_GRACE.total_seconds())
+    if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
+        return Plan(look_again=ending.KUEUE_GRACE.total_seconds())
     return Plan((check_updates.retry_vanished(situation),))
 
 
@@ -156,11 +154,12 @@ def follow_over(situation: Situation, worker: Worker) -> Plan:
     """
     copy, jobs = worker.workload, situation.jobs_on(worker)
     if copy is not None and worker.copy.has_ended:
-        if awaits_ready(situation):  # a short job: it counts, too
+        elsewhere = (left for left in earlier_runs(situation) if left.worker != worker.name)
+        if awaits_ready(situation) and next(elsewhere, None) is None:  # a short job: it counts, too
             return Plan(tuple(check_updates.admit(situation, worker.name, CheckState.READY, copy)))
-        return sync_end(situation, copy, jobs)
-    if (outcome := own_end(situation, jobs)) is not None:
-        return sync_outcome(situation, jobs, outcome)
+        return ending.sync_end(situation, copy, jobs)
+    if (outcome := ending.own_end(situation, jobs)) is not None:
+        return ending.sync_outcome(situation, jobs, outcome)
     if copy is not None and worker.copy.is_evicted:
         return Plan(tuple(check_updates.send_back_evicted(situation, worker.name, copy)))
     if worker.copy.finish_reason == OUT_OF_SYNC and situation.state is CheckState.READY:
@@ -220,7 +219,7 @@ def _synchronise(situation: Situation, worker: Worker, copy: Json, jobs: Sequenc
         # one write of the Workload at a time
         yield from tuple(check_updates.tell_placed(situation, copy)) or end_move(situation)
     yield from tell_unmoved(situation)
-    yield from sync_status(situation, jobs)
+    yield from ending.sync_status(situation, jobs)
     if (patch := drift_patch(situation.workload, copy)) is not None:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
     for job in jobs:
@@ -239,16 +238,13 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
 
 
-def follow_copy(situation: Situation) -> Plan:
+@on_recorded_worker
+def follow_copy(situation: Situation, worker: Worker) -> Plan:
     """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
 
     Its jobs cannot be seen, so their status is not synced. The worker's Kueue still says on the Workload copy how the
     job ends, and stops it when the manager evicts or deletes it.
     """
-    return on_recorded_worker(situation, _follow_copy)
-
-
-def _follow_copy(situation: Situation, worker: Worker) -> Plan:
     copy = worker.workload
     if copy is None or not _goes_on(situation, worker, copy):
         return follow_over(situation, worker)
@@ -265,3 +261,59 @@ def _wait_for_job(situation: Situation) -> Plan:
         return Plan(look_again=left.total_seconds())
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
     return Plan((check_updates.retry(situation, base),))
+
+
+def move(situation: Situation, worker: Worker) -> Plan | None:
+    """Send it back so that it runs elsewhere, if that was asked and is possible; None: it goes on here.
+
+    Args:
+        situation: the Workload, recorded, whose copy goes on.
+        worker: the recorded one, in sight.
+    """
+    if situation.facts.leaves != worker.name or _why_stays(situation):
+        return None
+    text = f'Moving away from worker cluster "{worker.name}", as the annotation {MOVE_FROM_ANNOTATION} asks'
+    return Plan((check_updates.retry(situation, text), AnnounceWorkload("Normal", text)))
+
+
+def tell_unmoved(situation: Situation) -> Iterator[Effect]:
+    """Tell why a Workload stays that somebody asked to move."""
+    asked = situation.facts.leaves
+    if asked is not None and asked == situation.assigned_to and (why := _why_stays(situation)):
+        yield AnnounceWorkload("Warning", f'It is not moved away from worker cluster "{asked}": {why}')
+
+
+def _why_stays(situation: Situation) -> str:
+    return why_not_movable(situation) or _nowhere_to_go(situation)
+
+
+def why_not_movable(situation: Situation) -> str:
+    """Why the job is not moved at all; empty: an eviction costs it nothing but what it has computed so far."""
+    if situation.traits.workload_only:
+        return "another controller moves jobs of this kind"
+    if situation.traits.serves or any(map(is_serving_pod, situation.snapshot.jobs.values())):
+        return "it serves and does not end"
+    if situation.facts.component_index is not None:
+        return "it is a part of a group"
+    if situation.traits.keeps_check_pending and situation.state is CheckState.READY:
+        return "Kueue deletes pods that it evicts once their check is Ready, and nobody makes them again"
+    return ""
+
+
+def is_serving_pod(job: Json) -> bool:
+    """Whether a job is a pod of a group that runs until somebody stops it."""
+    return annotations_of(job).get(POD_GROUP_SERVING_ANNOTATION) == "true"
+
+
+def _nowhere_to_go(situation: Situation) -> str:
+    asked = [one for one in situation.workers if one.can_run and one.name != situation.facts.leaves]
+    others = [one for one in asked if not situation.withheld[one.name]]
+    return "" if others else "no other worker can be offered it now"
+
+
+def end_move(situation: Situation) -> Iterator[Effect]:
+    """Take the request off a Workload that another worker has: it is done, or named a worker that never had it."""
+    asked = situation.facts.leaves
+    if asked is not None and asked != situation.assigned_to:
+        metadata = {"uid": uid(situation.workload), "annotations": {MOVE_FROM_ANNOTATION: None}}
+        yield PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})

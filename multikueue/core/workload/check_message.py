@@ -16,7 +16,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.outside_text import one_line
+from multikueue.core.model.outside_text import BEFORE_PARTS, BETWEEN_PARTS, begin_of, plain
 
 SAME_TIME: Final = 5.0
 """Seconds by which two times in texts may differ that mean the same: they are computed anew with each look."""
@@ -57,21 +57,6 @@ def part(worker: str, why: str) -> str:
     return f"{worker}: {plain(why)}"
 
 
-def waiting_for_job(why: str) -> str:
-    """The head while the manager's job does not show."""
-    return f"Waiting for its job to be seen{_because(why)}"
-
-
-def waiting_for_worker(worker: str | None, why: str) -> str:
-    """The head while a worker is recorded, and nothing else is said."""
-    return f'Waiting for worker cluster "{worker}"{_because(why)}'
-
-
-def delegation_unknown(why: object) -> str:
-    """The head while it is not known whether the manager runs the job."""
-    return f"It cannot be told who runs the job: {why}"
-
-
 def offered_to(names: Iterable[str], *, configured: bool) -> str:
     """The head while it is offered to workers.
 
@@ -83,23 +68,9 @@ def offered_to(names: Iterable[str], *, configured: bool) -> str:
     return f"Offered to {', '.join(names) or none}"
 
 
-def reserved_on(worker: str) -> str:
-    """The head while a worker is recorded, and its job is created there."""
-    return f'The workload got reservation on "{worker}", its job is being created there'
-
-
 def admitted_on(worker: str) -> str:
     """The head once a worker has it."""
     return f'The workload was admitted on "{worker}"'
-
-
-def unrecorded(why: str) -> str:
-    """The head while the check is Ready and nothing is recorded."""
-    return f"No admitting cluster is recorded: {why}"
-
-
-def _because(why: str) -> str:
-    return f": {why}" if why else ""
 
 
 def means_the_same(one: str, other: str) -> bool:
@@ -115,21 +86,6 @@ def _are_near(one: str, other: str) -> bool:
     return first is not None and second is not None and abs((first - second).total_seconds()) <= SAME_TIME
 
 
-BEFORE_PARTS: Final = " — "
-"""Between the head of a check's message and its parts."""
-BETWEEN_PARTS: Final = " · "
-MAX_PART: Final = 256
-"""The most characters that one worker's words may have."""
-_LOOKED_AT: Final = 4 * MAX_PART
-
-_HIDDEN: Final = "[address]"
-_ADDRESSES: Final = re.compile(
-    r"\bhttps?://[^\s\"'<>]+"
-    r"|\[[0-9A-Fa-f:]{0,39}:[0-9A-Fa-f:.]{1,45}\](?::\d+)?"
-    r"|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?\b"
-    r"|(?<![A-Za-z0-9.-])[A-Za-z0-9.-]*\.[A-Za-z][A-Za-z0-9-]*:\d{2,5}\b"
-)
-"""Each is tried once for a run of its characters, so that a text of a megabyte costs no more than it is long."""
 _CAPACITY: Final = re.compile(
     r", previously considered podsets requests \(0\) \+ current podset request \((?P<wanted>[^()]+)\)"
     r" > maximum capacity \((?P<most>[^()]+)\)"
@@ -137,32 +93,9 @@ _CAPACITY: Final = re.compile(
 _POD_SET: Final = re.compile(r"couldn't assign flavors to pod set \S+: (?!.*couldn't assign flavors)")
 
 
-def plain(text: str) -> str:
-    """A text of somebody else as a part of a message: one line, at most `MAX_PART` characters, without addresses."""
-    return _plain(_begin(text))
-
-
-@functools.lru_cache(maxsize=1024)
-def _plain(text: str) -> str:
-    hidden = without_addresses(one_line(text))
-    # What separates the parts of a message may not stand in one.
-    whole = hidden.replace(BEFORE_PARTS.strip(), "-").replace(BETWEEN_PARTS.strip(), "*")
-    return whole if len(whole) <= MAX_PART else whole[: MAX_PART - 4] + " ..."
-
-
-def without_addresses(text: str) -> str:
-    """A text that a tenant may read: where workers are is nobody's business but the operator's."""
-    return _ADDRESSES.sub(_HIDDEN, text)
-
-
 def condensed(text: str) -> str:
     """What a worker's Kueue says about quota, in its words and without those that do not help."""
-    return _condensed(_begin(text))
-
-
-def _begin(text: str) -> str:
-    """As much of a text as is looked at, in whole words: whoever writes it must not cost us time or memory."""
-    return text if len(text) <= _LOOKED_AT else text[:_LOOKED_AT].rpartition(" ")[0]
+    return _condensed(begin_of(text))
 
 
 @functools.lru_cache(maxsize=1024)

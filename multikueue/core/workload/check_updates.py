@@ -14,23 +14,10 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, MAX_CONDITION_MESSAG
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, shortened
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
-from multikueue.core.model.workloads import (
-    OUT_OF_TIME,
-    VERDICT,
-    CheckState,
-    Rejection,
-    is_out_of_time,
-    retry_count,
-)
-from multikueue.core.workload.check_message import Message, admitted_on, reserved_on
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    CountAdmitted,
-    CountRejections,
-    Effect,
-)
+from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import effects
+from multikueue.core.workload.check_message import Message, admitted_on
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect
 from multikueue.core.workload.facts.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.workload.facts.refusal_facts import refusals_condition
 
@@ -40,10 +27,10 @@ if TYPE_CHECKING:
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
 
 
-def reject(situation: Situation, verdict: Rejection, base: str) -> Effect:
+def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Effect:
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
-    told = new_condition(VERDICT, True, verdict, base, now=situation.now, generation=generation)
+    told = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
     return _alone(situation, CheckState.REJECTED, base, None, told)
 
 
@@ -64,28 +51,30 @@ def send_back_evicted(situation: Situation, cluster: str, copy: Json) -> Iterato
     Then the manager's Kueue is asked to deactivate it, by the condition that it writes itself when the time is over on
     a single cluster: it evicts the Workload, and queues it again only if its user makes it active again.
     """
-    if is_out_of_time(copy):
+    if workloads.is_out_of_time(copy):
         if not is_true(situation.workload, "DeactivationTarget"):
             yield from _deactivate(situation, cluster)
         return
     evicted = f'Workload evicted on worker cluster: "{cluster}", resetting for re-admission'
     message = f'{evicted}. Previously: "{situation.state}"'
     yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
-    yield AnnounceWorkload("Normal", message)
+    yield effects.AnnounceWorkload("Normal", message)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
     over = f'the maximum execution time on worker cluster "{cluster}"'
-    changes = _with_condition(situation.workload, situation.now, "DeactivationTarget", OUT_OF_TIME, f"exceeding {over}")
+    changes = _with_condition(
+        situation.workload, situation.now, "DeactivationTarget", workloads.OUT_OF_TIME, f"exceeding {over}"
+    )
     yield _admission(situation, changes | {"accumulatedPastExecutionTimeSeconds": None}, takes_away=True)
-    yield AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
+    yield effects.AnnounceWorkload("Warning", f"Workload exceeded {over}: it is not tried again")
 
 
 def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
     base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
     yield retry(situation, base)
-    yield AnnounceWorkload("Warning", _with_previous(situation, base))
+    yield effects.AnnounceWorkload("Warning", _with_previous(situation, base))
 
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
@@ -128,7 +117,10 @@ def _refusals(situation: Situation, message: str) -> Json:
 
 def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
     if runs:
-        tried, written = retry_count(situation.workload, situation.check), shortened(message, MAX_CONDITION_MESSAGE)
+        tried, written = (
+            workloads.retry_count(situation.workload, situation.check),
+            shortened(message, MAX_CONDITION_MESSAGE),
+        )
         yield earlier_run_condition(runs, written, tried, situation.now)
 
 
@@ -139,7 +131,8 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     """
     if situation.traits.keeps_check_pending:
         return admit(situation, cluster, CheckState.PENDING)
-    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(reserved_on(cluster))),))
+    head = f'The workload got reservation on "{cluster}", its job is being created there'
+    return iter((_recorded(situation, cluster, CheckState.PENDING, Message(head)),))
 
 
 def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: Json | None = None) -> Iterator[Effect]:
@@ -155,9 +148,9 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
     yield _recorded(situation, cluster, state, message, copy)
     if situation.assigned_to != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
-        yield AnnounceWorkload("Normal", message.head)
+        yield effects.AnnounceWorkload("Normal", message.head)
         yield from _tell_unheeded(situation)
-        yield CountAdmitted(situation.facts.cluster_queue, cluster)
+        yield effects.CountAdmitted(situation.facts.cluster_queue, cluster)
 
 
 def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
@@ -165,7 +158,7 @@ def _tell_unheeded(situation: Situation) -> Iterator[Effect]:
     job, adapter = situation.job, situation.snapshot.adapter
     if job is not None and adapter is not None and (fields := adapter.unheeded(job)):
         told = f"{', '.join(fields)} may have no effect, as the job is delegated: delete it once it has ended"
-        yield AnnounceWorkload("Normal", told, on_job=True)
+        yield effects.AnnounceWorkload("Normal", told, on_job=True)
 
 
 def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
@@ -218,13 +211,11 @@ def take_off_hold(situation: Situation) -> Effect:
     return _admission(situation, changes | {"conditions": updated(owned_conditions(situation.workload), queued)})
 
 
-def deactivate_copy(situation: Situation, cluster: ClusterName, copy: Json) -> Effect:
-    """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more."""
-    return deactivation(situation.snapshot.workload, cluster, copy, situation.now)
-
-
 def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:
-    """See `deactivate_copy`. `workload`: the manager's; None: it is gone."""
+    """Ask the worker's Kueue to stop the job: the manager has evicted it, or does not want it any more.
+
+    `workload`: the manager's; None: it is gone.
+    """
     evicted = condition(workload or {}, "Evicted")
     message = f"Evicted on manager: {evicted.get('message', '')}" if evicted else "Over on manager"
     changes = _with_condition(copy, now, "DeactivationTarget", "EvictedOnManagerCluster", message)
@@ -294,7 +285,7 @@ def _assignments(workload: Json) -> list[Json]:
 def give_up(situation: Situation, given_up: GiveUp) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if given_up.requeue_after is None:
-        return reject(situation, Rejection.NOT_TAKEN, given_up.message)
+        return reject(situation, workloads.Rejection.NOT_TAKEN, given_up.message)
     return retry(situation, given_up.message, given_up.requeue_after)
 
 
@@ -302,4 +293,4 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
     """Count why workers are not offered it: that another is better is no reason against one."""
     found = tuple((name, one.why.value) for name, one in nomination.reasons.items() if one.why is not Why.NOT_BEST)
     if found:
-        yield CountRejections(found)
+        yield effects.CountRejections(found)

@@ -7,31 +7,19 @@ them before it gives quota; ConfigMaps before the job. Both go with the Workload
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import attrs
 
-from multikueue.core.model.dependencies import (
-    RESOURCE_CLAIM_TEMPLATE,
-    Dependency,
-    DependencyMark,
-    dependencies_of,
-)
+from multikueue.core.model.dependencies import RESOURCE_CLAIM_TEMPLATE, Dependency, DependencyMark, dependencies_of
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, namespace_of, reference_to, uid
-from multikueue.core.workload.effects import (
-    CheckDependencies,
-    CreateDependencies,
-    CreateJob,
-    CreateWorkload,
-    DeleteJob,
-    DeleteWorkload,
-    DependencyEffect,
-    Effect,
-    OwnDependencies,
-    Plan,
-)
+from multikueue.core.workload import effects
+from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
+
+_CHANGES: Final = (effects.CreateWorkload, effects.CreateJob, effects.DeleteWorkload, effects.DeleteJob)
 
 
 def with_dependencies(situation: Situation, decided: Plan) -> Plan:
@@ -39,8 +27,8 @@ def with_dependencies(situation: Situation, decided: Plan) -> Plan:
     needed = _needed(situation)
     if not needed:
         return decided
-    effects = (*_beside(situation, needed, decided.effects), *_missing(situation, needed, decided.effects))
-    return attrs.evolve(decided, effects=effects)
+    steps = (*_beside(situation, needed, decided.effects), *_missing(situation, needed, decided.effects))
+    return attrs.evolve(decided, effects=steps)
 
 
 def _needed(situation: Situation) -> tuple[Dependency, ...]:
@@ -53,18 +41,18 @@ def _needed(situation: Situation) -> tuple[Dependency, ...]:
     return tuple(one for one in dependencies_of(situation.workload, named) if one.kind in kinds)
 
 
-def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]) -> Iterator[Effect]:
+def _beside(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]) -> Iterator[Effect]:
     """The effects of a plan, with what must be done before or after each."""
     with_job: set[ClusterName] = set()
-    for effect in effects:
+    for effect in steps:
         match effect:
-            case CreateWorkload(cluster, made):
+            case effects.CreateWorkload(cluster, made):
                 namespace = namespace_of(made)
                 if not _runs_there(situation, cluster):
-                    yield CheckDependencies(cluster, namespace, needed, _mark(situation, cluster, namespace))
+                    yield effects.CheckDependencies(cluster, namespace, needed, _mark(situation, cluster, namespace))
                 yield effect
                 yield from _create(situation, cluster, ObjectKey.of(made), _claims(needed))
-            case CreateJob(cluster, _, made) if cluster not in with_job:
+            case effects.CreateJob(cluster, _, made) if cluster not in with_job:
                 with_job.add(cluster)  # the pods of a group need the same
                 copy = ObjectKey(namespace_of(made), situation.snapshot.key.name)
                 yield from _create(situation, cluster, copy, needed)
@@ -74,13 +62,11 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], effects: tuple
 
 
 def _missing(
-    situation: Situation, needed: tuple[Dependency, ...], effects: tuple[Effect, ...]
-) -> Iterator[DependencyEffect]:
+    situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]
+) -> Iterator[effects.DependencyEffect]:
     """What an earlier plan could not do, or this process does not know of."""
     copied = tuple(one for one in needed if one.is_copied)
-    changed = {
-        one.cluster for one in effects if isinstance(one, CreateWorkload | CreateJob | DeleteWorkload | DeleteJob)
-    }
+    changed = {one.cluster for one in steps if isinstance(one, _CHANGES)}
     for worker in situation.workers if copied else ():
         copy = situation.current(worker)
         if copy is None or is_terminating(copy) or not worker.in_sight or worker.name in changed:
@@ -94,7 +80,7 @@ def _missing(
                 reference_to(job, situation.adapter.resource.gvk),
                 _mark(situation, worker.name, key.namespace),
             )
-            yield OwnDependencies(worker.name, key.namespace, copied, mark, owner)
+            yield effects.OwnDependencies(worker.name, key.namespace, copied, mark, owner)
 
 
 def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
@@ -105,16 +91,16 @@ def _runs_there(situation: Situation, cluster: ClusterName) -> bool:
 
 def _owning_job(situation: Situation, worker: Worker) -> Json | None:
     """The job copy there. What the pods of a group need goes with their Workload alone: they may be thousands."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     return job if job is not None and not situation.facts.has_members and situation.is_current(worker, job) else None
 
 
 def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
-) -> Iterator[CreateDependencies]:
+) -> Iterator[effects.CreateDependencies]:
     if copied := tuple(one for one in needed if one.is_copied):
         mark = _mark(situation, cluster, copy.namespace)
-        yield CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
+        yield effects.CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
 
 
 def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:

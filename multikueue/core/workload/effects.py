@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import attrs
 
@@ -50,6 +49,8 @@ class AnnounceWorkload:
     cluster: ClusterName = MANAGER
     on_job: bool = False
     """Whether it is an event on the job as well."""
+    about: Json | None = None
+    """The job whose event it is, where that has no Workload any more."""
 
 
 @attrs.frozen
@@ -199,43 +200,6 @@ Effect: TypeAlias = (
 )
 
 
-def describe(effect: Effect) -> str:
-    """An effect in words, for the log: what is done to which object, and where."""
-    where = f"on {effect.cluster}" if effect.cluster else "on the manager"
-    match effect:
-        case ApplyStatus(object=body):
-            return f"apply the status of Workload {ObjectKey.of(body)} {where}"
-        case PatchJobStatus(resource, key) | PatchJob(_, resource, key):
-            part = "the status of " if isinstance(effect, PatchJobStatus) else ""
-            return f"patch {part}{resource} {key} {where}"
-        case AnnounceWorkload(kind, note):
-            return f"event {kind}: {note}"
-        case CountAdmitted(worker=worker):
-            return f"count it as admitted on {worker}"
-        case CountRejections(reasons):
-            return f"count {len(reasons)} workers as not offered"
-        case CreateWorkload(object=body):
-            return f"create Workload {ObjectKey.of(body)} {where}"
-        case PatchWorkload(key=key) | DeleteWorkload(key=key):
-            verb = "patch" if isinstance(effect, PatchWorkload) else "delete"
-            return f"{verb} Workload {key} {where}"
-        case CreateJob(resource=resource, object=body):
-            return f"create {resource} {ObjectKey.of(body)} {where}"
-        case DeleteJob(resource=resource, key=key):
-            return f"delete {resource} {key} {where}"
-        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
-            about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
-            return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
-
-
-_VERBS: Final[Mapping[type, str]] = {
-    LookForPods: "look for pods with",
-    CheckDependencies: "look for",
-    CreateDependencies: "make or share",
-    OwnDependencies: "have the job own",
-}
-
-
 @attrs.frozen
 class Plan:
     """The outcome of one decision."""
@@ -252,3 +216,7 @@ class Plan:
     """What it waits for, if its dispatcher counts that."""
     problems: tuple[str, ...] = ()
     """What failed for this Workload: rules of the job kind, the dispatcher. The user is told in `effects`."""
+
+    def also(self, *effects: Effect) -> Plan:
+        """The plan, and what is done after it."""
+        return attrs.evolve(self, effects=(*self.effects, *effects)) if effects else self

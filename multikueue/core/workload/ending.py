@@ -11,28 +11,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
-import attrs
-
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
-from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, CheckState, finish_reason
+from multikueue.core.model.placements import placements
+from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import Effect, PatchJobStatus, Plan
 from multikueue.core.workload.facts.possible_runs import until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Syncing
-from multikueue.core.workload.history import placements
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
 
 KUEUE_GRACE: Final = timedelta(seconds=5)
 """How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
 
 SYNC_GRACE: Final = timedelta(seconds=30)
-"""How long what follows waits for the manager to take a job's last status. It may never: a Job that has ended there by
-an earlier attempt can take no other end."""
+"""How long what follows waits for the manager to take a job's last status. What it refuses for what stands there is
+known to be in vain; a webhook that forbids it may go on to do so."""
 
 END_SHOWN: Final = timedelta(minutes=2)
 """How long a job may take to show its end after its Workload copy has: a watch that a proxy holds open without events
@@ -80,14 +78,6 @@ def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -
     return Plan((finish(situation, outcome.reason, outcome.message),))
 
 
-def has_ended_before(situation: Situation) -> bool:
-    """Whether an earlier attempt is seen to have run to its end, and nobody has the Workload now."""
-    stops = situation.facts.has_quota and situation.facts.is_evicted  # a row of its own
-    if stops or situation.assigned_to is not None or situation.state is CheckState.READY:
-        return False
-    return end_of_earlier_attempt(situation) is not None
-
-
 def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """Show on the manager that an earlier attempt has run to its end; None: that is not seen.
 
@@ -96,8 +86,7 @@ def end_of_earlier_attempt(situation: Situation) -> Plan | None:
     """
     for worker in situation.workers if situation.snapshot.adapter is not None else ():
         if not worker.is_empty and (end := _end_on(situation, worker)) is not None:
-            others = remove_all(situation, worker.name) if end.effects else ()
-            return attrs.evolve(end, effects=(*end.effects, *others))
+            return end.also(*remove_all(situation, worker.name)) if end.effects else end
     return None
 
 
@@ -119,8 +108,10 @@ def _end_on(situation: Situation, worker: Worker) -> Plan | None:
     stops = goes or facts.is_told_to_stop or facts.goes or not facts.is_active
     if gave_up or (stops and (outcome is None or outcome.reason != "Succeeded")):
         return None
-    if copy is not None and worker.reachable and facts.has_ended and _is_former_copy(situation, worker, copy):
-        had_it = _had_it(situation, worker)
+    former = copy is not None and situation.marks.are_on(copy) and not situation.is_current(worker, copy)
+    if copy is not None and former and worker.reachable and facts.has_ended:
+        # It is known to have been recorded there: without a job, any user of a worker could say so.
+        had_it = worker.name in (situation.last_worker, *(one.get("worker") for one in placements(situation.workload)))
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
             return Plan(look_again=left.total_seconds())
@@ -134,17 +125,6 @@ def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
     """Whether we have made a job there for this Workload, and not for this attempt at it."""
     made = situation.marks.made_job(job, situation.workload, worker.name)
     return made and not situation.is_current(worker, job)
-
-
-def _is_former_copy(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether a Workload copy is ours, and not of this attempt."""
-    return situation.marks.are_on(copy) and not situation.is_current(worker, copy)
-
-
-def _had_it(situation: Situation, worker: Worker) -> bool:
-    """Whether the Workload is known to have been recorded there: without a job, any user of a worker could say so."""
-    before = (placed.get("worker") for placed in placements(situation.workload))
-    return worker.name in (situation.last_worker, *before)
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
@@ -203,11 +183,6 @@ def _retention(situation: Situation, worker: Worker) -> timedelta:
     if finish_reason(situation.workload) != "Failed" or worker.failed > MOST_FAILED:
         return kept
     return max(kept, situation.settings.failed_retention)
-
-
-def last_status(situation: Situation, copies: Iterable[Json]) -> tuple[Effect, ...]:
-    """Sync the status of jobs before something else follows from it; what is refused is waited for `SYNC_GRACE`."""
-    return tuple(sync_status(situation, copies)) if situation.snapshot.quiet_for < SYNC_GRACE else ()
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

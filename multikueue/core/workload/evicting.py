@@ -1,7 +1,11 @@
-"""A Workload the manager is evicting: stop its job where it runs, then show the manager's Kueue that nothing runs.
+"""What is stopped: its job is stopped where it runs, then the manager's Kueue is shown that nothing runs.
 
-Kueue keeps the quota until the manager's job shows no active pods. So the status synced here decides when the quota is
-free; without quota, the next row removes the copies.
+Kueue keeps the quota of a Workload that it evicts until the manager's job shows no active pods. So the status synced
+here decides when the quota is free; without quota, the next row removes the copies.
+
+Somebody may also stop it without an eviction, by what he writes on a job, or by deleting the Workload. Whoever may
+write the status of a job can settle its end, as Argo CD's menu does. A Kueue whose job does not match its Workload any
+more suspends the job, deletes the Workload, and waits with the next one until the job shows no run.
 """
 
 from __future__ import annotations
@@ -24,29 +28,25 @@ from multikueue.core.model.workloads import is_elastic, is_live
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.facts.possible_runs import until_end_counts
+from multikueue.core.workload.facts.possible_runs import assumed_for, until_end_counts
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
+from multikueue.core.workload.facts.worker_states import Creating
 from multikueue.core.workload.history import note_last_worker
 from multikueue.core.workload.leftovers import hold_left, unseen
 from multikueue.core.workload.removal import STOP, remove, remove_all, stop
 
 MOST_AT_ONCE: Final = 8
 """How many evictions may end one attempt, and its copies be known."""
+TOLD_AFTER: Final = timedelta(minutes=1)
+"""After so long it is told what a job waits for that its Kueue has stopped."""
 
 
 def stop_evicted(situation: Situation) -> Plan:
     """Stop the copy that runs, remove those that do not, and sync how it ends."""
-    for worker in situation.workers:
-        if (finished := _finished_copy(situation, worker)) is not None:
-            if situation.job is None and not situation.traits.workload_only:
-                return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
-            if not worker.in_sight and (left := until_end_counts(situation, worker)):
-                return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
-            end = ending.sync_end(situation, finished, situation.jobs_on(worker))
-            return attrs.evolve(end, effects=(*end.effects, *remove_all(situation, worker.name)))
-    if (ended := _end_by_job(situation) or ending.end_of_earlier_attempt(situation)) is not None:
-        return ended
+    ends = filter(None, (_end_on(situation, worker) for worker in situation.workers))
+    if (end := next(ends, None) or ending.end_of_earlier_attempt(situation)) is not None:
+        return end
     effects: list[Effect] = []
     noted = tuple(note_last_worker(situation))
     seen: list[Json] = []
@@ -84,14 +84,23 @@ def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
     return [job for job in situation.jobs_on(worker) if job is not others]
 
 
-def _end_by_job(situation: Situation) -> Plan | None:
-    """Show on the manager how its job was seen to end by itself, whether its Workload copy says so or not."""
-    for worker in situation.workers:
-        jobs = situation.jobs_on(worker)
-        outcome = ending.own_end(situation, jobs)
-        if outcome is not None and all(_counts(situation, worker, job) for job in jobs):
-            return ending.sync_outcome(situation, jobs, outcome)
-    return None
+def _end_on(situation: Situation, worker: Worker) -> Plan | None:
+    """Show on the manager how its job ended there while it was being evicted: what has run is not run again.
+
+    Its Workload copy says so, or the job alone was seen to end by itself.
+    """
+    copy, jobs = worker.workload, situation.jobs_on(worker)
+    has_ended = worker.copy.has_ended and worker.copy.finish_reason != workloads.SLICE_REPLACED  # else its job goes on
+    if copy is not None and worker.reachable and has_ended and _counts(situation, worker, copy):
+        if situation.job is None and not situation.traits.workload_only:
+            return Plan()  # its end cannot be shown: without the job's status a Finished Workload tells too little
+        if not worker.in_sight and (left := until_end_counts(situation, worker)):
+            return Plan(look_again=left.total_seconds())  # its jobs are read after its Workloads
+        return ending.sync_end(situation, copy, jobs).also(*remove_all(situation, worker.name))
+    outcome = ending.own_end(situation, jobs)
+    if outcome is None or not all(_counts(situation, worker, job) for job in jobs):
+        return None
+    return ending.sync_outcome(situation, jobs, outcome)
 
 
 def is_being_stopped(situation: Situation) -> bool:
@@ -99,60 +108,44 @@ def is_being_stopped(situation: Situation) -> bool:
     return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
 
 
-def is_asked_again(situation: Situation) -> bool:
-    """Whether a check had it deactivated, and since then its user has asked for it, on the job: that he may change."""
+def activate(situation: Situation) -> Plan | None:
+    """A check had it deactivated, and since then its user has asked for it, on the job: that he may change.
+
+    What was asked is noted on it: somebody may deactivate it after that. Of a group any of its pods may say it.
+    """
     if situation.facts.has_quota or situation.facts.is_active or not workloads.was_rejected(situation.workload):
-        return False
-    asked = _asked_on_job(situation)
-    if asked is None or asked == annotations_of(situation.workload).get(RETRY_ANNOTATION):
-        return False
-    at, since = parse_timestamp(asked), changed_at(situation.workload, "Evicted")
-    return at is not None and since is not None and at >= since
-
-
-def activate(situation: Situation) -> Plan:
-    """Have it looked at once more. What was asked is noted on it: somebody may deactivate it after that."""
-    cleaned = clean_up_unadmitted(situation)
-    metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: _asked_on_job(situation)}}
+        return None
+    texts = (annotations_of(job).get(RETRY_ANNOTATION) for job in situation.snapshot.jobs.values())
+    times = {at: text for text in texts if (at := parse_timestamp(text)) is not None}
+    last, since = max(times, default=None), changed_at(situation.workload, "Evicted")
+    noted = annotations_of(situation.workload).get(RETRY_ANNOTATION)
+    if last is None or since is None or last < since or times[last] == noted:
+        return None
+    metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: times[last]}}
     patch = PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata, "spec": {"active": True}})
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, patch))
-
-
-def _asked_on_job(situation: Situation) -> str | None:
-    """When its user has asked for it last, of a group on any of its pods; None: never, or no time can be read."""
-    asked = (annotations_of(job).get(RETRY_ANNOTATION) for job in situation.snapshot.jobs.values())
-    times = {at: text for text in asked if (at := parse_timestamp(text)) is not None}
-    return times[max(times)] if times else None
+    return clean_up_unadmitted(situation).also(patch)
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:
-    """It has no quota: remove the copies.
+    """It has no quota: remove the copies, and show of its job that it has stopped, once no copy may run.
 
-    Kueue takes the quota of pods at once, whatever they show; other kinds keep it until they show that they have
-    stopped. So the manager's pods are told that they have stopped only here, once none of their copies may run.
+    Kueue takes the quota of pods at once, whatever they show. Of other kinds what shows a run still would be taken for
+    one that its Kueue has stopped, once this has quota again. What a job shows that others have is theirs.
+
+    Its Kueue may also hold it for what its job says: that is taken back once the job's spec has changed, and then it is
+    queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
     """
-    cleaned = ending.clean_up(situation)
-    effects = [*cleaned.effects, *note_last_worker(situation)]
-    if situation.traits.keeps_check_pending and not may_run(situation):
-        effects += _sync_stopped(situation, [])
-    held = _end_hold(situation)
-    looks = [one.look_again for one in (cleaned, held) if one.look_again is not None]
-    return Plan((*effects, *held.effects), look_again=min(looks, default=None))
-
-
-def _end_hold(situation: Situation) -> Plan:
-    """Its Kueue holds it for what its job says: take that back once the job's spec has changed, and have it queued.
-
-    Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
-    """
+    cleaned = ending.clean_up(situation).also(*note_last_worker(situation))
     job, adapter = situation.job, situation.snapshot.adapter
     hold = adapter.hold_here(job) if job is not None and adapter is not None else Hold.UNKNOWN
-    if hold is Hold.OUTDATED:
-        return Plan(tuple(release(situation, job or {})))
+    over = hold is not Hold.ON and not situation.is_shared and not may_run(situation)
+    if over or hold is Hold.OUTDATED:
+        cleaned = cleaned.also(*_sync_stopped(situation, []))
     if hold is not Hold.OFF or not situation.facts.is_on_hold:
-        return Plan()
+        return cleaned
     left = ending.KUEUE_GRACE - situation.snapshot.quiet_for  # one of the two may be out of date
-    return Plan(look_again=left.total_seconds()) if left > timedelta(0) else Plan((take_off_hold(situation),))
+    queued = cleaned.also(take_off_hold(situation))
+    return attrs.evolve(cleaned, look_again=left.total_seconds()) if left > timedelta(0) else queued
 
 
 def clean_up_deleted(situation: Situation) -> Plan:
@@ -168,25 +161,21 @@ def clean_up_deleted(situation: Situation) -> Plan:
     if may_run(situation):
         return cleaned
     told = (effect for job in snapshot.jobs.values() if not is_terminating(job) for effect in release(situation, job))
-    return attrs.evolve(cleaned, effects=(*cleaned.effects, *told))
+    return cleaned.also(*told)
 
 
-def is_deleted_by_pods(situation: Situation) -> bool:
-    """Whether all pods of a group are on their way out on the manager, and none runs anywhere, nor may.
+def end_deleted_by_pods(situation: Situation) -> Plan | None:
+    """All pods of a group are on their way out on the manager, and none runs anywhere, nor may.
 
-    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again.
+    Kueue holds them all the same, as it waits for others in their place, and would give the group quota again. So it is
+    finished, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along.
     """
-    if not situation.facts.has_members or situation.facts.is_finished:
-        return False
-    pods = situation.snapshot.jobs.values()
-    leave = bool(pods) and all(is_terminating(pod) and not runs_here(pod) for pod in pods)
-    worker = situation.assigned_worker
+    pods, worker = situation.snapshot.jobs.values(), situation.assigned_worker
+    if not situation.facts.has_members or situation.facts.is_finished or not pods:
+        return None
     hidden = situation.assigned_to is not None and (worker is None or not worker.in_sight)
-    return leave and not hidden and not may_run(situation)
-
-
-def end_deleted_by_pods(situation: Situation) -> Plan:
-    """Finish it, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along."""
+    if hidden or not all(is_terminating(pod) and not runs_here(pod) for pod in pods) or may_run(situation):
+        return None
     cleaned = ending.clean_up(situation)
     if situation.snapshot.quiet_for < ending.KUEUE_GRACE:
         return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds())
@@ -208,15 +197,6 @@ def _stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from remove(situation, worker)
     elif not worker.copy.is_stopping:
         yield from stop(situation, worker)
-
-
-def _finished_copy(situation: Situation, worker: Worker) -> Json | None:
-    """The copy whose job ended there while it was being evicted: what has run is not run again."""
-    copy = worker.workload
-    if not worker.reachable or copy is None or not worker.copy.has_ended:
-        return None
-    replaced = worker.copy.finish_reason == workloads.SLICE_REPLACED  # its job goes on
-    return copy if _counts(situation, worker, copy) and not replaced else None
 
 
 def _may_have_it(situation: Situation, worker: Worker) -> bool:
@@ -267,19 +247,12 @@ def _sync_stopped(situation: Situation, stopping: list[Json]) -> Iterator[Effect
         copies = [job for job in stopping if situation.job_of(job) is local]
         if not copies:
             yield from release(situation, local)
-        elif not _shows_run_again(situation, local, copy := _deciding(situation, copies)):
+            continue
+        # The copy whose status counts, as a rule the only one. Of several, one that still has pods.
+        copy = next((job for job in copies if situation.adapter.release_patch(job) is not None), copies[0])
+        shows_run = situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None
+        if shows_run or situation.adapter.release_patch(copy) is None:  # else it would show a run again
             yield from ending.sync_status(situation, [copy])
-
-
-def _shows_run_again(situation: Situation, local: Json, copy: Json) -> bool:
-    if situation.traits.keeps_check_pending or situation.adapter.release_patch(local) is not None:
-        return False
-    return situation.adapter.release_patch(copy) is not None
-
-
-def _deciding(situation: Situation, jobs: list[Json]) -> Json:
-    """The copy whose status counts, as a rule the only one. Of several, one that still has pods."""
-    return next((job for job in jobs if situation.adapter.release_patch(job) is not None), jobs[0])
 
 
 def release(situation: Situation, local: Json) -> Iterator[Effect]:
@@ -290,3 +263,75 @@ def release(situation: Situation, local: Json) -> Iterator[Effect]:
     if situation.traits.keeps_check_pending and runs_here(local):
         return
     yield from ending.patch_status(situation, local, situation.adapter.release_patch(local))
+
+
+def end_settled(situation: Situation) -> Plan | None:
+    """Its job shows how it can only end, and no copy does: somebody asks for it, or it has ended.
+
+    Stop what runs of it; then its job ends as it can only end, and was perhaps never started.
+    """
+    job, adapter, quiet = situation.job, situation.snapshot.adapter, situation.snapshot.quiet_for
+    if job is None or adapter is None or (end := adapter.settled_end(job)) is None or situation.facts.has_members:
+        return None
+    if situation.facts.has_quota and situation.facts.is_evicted and not hold_left(situation):
+        return None  # its quota is given back first
+    if any(adapter.settled_end(copy) for worker in situation.workers for copy in situation.jobs_on(worker)):
+        return None
+    patch = adapter.settled_patch(job, situation.now) if quiet < ending.SYNC_GRACE else None
+    shown = tuple(ending.patch_status(situation, job, patch))
+    if shown or quiet < ending.KUEUE_GRACE:
+        return _stop_first(situation, Plan(shown, look_again=ending.KUEUE_GRACE.total_seconds()))
+    return _stop_first(situation, Plan((finish(situation, end.reason, end.message),)))
+
+
+def stop_here(situation: Situation) -> Plan | None:
+    """The manager's Kueue has suspended a job that runs, and has not evicted its Workload.
+
+    Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
+    """
+    job, adapter = situation.job, situation.snapshot.adapter
+    if job is None or adapter is None or situation.assigned_to is None or not adapter.is_stopped_here(job):
+        return None
+    return _stop_first(situation, Plan(tuple(release(situation, job))))
+
+
+def _stop_first(situation: Situation, then: Plan) -> Plan:
+    """Remove the copies; what follows is done once no job of it may run on a worker."""
+    stopped = tuple(remove_all(situation))
+    if may_run(situation):
+        left = min((run.until.total_seconds() for run in situation.possible_runs), default=None)
+        return Plan(stopped, look_again=left)
+    return Plan(stopped, then.look_again).also(*then.effects)
+
+
+def clean_up_gone(situation: Situation) -> Plan:
+    """It was deleted: remove the copies, and show of its job, if that is still there, that it runs no more.
+
+    The next Workload waits for that. No Workload tells which worker had the job: none may show a copy of it.
+    """
+    snapshot = situation.snapshot
+    if snapshot.workload is not None:
+        return clean_up_deleted(situation)
+    cleaned = ending.clean_up(situation)
+    stopped = [one for one in snapshot.jobs.values() if situation.adapter.shows_former_run(one)]
+    if not stopped or any(map(is_live, snapshot.siblings)):
+        return cleaned
+    hidden = [worker.name for worker in situation.workers if _may_have_job(situation, worker)]
+    if hidden:
+        why = f'Waiting for worker cluster "{hidden[0]}": it may still run a job whose Workload is gone'
+        waits = [AnnounceWorkload("Warning", why, about=job) for job in stopped if snapshot.quiet_for >= TOLD_AFTER]
+        return attrs.evolve(cleaned, look_again=ending.KUEUE_GRACE.total_seconds()).also(*waits)
+    shown = (effect for job in stopped for effect in release(situation, job))
+    return cleaned.also(*shown)
+
+
+def _may_have_job(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed.
+
+    One that answers with what cannot be read is waited for as long as one that is lost.
+    """
+    if worker.jobs or worker.shared or isinstance(worker.in_flight, Creating):
+        return True
+    had_it = situation.snapshot.last_worker in (None, worker.name)
+    waits = situation.snapshot.quiet_for < situation.settings.worker_lost_timeout
+    return had_it and not worker.in_sight and waits and bool(assumed_for(situation, worker))

@@ -13,12 +13,11 @@ same job copy, and the copy names at most one. One of them carries it and may re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import Candidates, Dispatcher, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidates, Nomination
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import is_true
@@ -46,16 +45,23 @@ def with_carried_jobs(snapshot: Snapshot) -> Snapshot:
 def _worker_with_carried_jobs(snapshot: Snapshot, worker: Worker) -> Worker:
     own: list[JobCopy] = []
     shared: list[JobCopy] = []
-    for copy in (*worker.jobs, *worker.shared):
+    for copy in worker.all_jobs:
         (own if carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
-    refusal = worker.refusal or (NAME_TAKEN if _have_its_name(snapshot, shared) else None)
+    taken = any(has_its_name(snapshot, copy.object) for copy in shared)
+    refusal = worker.refusal or (NAME_TAKEN if taken else None)
     return attrs.evolve(worker, jobs=tuple(own), shared=tuple(shared), refusal=refusal)
 
 
-def _have_its_name(snapshot: Snapshot, others: list[JobCopy]) -> bool:
-    """Whether jobs of another Workload have the name of this one's: of a job that was deleted, and made again here."""
+def has_its_name(snapshot: Snapshot, shared: Json) -> bool:
+    """Whether a job of another Workload has the name of this one's: of a job that was deleted, and made again here."""
     workload = snapshot.workload
-    return bool(others) and workload is not None and not may_have_siblings(workload)
+    return workload is not None and (not may_have_siblings(workload) or _is_anothers(snapshot, shared))
+
+
+def _is_anothers(snapshot: Snapshot, copy: Json) -> bool:
+    """Whether a copy was made of an earlier job of the same name."""
+    local = snapshot.jobs.get(name_of(copy))
+    return local is not None and not is_copy_of(copy, local)
 
 
 def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
@@ -64,6 +70,8 @@ def carrier_of(snapshot: Snapshot, worker: Worker, job: Json) -> str:
     named = prebuilt_workload(job)
     known = [*snapshot.siblings, *([snapshot.workload] if snapshot.workload is not None else [])]
     members = [one for one in known if (found := workloads.owner(one)) is not None and found.name == name]
+    if _is_anothers(snapshot, job):
+        members = []
     if any(workloads.component_index(one) is not None for one in members):
         return _of_group(members, worker, named)
     if any(workloads.is_elastic(one) for one in members):
@@ -111,56 +119,17 @@ def may_have_siblings(workload: Json) -> bool:
     return facts.is_elastic or facts.component_index is not None
 
 
-def affected(old: Json | None, new: Json | None, siblings: Sequence[Json]) -> list[Json]:
-    """The siblings to reconcile after this change: as few as possible, since a group may have thousands.
-
-    Args:
-        old: the Workload before; None if it is new.
-        new: the Workload now; None if it is gone.
-        siblings: the other Workloads of its job.
-    """
-    changed = new or old
-    if changed is None or not may_have_siblings(changed) or _shown(old) == _shown(new):
-        return []
-    if workloads.is_elastic(changed):
-        return list(siblings)
-    place = workloads.cluster_name(changed) or (workloads.cluster_name(old) if old is not None else None)
-    if place is None:  # it was created or deleted without a worker: the group may be complete now
-        return sorted(siblings, key=lambda one: workloads.component_index(one) or 0)[:1]
-    if any(workloads.cluster_name(one) == place for one in siblings):
-        return []  # the group was on that worker before, and still is
-    return list(siblings)
+def nomination_for(situation: Situation, candidates: Candidates) -> Nomination:
+    """The worker that has the rest of the group; if none has it, those that the operator's dispatcher chooses."""
+    if not situation.group_workers:
+        return Guarded(situation.dispatcher).nominate(situation.workload, candidates, situation.now)
+    return Nomination(tuple(name for name in situation.group_workers[:1] if name in candidates.configured))
 
 
-def _shown(workload: Json | None) -> tuple[object, ...]:
-    return (workloads.cluster_name(workload), workloads.is_replaced(workload)) if workload is not None else ()
-
-
-@attrs.frozen
-class Follow:
-    """A dispatcher that nominates the worker that has the rest of the group."""
-
-    cluster: str
-
-    def nominate(self, workload: Json, candidates: Candidates, now: datetime) -> Nomination:
-        """See `Dispatcher.nominate`."""
-        del workload, now
-        return Nomination((self.cluster,) if self.cluster in candidates.configured else ())
-
-
-def chooser(situation: Situation) -> Dispatcher:
-    """What chooses the workers: the rest of the group, if a worker has it, or the operator's dispatcher."""
-    names = situation.group_workers
-    return Follow(names[0]) if names else Guarded(situation.dispatcher)
-
-
-def is_split(situation: Situation) -> bool:
-    """Whether the rest of the group is on several workers: this Workload cannot follow all."""
-    return len(situation.group_workers) > 1
-
-
-def tell_split(situation: Situation) -> Plan:
-    """Warn: somebody must evict one part or the other."""
+def tell_split(situation: Situation) -> Plan | None:
+    """The rest of the group is on several workers: this Workload cannot follow all. Somebody must evict one part."""
+    if len(situation.group_workers) < 2:
+        return None
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
     return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
 
@@ -190,7 +159,7 @@ def creates_for_group(situation: Situation) -> bool:
 
 def missing_on(situation: Situation, worker: Worker) -> list[Json]:
     """The manager's jobs that should have a copy there and have none, in the order of their names."""
-    taken = {name_of(copy.object) for copy in (*worker.jobs, *worker.shared) if _is_of_kind(situation, copy)}
+    taken = {name_of(copy.object) for copy in worker.all_jobs if copy.resource == situation.adapter.resource}
     jobs = sorted(situation.snapshot.jobs.items())
     return [job for name, job in jobs if name not in taken and _should_run(situation, job)]
 
@@ -211,7 +180,7 @@ def remove_obsolete(situation: Situation, worker: Worker) -> Iterator[Effect]:
     for copy in worker.jobs:
         local = situation.snapshot.jobs.get(name_of(copy.object))
         obsolete = local is None or is_terminating(local) or not is_copy_of(copy.object, local)
-        if obsolete and _is_of_kind(situation, copy):
+        if obsolete and copy.resource == situation.adapter.resource:
             yield from delete_job(situation, worker, copy)
 
 
@@ -224,7 +193,3 @@ def _should_run(situation: Situation, job: Json) -> bool:
 def _starts_here(situation: Situation, job: Json) -> bool:
     """Whether the manager's Kueue has started a pod on the manager, or does so now that the check is Ready."""
     return runs_here(job) or (situation.state is CheckState.READY and bool(situation.adapter.why_free(job)))
-
-
-def _is_of_kind(situation: Situation, copy: JobCopy) -> bool:
-    return copy.resource == situation.adapter.resource

@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import changed_at, condition, is_true, parse_timestamp
+from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.giving_up import given_up, holders_of
 from multikueue.core.model.grace import ends_by
 from multikueue.core.model.kinds import POD, WORKLOAD
@@ -22,29 +22,25 @@ from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNO
 from multikueue.core.model.marks import Proof, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
+from multikueue.core.model.outside_text import plain
+from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import retry_count
-from multikueue.core.workload.check_message import Message, plain
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.facts.earlier_run_facts import EarlierRun
-from multikueue.core.workload.facts.places import namespace_for
-from multikueue.core.workload.facts.possible_runs import (
-    LEFTOVER_GRACE,
-    is_given_up,
-    may_have_pods,
-    stuck,
-)
-from multikueue.core.workload.facts.same_cluster import may_be_of, may_show
+from multikueue.core.workload.facts.places import may_be_of, may_show, namespace_for
+from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE, is_given_up, may_have_pods, stuck
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE, JobCopy, Worker
-from multikueue.core.workload.groups import may_have_siblings
-from multikueue.core.workload.history import last_place, note_last_worker
-from multikueue.core.workload.removal import remove, without
+from multikueue.core.workload.groups import has_its_name
+from multikueue.core.workload.history import note_last_worker
+from multikueue.core.workload.removal import remove, stops_since, without
 
 STUBBORN: Final = 5 * LEFTOVER_GRACE
-"""After what time a job that was asked to stop, and still changes, is waited for no longer with quota in hand."""
-PODS_AGAIN: Final = 2.0
-"""Seconds between two looks for pods that only a label shows."""
+"""After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
+PODS_AGAIN: Final = timedelta(seconds=2)
+"""Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
 MAX_DELAY: Final = timedelta(minutes=15)
 """The longest time until a Workload that was sent back for a leftover gets quota again."""
 
@@ -73,26 +69,24 @@ def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
     return _not_given_up(situation, ((worker, _earlier_on(situation, worker)) for worker in situation.workers))
 
 
-def may_have_left_pods(situation: Situation) -> list[Worker]:
-    """The worker that had it last, if pods of that attempt are there, or nobody has looked: no job copy shows them."""
-    owner = situation.facts.owner
-    if not situation.traits.pods_label or owner is None or len(owner.name) > MAX_LABEL_VALUE:
-        return []  # no label can name such a job
-    last = last_place(situation.workload)
-    lasts = [one for one in situation.workers if one.name == last and one.in_sight and one.pods != ()]
-    return [one for one in lasts if one.pods is None or not all(is_given_up(situation, one, pod) for pod in one.pods)]
+def look_for_pods(situation: Situation) -> Plan | None:
+    """Pods of the attempt before may be on the worker that had it: no job copy shows them, only their label does.
 
-
-def look_for_pods(situation: Situation) -> Plan:
-    """Look for the pods of the attempt before, until there are none: nobody is offered this one before that."""
-    (worker,), owner = may_have_left_pods(situation), situation.facts.owner
-    selector = f"{situation.traits.pods_label}={owner.name if owner is not None else ''}"
-    look = LookForPods(worker.name, namespace_for(situation.snapshot, worker), selector, situation.facts.attempt)
-    pods = (
-        Leftover(worker.name, POD.gvk.kind, pod, "of an earlier attempt has not ended") for pod in worker.pods or ()
-    )
-    waiting = _wait_for(situation, _not_given_up(situation, [(worker, pods)]), (look, *clean_stale(situation)))
-    return attrs.evolve(waiting, look_again=PODS_AGAIN)
+    They are looked for until there are none: nobody is offered this one before that.
+    """
+    owner, label = situation.facts.owner, situation.traits.pods_label
+    worker = situation.snapshot.worker(last_place(situation.workload) or "")
+    if not label or owner is None or worker is None or not worker.in_sight or len(owner.name) > MAX_LABEL_VALUE:
+        return None  # no label can name a job of a longer name
+    why = "of an earlier attempt has not ended"
+    pods = (Leftover(worker.name, POD.gvk.kind, pod, why) for pod in worker.pods or ())
+    left = _not_given_up(situation, [(worker, pods)])
+    if worker.pods is not None and not left:
+        return None
+    namespace = namespace_for(situation.snapshot, worker)
+    look = LookForPods(worker.name, namespace, f"{label}={owner.name}", situation.facts.attempt)
+    again = min(max(PODS_AGAIN, situation.snapshot.quiet_for), LEFTOVER_GRACE)
+    return attrs.evolve(_wait_for(situation, left, look), look_again=again.total_seconds())
 
 
 def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
@@ -115,9 +109,8 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         if (copy := worker.workload) is not None and not situation.is_believed(worker, copy):
             yield Leftover(worker.name, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
-    shares = may_have_siblings(situation.workload)  # else what names another Workload is of a job that had this name
     for job in _of_no_attempt(situation, worker):
-        if not shares and job not in worker.jobs:
+        if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
             continue
         if _is_of_earlier_attempt(situation, worker, job.object) and may_have_pods(situation, job.object):
             yield left_behind(worker, job)
@@ -126,7 +119,7 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
 def overdue(situation: Situation) -> Iterator[Leftover]:
     """The job copies that were deleted, and are there longer than their pods may need to end, and a minute."""
     for worker in situation.workers:
-        for job in (*worker.jobs, *worker.shared) if worker.in_sight else ():
+        for job in worker.all_jobs if worker.in_sight else ():
             if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
                 ended = "look at the node of its pods" if not _holders(job.object) else _held(job.object)
                 way_out = f"if it does not run, {GIVE_UP_ANNOTATION}={worker.name}/{uid(job.object)} gives it up"
@@ -136,7 +129,7 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
 def ends_in(situation: Situation) -> Iterator[timedelta]:
     """In what time job copies that were deleted should have ended."""
     if situation.snapshot.workload is not None:
-        copies = (job.object for worker in situation.workers for job in (*worker.jobs, *worker.shared))
+        copies = (job.object for worker in situation.workers for job in worker.all_jobs)
         yield from filter(None, (overdue_in(situation, job) for job in copies))
 
 
@@ -205,7 +198,7 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
 
 def _of_no_attempt(situation: Situation, worker: Worker) -> list[JobCopy]:
     """The jobs seen there that do not count as this attempt's, of a group too."""
-    listed = (*worker.jobs, *worker.shared) if worker.in_sight else ()
+    listed = worker.all_jobs if worker.in_sight else ()
     return [job for job in listed if not situation.is_current(worker, job.object)]
 
 
@@ -233,7 +226,7 @@ def _whys_not_given_up(situation: Situation, left: tuple[Leftover, ...]) -> Iter
 
 
 def _uids_on(worker: Worker) -> set[str]:
-    found = [job.object for job in (*worker.jobs, *worker.shared)]
+    found = [job.object for job in worker.all_jobs]
     return set(map(uid, found if worker.workload is None else [*found, worker.workload]))
 
 
@@ -250,28 +243,19 @@ def hold_left(situation: Situation) -> timedelta:
 
 
 def is_stubborn(situation: Situation, left: tuple[Leftover, ...]) -> bool:
-    """Whether it is waited for no longer with quota in hand: for long enough, or it was asked to stop long ago."""
-    asked = (_asked_to_stop(situation, one.worker) for one in left)
-    limit = hold_limit(situation)
-    if situation.snapshot.quiet_for >= limit or any(ago >= max(STUBBORN, limit) for ago in asked):
+    """Whether it is waited for no longer with quota in hand.
+
+    For long enough nothing has changed; or it was deleted that long ago, and the quota is held as long. What was to
+    stop, and is not deleted, is waited for `STUBBORN`.
+    """
+    limit, worker = hold_limit(situation), situation.snapshot.worker(left[0].worker)
+    if situation.snapshot.quiet_for >= limit:
         return True
-    begun = [
-        situation.facts.reserved_at,
-        *(parse_timestamp(one.object["metadata"].get("deletionTimestamp")) for one in left[:1]),
-    ]
-    return all(time is not None and situation.now - time >= limit for time in begun)
-
-
-def _asked_to_stop(situation: Situation, worker: ClusterName) -> timedelta:
-    """How long ago the Workload copy beside a leftover was deactivated, or evicted for good."""
-    found = situation.snapshot.worker(worker)
-    copy = found.workload if found is not None and found.workload is not None else {}
-    # While it waits for quota its Kueue has evicted it by itself, and may start it again.
-    for_good = found is not None and not found.copy.waits_for_quota
-    kinds = ("DeactivationTarget", "Evicted") if for_good else ("DeactivationTarget",)
-    stops = (condition(copy, kind) for kind in kinds if is_true(copy, kind))
-    times = (parse_timestamp((one or {}).get("lastTransitionTime")) for one in stops)
-    return max((situation.now - time for time in times if time is not None), default=timedelta(0))
+    since, patience = parse_timestamp(left[0].object["metadata"].get("deletionTimestamp")), limit
+    if since is None and worker is not None and not worker.copy.waits_for_quota:
+        since, patience = stops_since(worker), max(STUBBORN, limit)
+    began = situation.facts.reserved_at
+    return since is not None and began is not None and situation.now - max(since, began) >= patience
 
 
 def send_back(situation: Situation, left: tuple[Leftover, ...]) -> Effect:
@@ -292,26 +276,27 @@ def _facts(situation: Situation, left: Iterable[Leftover]) -> list[EarlierRun]:
     return found
 
 
-def wait_for_earlier_run(situation: Situation) -> Plan:
+def wait_for_earlier_run(situation: Situation) -> Plan | None:
     """A job of an earlier attempt is seen: nobody is offered this one before it is gone, the same worker included.
 
     It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
     """
-    return _wait_for(situation, earlier_runs(situation), tuple(clean_stale(situation)))
+    left = earlier_runs(situation)
+    return _wait_for(situation, left) if left else None
 
 
-def _wait_for(situation: Situation, left: tuple[Leftover, ...], others: tuple[Effect, ...]) -> Plan:
+def _wait_for(situation: Situation, left: tuple[Leftover, ...], *looks: Effect) -> Plan:
     if noted := tuple(note_last_worker(situation)):
-        return Plan((*noted, *others))
+        return Plan((*noted, *looks))
     again = hold_limit(situation).total_seconds()
     if not left:
-        return Plan(others, look_again=again)
+        return Plan(looks, look_again=again)
     if is_stubborn(situation, left):
         back = [send_back(situation, left)] if situation.facts.is_active else []
-        return Plan((*tell_held_up(situation, left), *back, *others))
+        return Plan((*tell_held_up(situation, left), *back, *looks))
     why = f"Waiting for {left[0]}"
     said = [] if situation.head == why else [say_waits(situation, Message(why), _facts(situation, left))]
-    return Plan((*said, *others), look_again=again)
+    return Plan((*said, *looks), look_again=again)
 
 
 def clean_stale(situation: Situation) -> Iterator[Effect]:

@@ -12,29 +12,17 @@ from multikueue.core.model.conditions import conditions
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import leftovers
 from multikueue.core.workload.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.workload.check_updates import admit, end_waits, give_up, nominate, record, rejections, say
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, PatchWorkload, Plan
+from multikueue.core.workload.facts import possible_runs
 from multikueue.core.workload.facts.places import is_misplaced
-from multikueue.core.workload.facts.possible_runs import (
-    FIRST_ANSWER,
-    LEFTOVER_GRACE,
-    PossibleRun,
-    blocking,
-    left_of_short_loss,
-)
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Removing, Served, WritingStatus
-from multikueue.core.workload.groups import chooser, create_missing, missing_on
+from multikueue.core.workload.groups import create_missing, missing_on, nomination_for
 from multikueue.core.workload.history import note_last_worker
-from multikueue.core.workload.leftovers import (
-    clean_stale,
-    is_stubborn,
-    left_over,
-    send_back,
-    tell_held_up,
-)
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, offered, reasons
 from multikueue.core.workload.removal import remove, without
@@ -42,49 +30,43 @@ from multikueue.core.workload.removal import remove, without
 
 def dispatch(situation: Situation) -> Plan:
     """Record the first worker that admitted it, or offer it to more."""
-    stale = tuple(clean_stale(situation))
     if over := tuple(end_waits(situation)):
-        return Plan((*over, *stale))  # one write of the Workload at a time
+        return Plan(over)  # one write of the Workload at a time
     noted = tuple(note_last_worker(situation))
     awaited = _awaited(situation)
-    nomination = chooser(situation).nominate(situation.workload, _candidates(situation, awaited), situation.now)
+    nomination = nomination_for(situation, _candidates(situation, awaited))
     chosen = winner(situation)
-    left = left_over(situation, chosen) if chosen is not None else ()
-    runs = tuple(blocking(situation, chosen)) if chosen is not None else ()
+    left = leftovers.left_over(situation, chosen) if chosen is not None else ()
+    runs = tuple(possible_runs.blocking(situation, chosen)) if chosen is not None else ()
     if chosen is not None and not runs and not left and _is_allowed(situation, chosen, nomination):
         if noted:  # this write gives the Workload another resourceVersion: the record is made from that
-            return Plan((*noted, *stale))
-        return Plan((*_hand_over(situation, chosen), *stale))
+            return Plan(noted)
+        return Plan(tuple(_hand_over(situation, chosen)))
     if not workloads.other_checks_ready(situation.workload, situation.check):
         # Somebody else's check first: copies would only hold the workers' quota.
         is_new = situation.head != OTHER_CHECKS and not noted  # one write of the Workload at a time
-        return Plan((*(noted or [say(situation, Message(OTHER_CHECKS))] * is_new), *stale))
+        return Plan(noted or (say(situation, Message(OTHER_CHECKS)),) * is_new)
     if not situation.facts.is_active:
-        return Plan(stale)  # Kueue is about to evict it
+        return Plan()  # Kueue is about to evict it
     if nomination.give_up is not None and chosen is None:
-        return Plan((give_up(situation, nomination.give_up), *stale))
-    told = (*_tell_runs(runs), *tell_held_up(situation, left))
-    if left and is_stubborn(situation, left):
-        return Plan((send_back(situation, left), *told, *stale))
-    asked = _not_withheld(situation, nomination.names)
+        return Plan((give_up(situation, nomination.give_up),))
+    unseen_runs = (f'Waiting for worker cluster "{run.worker}": {run.why}' for run in runs if run.why)
+    told = (*(AnnounceWorkload("Warning", text) for text in unseen_runs), *leftovers.tell_held_up(situation, left))
+    if left and leftovers.is_stubborn(situation, left):
+        return Plan((leftovers.send_back(situation, left), *told))
+    # Those that are withheld stay nominated.
+    asked = tuple(name for name in nomination.names if not situation.withheld.get(ClusterName(name)))
     opened = open_next(situation, asked)
     unheard = min(awaited.values(), default=None)
-    held_up = max((run.until for run in runs), default=LEFTOVER_GRACE if left else None)
+    held_up = max((run.until for run in runs), default=possible_runs.LEFTOVER_GRACE if left else None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in situation.possible_runs), default=None) if hidden else None
     waits = (nomination.look_again, opened.look_again, *map(_seconds, (held_up, unheard, unseen)))
     again = [seconds for seconds in waits if seconds is not None]
     offers = noted or tuple(_nominate(situation, nomination))
-    effects = (*told, *opened.effects, *offers, *_offer(situation, asked), *stale)
+    effects = (*told, *opened.effects, *offers, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     return Plan(effects, look_again=min(again, default=None), claim=nomination.claim, problems=problems)
-
-
-def _tell_runs(runs: tuple[PossibleRun, ...]) -> Iterator[Effect]:
-    """Tell which workers keep an admitted Workload from being recorded: it may run there unseen."""
-    for run in runs:
-        if run.why:
-            yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
 
 
 def _is_allowed(situation: Situation, chosen: Worker, nomination: Nomination) -> bool:
@@ -102,7 +84,7 @@ def winner(situation: Situation) -> Worker | None:
     """
     places = situation.group_workers or [worker.name for worker in situation.workers]
     placed = (worker for worker in situation.workers if worker.name in places)
-    able = [worker for worker in placed if worker.can_run and _is_open(situation, worker)]
+    able = [worker for worker in placed if worker.can_run and not situation.withheld[worker.name]]
     admitted = [worker for worker in able if _has_admitted(situation, worker)]
     having = [worker for worker in admitted if situation.has_job(worker)]
     offered = [worker for worker in admitted if worker.name in situation.facts.nominated]
@@ -139,7 +121,7 @@ def _candidates(situation: Situation, awaited: Collection[ClusterName]) -> Candi
             worker.name,
             labels=worker.labels,
             annotations=worker.annotations,
-            available=worker.can_run and _is_open(situation, worker),
+            available=worker.can_run and not situation.withheld[worker.name],
             nominated=worker.name in names,
             awaited=worker.name in awaited,
             has_copy=_keeps_copy(situation, worker),
@@ -166,7 +148,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     """Why a worker cannot get the Workload, as far as is known here."""
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(Why.KIND_NOT_SERVED)
-    if not _is_open(situation, worker):
+    if situation.withheld[worker.name]:
         return Reason(Why.CORDONED)
     if worker.refusal is not None:
         return Reason(Why.REFUSED, worker.refusal.why)
@@ -176,18 +158,13 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 def _awaited(situation: Situation) -> dict[ClusterName, timedelta]:
     """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
     names = situation.facts.nominated
-    starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
+    starting = possible_runs.FIRST_ANSWER - min(situation.snapshot.running_for, possible_runs.FIRST_ANSWER)
     hopes = {
-        worker.name: starting if not worker.answered else left_of_short_loss(situation, worker)
+        worker.name: starting if not worker.answered else possible_runs.left_of_short_loss(situation, worker)
         for worker in situation.workers
-        if worker.configured and (not worker.answered or worker.name in names) and _is_open(situation, worker)
+        if worker.configured and (not worker.answered or worker.name in names) and not situation.withheld[worker.name]
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
-
-
-def wait_for_group(situation: Situation) -> Plan:
-    """Others of its group are offered first."""
-    return Plan(tuple(clean_stale(situation)))
 
 
 def _clean_current(situation: Situation, worker: Worker) -> Iterable[Effect]:
@@ -236,15 +213,6 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
         message = Message(head, tuple(reasons(situation, nomination.names)))
         yield nominate(situation, nomination.names, message)
         yield from rejections(nomination)
-
-
-def _not_withheld(situation: Situation, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of the nominated workers that may have a copy: cordoned ones stay nominated, and get none."""
-    return tuple(name for name in names if (one := situation.snapshot.worker(name)) is None or _is_open(situation, one))
-
-
-def _is_open(situation: Situation, worker: Worker) -> bool:
-    return not situation.withheld[worker.name]
 
 
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:

@@ -7,7 +7,7 @@ the caches show what they have done.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 
 import attrs
@@ -16,44 +16,19 @@ from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.labels import HOLDING_GATE
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.workloads import CheckState, Rejection
-from multikueue.core.workload import rejecting
-from multikueue.core.workload.assigned import follow_assigned, follow_copy, follow_unchecked, with_last_status
-from multikueue.core.workload.check_message import GROUP, delegation_unknown, waiting_for_job, waiting_for_worker
+from multikueue.core.workload import assigned, ending, evicting, groups, leftovers, slices
+from multikueue.core.workload.assigned import remove_others
+from multikueue.core.workload.check_message import GROUP
+from multikueue.core.workload.check_updates import reject
 from multikueue.core.workload.dependencies import with_dependencies
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
-from multikueue.core.workload.ending import (
-    clean_finished,
-    clean_up,
-    end_of_earlier_attempt,
-    has_ended_before,
-)
-from multikueue.core.workload.evicting import (
-    activate,
-    clean_up_unadmitted,
-    end_deleted_by_pods,
-    is_asked_again,
-    is_being_stopped,
-    is_deleted_by_pods,
-    stop_evicted,
-)
-from multikueue.core.workload.facts.cordons import with_company
-from multikueue.core.workload.facts.places import is_own_copy, with_places_written, without_foreign
+from multikueue.core.workload.facts.places import is_own_copy, with_company, with_places_written, without_foreign
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot
-from multikueue.core.workload.groups import is_split, must_wait, tell_split, with_carried_jobs
-from multikueue.core.workload.leftovers import (
-    earlier_runs,
-    ends_in,
-    look_for_pods,
-    may_have_left_pods,
-    overdue,
-    wait_for_earlier_run,
-)
-from multikueue.core.workload.pending import dispatch, wait_for_group
+from multikueue.core.workload.leftovers import clean_stale
+from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.removal import steps_in
-from multikueue.core.workload.slices import follow_slice, is_placed_slice, leave_to_successor
-from multikueue.core.workload.stopping import clean_up_gone, end_settled, is_settled, is_stopped_here, stop_here
+from multikueue.core.workload.removal import remove_all, steps_in
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.errors import RuleError
 
@@ -67,35 +42,52 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
         settings: the operator's choices.
         dispatcher: chooses the workers it is offered to.
     """
-    snapshot = with_carried_jobs(without_foreign(snapshot, settings.mark_key))
+    snapshot = groups.with_carried_jobs(without_foreign(snapshot, settings.mark_key))
     situation = with_company(Situation(snapshot, settings, dispatcher, now))
-    row = next(row for row in TABLE if row.applies(situation))
-    try:
-        decided = row.decide(situation)
-    except RuleError as error:
-        decided = rejecting.rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")
-    decided = with_last_status(situation, decided)
+    row, decided = next(_decisions(situation))
+    decided = assigned.with_last_status(situation, decided)
     decided = with_dependencies(situation, with_places_written(snapshot, decided))
-    problems, warnings = decided.problems, tuple[Effect, ...]()
+    problems, troubles = decided.problems, tuple[str, ...]()
     if _is_ours(situation):
         problems = (*_problems(situation), *problems)
-        waits = (f"Waiting for {job}" for job in overdue(situation))
-        told = (AnnounceWorkload("Warning", text) for text in (*problems, *_adopted(situation), *waits))
-        warnings = (*_tell_unreadable(situation), *told)
+        troubles = (*_troubles(situation), *problems)
     again = _earliest(decided.look_again, situation)
     decided = attrs.evolve(decided, look_again=again, row=row.name, problems=problems)
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
-    return attrs.evolve(decided, effects=(*decided.effects, *warnings)) if warnings else decided
+    return decided.also(*(AnnounceWorkload("Warning", text) for text in troubles))
 
 
-def _tell_unreadable(situation: Situation) -> Iterator[Effect]:
-    """Warn its user of what cannot be read. The check says the same while it is Pending."""
+def _decisions(situation: Situation) -> Iterator[tuple[Row, Plan]]:
+    """What the rows that apply decide, with what is removed meanwhile; the first one counts."""
+    for row in TABLE:
+        if not row.applies(situation):
+            continue
+        try:
+            if (decided := row.decide(situation)) is not None:
+                yield row, decided.also(*row.goes(situation))
+        except RuleError as error:
+            why = f"The job cannot be copied: {error}"
+            yield row, _rejected(situation, Rejection.NOT_COPIED, why)
+
+
+def _troubles(situation: Situation) -> Iterator[str]:
+    """What its user is warned of: what cannot be read, which the check says, too, while it is Pending; copies that
+    something on their worker has taken for its own, by their labels as a rule; and what should have ended by now.
+    """
     if situation.snapshot.unreadable_job:
-        yield AnnounceWorkload("Warning", situation.snapshot.unreadable_job)
+        yield situation.snapshot.unreadable_job
     for worker in situation.workers:
         if worker.unreadable:
-            yield AnnounceWorkload("Warning", f'Worker cluster "{worker.name}": {worker.unreadable}')
+            yield f'Worker cluster "{worker.name}": {worker.unreadable}'
+        for copy in worker.jobs:
+            if copy.adopter:
+                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
+                yield (
+                    f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
+                    "let its selector not match the labels of what comes from other clusters"
+                )
+    yield from (f"Waiting for {job}" for job in leftovers.overdue(situation))
 
 
 def _is_ours(situation: Situation) -> bool:
@@ -106,22 +98,10 @@ def _is_ours(situation: Situation) -> bool:
     return snapshot.check is not None or _check_was_taken_off(situation)
 
 
-def _adopted(situation: Situation) -> Iterator[str]:
-    """Copies that something on their worker has taken for its own, by their labels as a rule."""
-    for worker in situation.workers:
-        for copy in worker.jobs:
-            if copy.adopter:
-                name = f'{copy.resource.gvk.kind} "{name_of(copy.object)}"'
-                yield (
-                    f'{copy.adopter} on worker cluster "{worker.name}" has adopted the copy {name} and may delete it: '
-                    "let its selector not match the labels of what comes from other clusters"
-                )
-
-
 def _problems(situation: Situation) -> tuple[str, ...]:
     """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
     snapshot, adapter = situation.snapshot, situation.adapter
-    copies = (copy.object for worker in snapshot.workers for copy in (*worker.jobs, *worker.shared))
+    copies = (copy.object for worker in snapshot.workers for copy in worker.all_jobs)
     found = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
     return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
 
@@ -130,7 +110,7 @@ def _earliest(look_again: float | None, situation: Situation) -> float | None:
     """When to look again, now that refusals are asked again, and removals go on: no event tells when."""
     waits = [worker.refusal.left.total_seconds() for worker in situation.workers if worker.refusal is not None]
     waits += steps_in(situation)
-    waits += (left.total_seconds() for left in ends_in(situation))
+    waits += (left.total_seconds() for left in leftovers.ends_in(situation))
     return min(waits if look_again is None else [look_again, *waits], default=None)
 
 
@@ -148,25 +128,23 @@ def _check_was_taken_off(situation: Situation) -> bool:
         return False
     if situation.facts.is_finished or not situation.facts.has_quota:
         return False
-    return is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
+    return evicting.is_being_stopped(situation) if situation.facts.is_evicted else situation.assigned_to is not None
 
 
 def _follow_unchecked(situation: Situation) -> Plan:
-    return stop_evicted(situation) if situation.facts.is_evicted else follow_unchecked(situation)
+    if situation.facts.is_evicted:
+        return evicting.stop_evicted(situation)
+    return assigned.follow_unchecked(situation).also(*remove_others(situation))
 
 
-def _stays_behind(situation: Situation) -> bool:
-    """Whether our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
-    if situation.snapshot.check is not None or not situation.held_here:
-        return False
-    return situation.facts.is_admitted and not situation.facts.is_finished
-
-
-def _tell_held(situation: Situation) -> Plan:
+def _tell_held(situation: Situation) -> Plan | None:
+    """Our check was taken off before a worker had it, so that Kueue starts a job here that our gate holds."""
+    starts_here = situation.facts.is_admitted and not situation.facts.is_finished
+    if situation.snapshot.check is not None or not situation.held_here or not starts_here:
+        return None
     advice = "its queue does not lead to worker clusters any more: delete it and create it again to have it run here"
     told = AnnounceWorkload("Warning", f"The scheduling gate {HOLDING_GATE} holds it, and {advice}")
-    cleaned = clean_up(situation)
-    return attrs.evolve(cleaned, effects=(told, *cleaned.effects))
+    return ending.clean_up(situation).also(told)
 
 
 def _may_run_already(situation: Situation) -> bool:
@@ -197,20 +175,52 @@ def _may_be_rejected(situation: Situation) -> bool:
     return not _may_run_already(situation)
 
 
-def _is_of_unknown_kind(situation: Situation) -> bool:
-    return (situation.snapshot.adapter is None or situation.traits.draining) and _may_be_rejected(situation)
+def _acted_on(situation: Situation) -> Plan | None:
+    """A controller of the manager acts on the job although it is delegated: it would run there, too."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    why = adapter.acted_on(job) if job is not None and adapter is not None else ""
+    return _rejected(situation, Rejection.ACTED_ON_HERE, why, why) if why else None
 
 
-def _is_not_delegated(situation: Situation) -> bool:
-    return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
+def _refused(situation: Situation) -> Plan | None:
+    """Its copy would not do what the job says."""
+    job, adapter = situation.job, situation.snapshot.adapter
+    why = adapter.refused(job) if job is not None and adapter is not None else ""
+    return _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {why}", why) if why else None
 
 
-def _is_acted_on(situation: Situation) -> bool:
-    return bool(rejecting.acting(situation)) and _may_be_rejected(situation)
+def _unknown_kind(situation: Situation) -> Plan | None:
+    """Nobody handles its kind; its user is told which setting does."""
+    if situation.snapshot.adapter is not None and not situation.traits.draining:
+        return None
+    owner, setting = situation.facts.owner, situation.snapshot.missing_setting
+    told = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
+    advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
+    return _rejected(situation, Rejection.KIND_NOT_ENABLED, told, advice if setting else "")
 
 
-def _is_refused(situation: Situation) -> bool:
-    return bool(rejecting.refusal(situation)) and _may_be_rejected(situation)
+def _undelegated(situation: Situation) -> Plan | None:
+    """The manager's own controllers would run it.
+
+    The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
+    """
+    if not isinstance(situation.not_delegated, str):
+        return None
+    advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
+    told = f"The owner is not managed by Kueue: {situation.not_delegated}"
+    return _rejected(situation, Rejection.NOT_DELEGATED, told, advice)
+
+
+def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
+    """Say so, and leave nothing of it anywhere."""
+    told = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
+    return Plan((reject(situation, verdict, base), *told, *remove_all(situation)))
+
+
+def _is_nobodys(situation: Situation) -> bool:
+    """Whether nobody has it: an eviction that is under way has a row of its own."""
+    nobodys = situation.assigned_to is None and situation.state is not CheckState.READY
+    return nobodys and not _is_giving_back(situation)
 
 
 def _wait(situation: Situation) -> Plan:
@@ -224,18 +234,19 @@ def _tell_unknown(situation: Situation) -> Plan:
 
 
 def _job(situation: Situation) -> str:
-    return waiting_for_job(situation.snapshot.unreadable_job)
-
-
-def _recorded_worker(situation: Situation) -> str:
-    """What was said when it was recorded, if we did that."""
-    worker = situation.assigned_worker
-    why = worker.unreadable if worker is not None else ""
-    return situation.head or waiting_for_worker(situation.assigned_to, why)
+    return ": ".join(filter(None, ("Waiting for its job to be seen", situation.snapshot.unreadable_job)))
 
 
 def _delegation(situation: Situation) -> str:
-    return delegation_unknown(situation.not_delegated)
+    return f"It cannot be told who runs the job: {situation.not_delegated}"
+
+
+def _recorded(situation: Situation) -> str:
+    """What was said when it was recorded, if we did that."""
+    worker = situation.assigned_worker
+    why = worker.unreadable if worker is not None else ""
+    waits = f'Waiting for worker cluster "{situation.assigned_to}"'
+    return situation.head or ": ".join(filter(None, (waits, why)))
 
 
 @attrs.frozen
@@ -244,11 +255,27 @@ class Row:
 
     name: str
     applies: Callable[[Situation], bool]
-    decide: Callable[[Situation], Plan]
+    decide: Callable[[Situation], Plan | None]
+    """None: it does not apply after all."""
     waits_for: Callable[[Situation], str] | None = None
     """What the check says meanwhile; None: what stands there stays."""
     tells: Telling | None = None
     """What stands behind that; None: nothing new."""
+    goes: Callable[[Situation], Iterable[Effect]] = lambda _: ()
+    """What is removed meanwhile."""
+
+
+def _always(situation: Situation) -> bool:
+    del situation
+    return True
+
+
+def _is_recorded(situation: Situation) -> bool:
+    return situation.assigned_to is not None
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None
 
 
 TABLE: tuple[Row, ...] = (
@@ -256,41 +283,48 @@ TABLE: tuple[Row, ...] = (
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", lambda seen: is_own_copy(seen.snapshot, seen.settings), _wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
-    Row("gone", _is_gone, clean_up_gone),
+    Row("gone", _is_gone, evicting.clean_up_gone),
     # a check deleted by mistake must not stop running jobs
     Row("check unknown", lambda seen: seen.snapshot.check is None and seen.snapshot.check_unknown, _wait),
     Row("check taken off", _check_was_taken_off, _follow_unchecked),  # Kueue takes it off running ones, too
-    Row("left behind", _stays_behind, _tell_held),
-    Row("not ours", lambda seen: seen.snapshot.check is None, clean_up),
-    Row("pods deleted", is_deleted_by_pods, end_deleted_by_pods),
-    Row("rejected", _is_rejected, clean_up),
-    Row("replaced", lambda seen: seen.facts.is_replaced, leave_to_successor),
-    Row("finished", lambda seen: seen.facts.is_finished, clean_finished),
-    Row("has ended", has_ended_before, lambda seen: end_of_earlier_attempt(seen) or Plan()),
+    Row("left behind", _always, _tell_held),
+    Row("not ours", lambda seen: seen.snapshot.check is None, ending.clean_up),
+    Row("pods deleted", _always, evicting.end_deleted_by_pods),
+    Row("rejected", _is_rejected, ending.clean_up),
+    Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
+    Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished),
+    Row("has ended", _is_nobodys, ending.end_of_earlier_attempt),
     # it can never run through us: say so, once
-    Row("unknown kind", _is_of_unknown_kind, rejecting.unknown_kind),
-    Row("not delegated", _is_not_delegated, rejecting.undelegated),
-    Row("acted on here", _is_acted_on, rejecting.acted_on),
-    Row("refused", _is_refused, rejecting.refused),
-    Row("settled", is_settled, end_settled),
+    Row("unknown kind", _may_be_rejected, _unknown_kind),
+    Row("not delegated", _may_be_rejected, _undelegated),
+    Row("acted on here", _may_be_rejected, _acted_on),
+    Row("refused", _may_be_rejected, _refused),
+    Row("settled", _always, evicting.end_settled),
     # it must not run now
-    Row("asked again", is_asked_again, activate),
-    Row("no quota", lambda seen: not seen.facts.has_quota, clean_up_unadmitted),
-    Row("evicted", lambda seen: seen.facts.is_evicted, stop_evicted),
+    Row("asked again", _always, evicting.activate),
+    Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
+    Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, _wait),  # Kueue is about to evict it
     # it may run
     Row("unrecorded", lambda seen: seen.assigned_to is None and seen.state is CheckState.READY, find_recorded),
-    Row("unregistered kind", lambda seen: seen.snapshot.adapter is None, follow_copy, tells=tell_recorded),
+    Row("unregistered kind", _is_of_unknown_kind, assigned.follow_copy, tells=tell_recorded, goes=remove_others),
     # we need its job from here on
     Row("job unknown", lambda seen: seen.job is None and not seen.traits.workload_only, _wait, _job),
-    Row("stopped here", is_stopped_here, stop_here),  # by its Kueue, without an eviction
-    Row("slice replacement", is_placed_slice, follow_slice, _recorded_worker, tell_recorded),
-    Row("assigned", lambda seen: seen.assigned_to is not None, follow_assigned, _recorded_worker, tell_recorded),
+    Row("stopped here", _always, evicting.stop_here),  # by its Kueue, without an eviction
+    Row("slice replacement", slices.is_placed_slice, slices.follow_slice, _recorded, tell_recorded, remove_others),
+    Row(
+        "assigned",
+        lambda seen: seen.assigned_to is not None,
+        assigned.follow_job,
+        _recorded,
+        tell_recorded,
+        remove_others,
+    ),
     # no worker has it, and the manager's controllers may run it, too: copies stay until that is clear
     Row("delegation unknown", lambda seen: isinstance(seen.not_delegated, RuleError), _wait, _delegation),
-    Row("earlier run", lambda seen: bool(earlier_runs(seen)), wait_for_earlier_run),
-    Row("earlier pods", lambda seen: bool(may_have_left_pods(seen)), look_for_pods),
-    Row("split group", is_split, tell_split, lambda _: GROUP),
-    Row("waiting group", must_wait, wait_for_group, lambda _: GROUP),
-    Row("pending", lambda seen: True, dispatch, tells=tell_reasons),  # it says itself what it waits for
+    Row("earlier run", _always, leftovers.wait_for_earlier_run, goes=clean_stale),
+    Row("earlier pods", _always, leftovers.look_for_pods, goes=clean_stale),
+    Row("split group", _always, groups.tell_split, lambda _: GROUP),
+    Row("waiting group", groups.must_wait, _wait, lambda _: GROUP, goes=clean_stale),
+    Row("pending", _always, dispatch, tells=tell_reasons, goes=clean_stale),  # it says itself what it waits for
 )

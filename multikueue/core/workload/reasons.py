@@ -21,14 +21,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workload_facts import CopyFacts
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import (
-    NOBODY_TAKES_IT,
-    Message,
-    condensed,
-    means_the_same,
-    offered_to,
-    part,
-)
+from multikueue.core.workload import check_message
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.facts.possible_runs import SHORT_LOSS, assumed_for, left_of_short_loss, unstopped
@@ -70,12 +63,13 @@ def with_words(
         return decided  # the next plan, after that write, has the words
     tail = tells(situation) if tells is not None else Tail()
     if tail.again is not None:
-        decided = attrs.evolve(decided, look_again=_earlier(decided.look_again, tail.again))
+        waits = (decided.look_again, tail.again.total_seconds())
+        decided = attrs.evolve(decided, look_again=min(one for one in waits if one is not None))
     head = _head(situation, waits_for)
-    message = Message(head, tail.parts or ())
+    message = check_message.Message(head, tail.parts or ())
     if head != situation.head:
         return attrs.evolve(decided, effects=(*decided.effects, say(situation, message)))
-    if tells is None or tail.parts is None or means_the_same(message.render(), situation.message):
+    if tells is None or tail.parts is None or check_message.means_the_same(message.render(), situation.message):
         return decided
     warned: Iterable[Effect] = [AnnounceWorkload("Warning", tail.warning)] if tail.warning else []
     return attrs.evolve(decided, telling=(say(situation, message), *warned))
@@ -92,10 +86,6 @@ def is_head_remembered(situation: Situation) -> bool:
     return Guarded(situation.dispatcher).remembers(situation.head)
 
 
-def _earlier(seconds: float | None, again: timedelta) -> float:
-    return again.total_seconds() if seconds is None else min(seconds, again.total_seconds())
-
-
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
     configured = [worker for worker in situation.workers if worker.configured]
@@ -103,8 +93,8 @@ def offered(situation: Situation, names: tuple[str, ...]) -> str:
     asked = [name for name in names if name not in held]
     refused = [worker for worker in configured if worker.refusal is not None]
     if refused and not asked and all(worker in refused or worker.name in held for worker in configured):
-        return NOBODY_TAKES_IT
-    return offered_to(asked, configured=bool(configured))
+        return check_message.NOBODY_TAKES_IT
+    return check_message.offered_to(asked, configured=bool(configured))
 
 
 def tell_reasons(situation: Situation) -> Tail:
@@ -122,7 +112,7 @@ def tell_recorded(situation: Situation) -> Tail:
     if worker is None or not worker.answered:
         return Tail(None)
     why, again = loss(situation, worker)
-    lost, warning = ((part(worker.name, why),), f"{worker.name} {why}") if why else ((), "")
+    lost, warning = ((check_message.part(worker.name, why),), f"{worker.name} {why}") if why else ((), "")
     return Tail((*beside_admitted(situation, situation.state), *lost), warning=warning, again=again)
 
 
@@ -140,7 +130,7 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
     """
     for worker in situation.workers:
         if worker.configured and (why := _why_it_waits(situation, worker, names)):
-            yield part(worker.name, why)
+            yield check_message.part(worker.name, why)
 
 
 def _why_it_waits(situation: Situation, worker: Worker, names: Collection[str]) -> str:
@@ -198,9 +188,9 @@ def _word_of(copy: Json, facts: CopyFacts) -> str:
     if facts.is_evicted:
         return _message(copy, "Evicted")
     if facts.is_blocked:
-        return "may not preempt there yet: " + condensed(_message(copy, "QuotaReserved"))
+        return "may not preempt there yet: " + check_message.condensed(_message(copy, "QuotaReserved"))
     if not facts.has_quota:
-        return condensed(_message(copy, "QuotaReserved"))
+        return check_message.condensed(_message(copy, "QuotaReserved"))
     return "" if facts.is_admitted else _word_of_checks(copy)
 
 
@@ -241,12 +231,9 @@ _REMOVED: Final = (
 
 def _counts(worker: Worker) -> bool:
     """Whether time runs out for what is there."""
-    match worker.reach, worker.kind:
-        case Lost(since), _:
-            return since is not None
-        case Opaque(), _:
-            return False
-    return isinstance(worker.kind, Unserved)
+    if isinstance(worker.reach, Lost):
+        return worker.reach.since is not None
+    return isinstance(worker.kind, Unserved) and not isinstance(worker.reach, Opaque)
 
 
 def _deadline(now: datetime, left: timedelta, worker: Worker) -> str:

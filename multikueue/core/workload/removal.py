@@ -15,7 +15,7 @@ What never ran, or has ended by itself, goes at once and in the background.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -28,10 +28,10 @@ from multikueue.core.model.labels import FOREGROUND_FINALIZER, WORKLOAD_FINALIZE
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import finalizers_of, is_terminating, resource_version, uid
 from multikueue.core.model.workloads import has_members, is_elastic, is_finished
-from multikueue.core.workload.check_updates import deactivate_copy
+from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
+from multikueue.core.workload.facts.places import may_be_of
 from multikueue.core.workload.facts.possible_runs import is_new, may_have_pods, may_start_unseen
-from multikueue.core.workload.facts.same_cluster import may_be_of
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import JobCopy, Worker
 from multikueue.core.workload.facts.worker_states import NothingSent
@@ -85,7 +85,10 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
         elif not (waits and stoppable):
             yield from delete_job(situation, worker, job)
     runs_on = bool(runs) or _may_run_unseen(situation, worker, asked=waits)
-    if copy is not None and not runs_on and not _frees_pods(worker, copy):
+    # Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its finalizer off
+    # that by then, so nothing would be left once it is deleted.
+    frees_pods = copy is not None and bool(worker.jobs) and has_members(copy) and is_finished(copy)
+    if copy is not None and not runs_on and not frees_pods:
         yield from delete_workload(situation, worker, copy)
 
 
@@ -93,12 +96,6 @@ def _lacks_finalizer(copy: Json) -> bool:
     """Whether the pods of a group would never be let go if its Workload copy were deleted now."""
     stays = is_terminating(copy) or is_finished(copy)
     return has_members(copy) and not stays and WORKLOAD_FINALIZER not in finalizers_of(copy)
-
-
-def _frees_pods(worker: Worker, copy: Json) -> bool:
-    """Whether Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its
-    finalizer off that by then, so nothing would be left once it is deleted."""
-    return bool(worker.jobs) and has_members(copy) and is_finished(copy)
 
 
 def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
@@ -112,7 +109,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
     goes = any(is_terminating(job.object) for job in worker.jobs)
     if waited or (facts.runs and (is_gone or not goes)) or may_start_unseen(worker):
-        yield deactivate_copy(situation, worker.name, copy)
+        yield deactivation(situation.snapshot.workload, worker.name, copy, situation.now)
 
 
 def _is_stopped_with(copy: Json, job: Json) -> bool:
@@ -126,12 +123,17 @@ def stop_left(situation: Situation, worker: Worker) -> timedelta:
     facts = worker.copy
     if worker.workload is None or facts.is_finished or facts.is_terminating or not facts.has_quota:
         return timedelta(0)
-    copy = worker.workload
-    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
-    since = max((time for time in times if time is not None), default=None)
+    since = stops_since(worker)
     if since is None or situation.snapshot.quiet_for >= STOP:
         return timedelta(0)
     return _left(STOP, situation.now - since)
+
+
+def stops_since(worker: Worker) -> datetime | None:
+    """Since when its Kueue is to stop the run, or has stopped it by itself; None: it is not."""
+    copy = worker.workload or {}
+    times = (changed_at(copy, kind) for kind in ("DeactivationTarget", "Evicted") if is_true(copy, kind))
+    return max(filter(None, times), default=None)
 
 
 def steps_in(situation: Situation) -> Iterator[float]:

@@ -18,17 +18,10 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
 from multikueue.core.model.workloads import CheckState
+from multikueue.core.workload import effects
 from multikueue.core.workload.assigned import awaits_ready, begin_anew, follow_over, on_recorded_worker, refused
 from multikueue.core.workload.check_updates import admit, retry, retry_vanished
-from multikueue.core.workload.effects import (
-    AnnounceWorkload,
-    CreateJob,
-    CreateWorkload,
-    Effect,
-    PatchJob,
-    PatchWorkload,
-    Plan,
-)
+from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.ending import KUEUE_GRACE, sync_outcome, sync_status
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.situation import Situation
@@ -42,14 +35,14 @@ def leave_to_successor(situation: Situation) -> Plan:
 
     Once no slice is left to run, nor any on that worker, the job goes as well: it was out of sight when it was moved.
     """
-    effects: list[Effect] = []
+    removed: list[Effect] = []
     for worker in situation.workers:
         copy, over = worker.workload, _is_over_on(situation, worker)
         if worker.in_sight and over:
-            effects += remove(situation, attrs.evolve(worker, jobs=(*worker.jobs, *worker.shared), shared=()))
+            removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
-            effects += delete_workload(situation, worker, copy)
-    return Plan(tuple(effects))
+            removed += delete_workload(situation, worker, copy)
+    return Plan(tuple(removed))
 
 
 def _is_over_on(situation: Situation, worker: Worker) -> bool:
@@ -65,7 +58,7 @@ def _is_over_on(situation: Situation, worker: Worker) -> bool:
 def _leads_to(situation: Situation, worker: Worker) -> bool:
     """Whether a job there still names this Workload: a worker's Kueue stops a job whose Workload is gone."""
     named = situation.snapshot.key.name
-    return any(prebuilt_workload(copy.object) == named for copy in (*worker.jobs, *worker.shared))
+    return any(prebuilt_workload(copy.object) == named for copy in worker.all_jobs)
 
 
 def is_placed_slice(situation: Situation) -> bool:
@@ -75,37 +68,26 @@ def is_placed_slice(situation: Situation) -> bool:
     return awaits_ready(situation) and workloads.replaces_slice(situation.workload)
 
 
-def follow_slice(situation: Situation) -> Plan:
+@on_recorded_worker
+def follow_slice(situation: Situation, worker: Worker) -> Plan:
     """Bring a slice to the worker that runs its job, and hand the job over to it."""
-    return on_recorded_worker(situation, _follow)
-
-
-def _follow(situation: Situation, worker: Worker) -> Plan:
     copy = situation.current(worker)
     if copy is not None and worker.copy.is_finished:
         return follow_over(situation, worker)
     if _has_just_gone(situation, worker):
         return Plan(look_again=KUEUE_GRACE.total_seconds())
-    if copy is not None and (why := refused(worker)) and _is_without_job(situation, worker):
+    # There is no job there, and none has stood behind the slice: it was evicted, and starts anew.
+    anew = situation.any_job_on(worker) is None and not worker.copy.has_had_owner
+    if copy is not None and anew and (why := refused(worker)):
         return Plan((retry(situation, why),))
-    if worker.removed and worker.is_empty and _has_no_job(situation, worker):
+    if worker.removed and worker.is_empty and situation.any_job_on(worker) is None:
         return begin_anew(situation)  # it gets nothing more
     return _end_at_old_size(situation, worker) or Plan(tuple(_bring(situation, worker)))
 
 
-def _has_no_job(situation: Situation, worker: Worker) -> bool:
-    """Whether no job is there, of this slice or an earlier one."""
-    return situation.job_on(worker) is None and situation.shared_job_on(worker) is None
-
-
-def _is_without_job(situation: Situation, worker: Worker) -> bool:
-    """Whether there is no job there, and none has stood behind the slice: it was evicted, and starts anew."""
-    return _has_no_job(situation, worker) and worker.workload is not None and not worker.copy.has_had_owner
-
-
 def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
     """The job may end while the slice waits to be admitted there: that is this slice's end, too."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if job is None or situation.job_of(job) is None or (outcome := situation.adapter.outcome(job)) is None:
         return None
     return sync_outcome(situation, [job], outcome)
@@ -114,7 +96,7 @@ def _end_at_old_size(situation: Situation, worker: Worker) -> Plan | None:
 def _has_just_gone(situation: Situation, worker: Worker) -> bool:
     """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
     job = situation.job
-    if not _has_no_job(situation, worker) or not worker.copy.is_admitted or worker.copy.is_evicted:
+    if situation.any_job_on(worker) is not None or not worker.copy.is_admitted or worker.copy.is_evicted:
         return False
     has_run = worker.copy.has_had_owner or (job is not None and is_started(job))
     return has_run and situation.snapshot.quiet_for < KUEUE_GRACE
@@ -126,7 +108,7 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield from _keep_size(situation, worker, job)
     elif copy is None:
         if worker.can_run:
-            yield CreateWorkload(worker.name, situation.copy_for(worker))
+            yield effects.CreateWorkload(worker.name, situation.copy_for(worker))
     elif not situation.is_believed(worker, copy) or worker.copy.is_spent or situation.must_be_replaced(copy):
         yield from delete_workload(situation, worker, copy)
     elif worker.copy.goes:
@@ -134,12 +116,12 @@ def _bring(situation: Situation, worker: Worker) -> Iterator[Effect]:
     elif worker.copy.is_admitted:
         yield from _take_over(situation, worker, copy)
     elif (patch := drift_patch(situation.workload, copy)) is not None:
-        yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
+        yield effects.PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
 def _of_fixed_size(situation: Situation, worker: Worker) -> Json | None:
     """The job there that runs for an earlier slice and cannot change its size; None if there is none."""
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if job is None or situation.traits.resizable or prebuilt_workload(job) == situation.snapshot.key.name:
         return None
     return job
@@ -149,7 +131,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
     """Let it run on with the quota of the slice it was made for: more of it would not be used."""
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     what = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    yield AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
+    yield effects.AnnounceWorkload("Warning", f"{what}, which this kind cannot change: create it again to have another")
     if worker.workload is not None:
         yield from delete_workload(situation, worker, worker.workload)
     yield from sync_status(situation, [job])
@@ -158,7 +140,7 @@ def _keep_size(situation: Situation, worker: Worker, job: Json) -> Iterator[Effe
 def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
     local = situation.job
-    job = situation.job_on(worker) or situation.shared_job_on(worker)
+    job = situation.any_job_on(worker)
     if local is None:
         return
     if job is None:
@@ -166,13 +148,13 @@ def _take_over(situation: Situation, worker: Worker, copy: Json) -> Iterator[Eff
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
             made = situation.adapter.copy(local, situation.stamp_on(worker))
-            yield CreateJob(worker.name, situation.adapter.resource, made)
+            yield effects.CreateJob(worker.name, situation.adapter.resource, made)
         return
     if is_terminating(job):
         return
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
-        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, CheckState.READY, copy)
     yield from sync_status(situation, [job])

@@ -17,7 +17,7 @@ import attrs
 
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.workloads import CheckState
-from multikueue.core.workload.check_message import Message, unrecorded
+from multikueue.core.workload.check_message import Message
 from multikueue.core.workload.check_updates import admit, nominate, retry, say
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, Plan
 from multikueue.core.workload.facts.possible_runs import assumed_for
@@ -48,7 +48,11 @@ def find_recorded(situation: Situation) -> Plan:
     if not found:
         base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
         return Plan((retry(situation, base),))  # the eviction removes the copies: one out of sight may still run
-    return Plan(tuple(_record(situation, found[0])))
+    having = found[0]
+    if having.name not in situation.facts.nominated:
+        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
+        return Plan((nominate(situation, (having.name,)),))
+    return Plan(tuple(admit(situation, having.name, CheckState.READY, having.workload)))
 
 
 def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
@@ -75,13 +79,6 @@ def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     ]
 
 
-def _record(situation: Situation, worker: Worker) -> tuple[Effect, ...]:
-    if worker.name not in situation.facts.nominated:
-        # Kueue's webhook accepts as clusterName only a name that was nominated by an earlier write.
-        return (nominate(situation, (worker.name,)),)
-    return tuple(admit(situation, worker.name, CheckState.READY, worker.workload))
-
-
 def _listed(names: Iterable[str]) -> str:
     quoted = [f'"{name}"' for name in names]
     return f"worker cluster{'s' if len(quoted) > 1 else ''} {' and '.join(quoted)}"
@@ -89,7 +86,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _wait(situation: Situation, why: str, left: timedelta | None) -> Plan:
     """Tell why nothing is recorded, in the check's message and as an event."""
-    message = Message(unrecorded(why))
+    message = Message(f"No admitting cluster is recorded: {why}")
     told: list[Effect] = [AnnounceWorkload("Warning", message.head)]
     if message.render() != situation.message:
         told.insert(0, say(situation, message))

@@ -10,6 +10,7 @@ from multikueue.core.machinery.resync import runs_on
 from multikueue.core.model.labels import ORIGIN_NAMESPACE_ANNOTATION
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, namespace_of
+from multikueue.core.model.placements import placements
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import (
@@ -22,7 +23,6 @@ from multikueue.core.model.workloads import (
     noted_worker,
     owner,
 )
-from multikueue.core.workload.history import placements
 from multikueue.kube.informers.indexer import Indexer
 
 

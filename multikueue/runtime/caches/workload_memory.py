@@ -8,12 +8,12 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.placements import Placement, placement_of
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.facts.same_cluster import Destination
-from multikueue.core.workload.facts.snapshot import Placement, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
-from multikueue.core.workload.history import placement_of
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.plan_pace import PlanPace
 

@@ -8,12 +8,12 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.changes import JobEnded, WorkerFailed, milestones
 from multikueue.core.dispatchers.scored.penalties import FAILURES_ANNOTATION, WorkerVerdict, noted, together
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, resource_version
-from multikueue.core.workload.history import JobEnded, WorkerFailed, milestones
 from multikueue.errors import NotFound
 from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster

@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import Owner, has_members, owner_names
-from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.guarded_plan import hidden, with_hidden_jobs
+from multikueue.core.workload.facts.snapshot import Worker, hidden
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.workers.children import is_child
 from multikueue.runtime.workers.informers import WorkerInformers
@@ -67,7 +66,7 @@ def without_unreadable(
         return worker
     jobs = [ObjectKey(worker.namespace, name) for name in (owned_by.name, *names)] if owned_by is not None else []
     why = _unreadable_copy(informers, key, owned_by, jobs)
-    return with_hidden_jobs(worker, why) if why else worker
+    return hidden(worker, why, jobs_only=True) if why else worker
 
 
 def _all_readable(informers: WorkerInformers) -> bool:

@@ -11,6 +11,7 @@ import attrs
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.dispatchers.dispatcher import Dispatcher
+from multikueue.core.effect_words import describe
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -18,12 +19,12 @@ from multikueue.core.model.objects import annotations_of, is_terminating, labels
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import Owner, cluster_name
-from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan, describe
+from multikueue.core.workload.effects import AnnounceWorkload, PatchJobStatus, Plan
+from multikueue.core.workload.facts.places import one_of_each_cluster
 from multikueue.core.workload.facts.possible_runs import LATE_CREATION
-from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
-from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import Connecting, Idle, Lost, Served, Syncing, Unanswered, Unwatched
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from multikueue.logs import get_logger
 from multikueue.protocols import ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster

@@ -11,11 +11,11 @@ from typing import Final, TypeAlias
 import anyio.abc
 import attrs
 
+from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.worker_names import WorkerNames
 from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.facts.same_cluster import Destination
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Connected, Connecting, Lost, Opaque, Reach
 from multikueue.logs import get_logger

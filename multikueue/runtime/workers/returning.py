@@ -17,9 +17,10 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.effect_words import describe
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.workload.effects import ApplyStatus, DeleteJob, describe
+from multikueue.core.workload.effects import ApplyStatus, DeleteJob
 from multikueue.errors import ApiError, Forbidden, Unauthorized
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, ObjectList, WatchEvent, read

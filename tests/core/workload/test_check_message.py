@@ -9,13 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multikueue.core.dispatchers.incremental import Round
+from multikueue.core.model.outside_text import MAX_PART, plain, without_addresses
 from multikueue.core.workload.check_message import (
-    MAX_PART,
     Message,
     condensed,
     means_the_same,
-    plain,
-    without_addresses,
 )
 
 TOO_SMALL = (

@@ -13,8 +13,9 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, JOB_MARK_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, without
+from multikueue.core.model.placements import Placement
 from multikueue.core.workload.effects import ApplyStatus, DeleteJob, PatchJobStatus, PatchWorkload
-from multikueue.core.workload.facts.snapshot import Placement, Worker
+from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Syncing, Unserved
 from multikueue.core.workload.plan import plan
 from tests.core.building import (

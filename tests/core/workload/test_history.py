@@ -9,29 +9,20 @@ from typing import Any
 import orjson
 import pytest
 
+from multikueue.core.changes import JobEnded, Offered, Placed, WorkerFailed, milestones
 from multikueue.core.dispatchers.scored.penalties import FAULT, is_fault
+from multikueue.core.model import placements as reading
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.copies import workload_copy
 from multikueue.core.model.labels import LAST_WORKER_ANNOTATION, PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
-from multikueue.core.workload import history
+from multikueue.core.model.placements import KEPT, Placement, last_place, placement_of, placements
 from multikueue.core.workload.effects import MANAGER, PatchWorkload
 from multikueue.core.workload.facts.situation import Situation
-from multikueue.core.workload.facts.snapshot import Placement, Snapshot
+from multikueue.core.workload.facts.snapshot import Snapshot
 from multikueue.core.workload.facts.worker_states import Lost
-from multikueue.core.workload.history import (
-    KEPT,
-    JobEnded,
-    Offered,
-    Placed,
-    WorkerFailed,
-    last_place,
-    milestones,
-    placement_of,
-    placements,
-)
 from tests.core.building import NOW, RESERVED_AT, condition, copy_of, decide, snapshot, worker, workload
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
@@ -205,7 +196,7 @@ class TestMilestones:
 def test_of_many_placements_only_those_that_are_kept_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each decision about the Workload reads them."""
     looked_at: list[str] = []
-    monkeypatch.setattr(history, "plain", looked_at.append)
+    monkeypatch.setattr(reading, "plain", looked_at.append)
     local = workload()
     local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w1"}] * 10_000)}
     assert len(placements(local)) == len(looked_at) == KEPT

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.model.names import Json
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, DeleteJob, PatchJob, Plan
-from multikueue.core.workload.facts.snapshot import Snapshot, Worker
+from multikueue.core.workload.facts.snapshot import Snapshot, Worker, hidden
 from multikueue.core.workload.facts.worker_states import Lost, NothingSent, Opaque, Unserved
-from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan, hidden, with_hidden_jobs
+from multikueue.core.workload.guarded_plan import GuardedPlan, guarded_plan
 from tests.core.building import EARLIER, NOW, SETTINGS, copy_of, decide, job_copy_of, snapshot, worker, workload
 from tests.core.odd_shapes import as_read, odd, with_odd_objects
 from tests.core.strategies import snapshots
@@ -69,7 +69,7 @@ def test_a_job_that_runs_is_left_alone_whatever_cannot_be_read(copy: Json | None
 
 UNREADABLE = [
     pytest.param(lambda one: hidden(one, "Workload cannot be read"), id="Workload"),
-    pytest.param(lambda one: with_hidden_jobs(one, "Job cannot be read"), id="job"),
+    pytest.param(lambda one: hidden(one, "Job cannot be read", jobs_only=True), id="job"),
 ]
 
 
@@ -81,7 +81,9 @@ UNREADABLE = [
 def test_out_of_sight_it_may_still_run_though_the_worker_was_seen_before(facts: Any) -> None:
     """That no job is known there tells nothing: it could not be read."""
     local = workload(nominated=("w2",), evictions=1)
-    there = with_hidden_jobs(worker("w1", None, job_copy_of(local, attempt=EARLIER), **facts), "Job cannot be read")
+    there = hidden(
+        worker("w1", None, job_copy_of(local, attempt=EARLIER), **facts), "Job cannot be read", jobs_only=True
+    )
     seen = snapshot(local, there, worker("w2", copy_of(local, admitted=True)), last_worker="w1")
     assert "record w2" not in words(seen)
 

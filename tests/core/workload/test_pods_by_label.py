@@ -45,6 +45,11 @@ def test_nobody_is_offered_the_next_attempt_before_they_have_ended(pods: tuple[J
     assert decided.look_again == 2.0
 
 
+@pytest.mark.parametrize(("quiet", "again"), [(2, 2.0), (16, 16.0), (90, 60.0), (86_400, 60.0)])
+def test_they_are_looked_for_less_often_the_longer_they_are_there(quiet: int, again: float) -> None:
+    assert decide(seen((POD,), quiet_for=timedelta(seconds=quiet))).look_again == again
+
+
 def test_once_there_are_none_it_is_offered_anywhere() -> None:
     assert "create workload on w2" in words(seen((), moved(nominated=("w1", "w2"))))
 

@@ -10,7 +10,12 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import JOB
-from multikueue.core.model.labels import ATTEMPT_ANNOTATION, PREBUILT_WORKLOAD, WORKLOAD_FINALIZER
+from multikueue.core.model.labels import (
+    ATTEMPT_ANNOTATION,
+    ORIGIN_UID_ANNOTATION,
+    PREBUILT_WORKLOAD,
+    WORKLOAD_FINALIZER,
+)
 from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
@@ -175,17 +180,28 @@ class TestGate:
         theirs = with_value(job_copy_of(NEXT), ("metadata", "annotations", ATTEMPT_ANNOTATION), mark)
         assert self.row(worker("w1", None, theirs)) != "earlier run"
 
+    @pytest.mark.parametrize("elastic", [False, True])
     @pytest.mark.parametrize("deleting", [False, True])
-    def test_a_job_that_had_the_name_before_keeps_its_worker_and_no_other(self, deleting: bool) -> None:
+    def test_a_job_that_had_the_name_before_keeps_its_worker_and_no_other(self, deleting: bool, elastic: bool) -> None:
         """It was deleted, and made again: the new one is another run, and cannot be created beside it."""
+        local = workload(nominated=("w1", "w2"), evictions=1, elastic=elastic)
         named = ("metadata", "annotations", PREBUILT_WORKLOAD)
-        before = with_value(job_copy_of(NEXT, attempt=EARLIER, deleting=deleting), named, "before")
-        shown = snapshot(NEXT, worker("w1", None, shared=before), worker("w2"))
+        before = with_value(job_copy_of(local, attempt=EARLIER, deleting=deleting), named, "before")
+        before = with_value(before, ("metadata", "annotations", ORIGIN_UID_ANNOTATION), "of the job before")
+        shown = snapshot(local, worker("w1", None, shared=before), worker("w2"))
         assert decide(shown).row == "pending"
         assert [word for word in words(shown) if word.startswith("create")] == ["create workload on w2"]
         alone = attrs.evolve(shown, workers=shown.workers[:1])
         (written,) = (one.object for one in decide(alone).effects if isinstance(one, ApplyStatus))
         assert NAME_TAKEN.why in (check(written, CHECK) or {})["message"]
+
+    def test_one_that_has_ended_meanwhile_is_finished_and_never_ready(self) -> None:
+        """A check that is Ready would have Kueue count it as running beside what still ends."""
+        local = workload(cluster="w2", evictions=1)
+        done = worker("w2", copy_of(local, admitted=True, owned=True, finished="Succeeded"))
+        earlier = worker("w1", None, job_copy_of(local, attempt=EARLIER, deleting=True))
+        assert "finish Succeeded" in words(snapshot(local, earlier, done))
+        assert "admit on w2 as Ready" in words(snapshot(local, worker("w1"), done))
 
     def test_the_next_attempt_is_not_ready_before_it_is_open(self) -> None:
         local = workload(cluster="w2", evictions=1)

@@ -9,7 +9,7 @@ import pytest
 
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.workload.effects import DeleteWorkload
-from multikueue.core.workload.facts.same_cluster import one_of_each_cluster
+from multikueue.core.workload.facts.places import one_of_each_cluster
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.core.workload.facts.worker_states import Connecting, Lost, Reach
 from tests.core.building import NOW, copy_of, decide, snapshot, worker, workload

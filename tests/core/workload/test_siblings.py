@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.changes import affected
 from multikueue.core.model.names import Json
-from multikueue.core.workload.groups import affected, may_have_siblings
+from multikueue.core.workload.groups import may_have_siblings
 from tests.core.building import workload
 
 

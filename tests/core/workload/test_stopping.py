@@ -11,12 +11,15 @@ import pytest
 from multikueue.adapters import AVAILABLE, JobKind, SafeAdapter
 from multikueue.adapters.declared import declared_kind
 from multikueue.adapters.declared.profiles import PROFILES
+from multikueue.core.dispatchers.dispatcher import AllAtOnce
+from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, with_value
-from multikueue.core.workload.effects import ApplyStatus, PatchJobStatus
+from multikueue.core.workload.effects import AnnounceWorkload, ApplyStatus, PatchJobStatus
 from multikueue.core.workload.facts.snapshot import Snapshot, Worker
-from multikueue.core.workload.facts.worker_states import Connecting, Lost
-from tests.core.building import JOB_NAME, NOW, copy_of, decide, job, job_copy_of, snapshot, worker, workload
+from multikueue.core.workload.facts.worker_states import Connecting, Lost, Opaque
+from multikueue.core.workload.plan import plan
+from tests.core.building import JOB_NAME, NOW, SETTINGS, copy_of, decide, job, job_copy_of, snapshot, worker, workload
 from tests.core.wording import words
 
 READY = workload(cluster="w1", check="Ready")
@@ -80,6 +83,20 @@ class TestSettledEnds:
         assert isinstance(write, ApplyStatus)
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
+
+    @pytest.mark.parametrize(("seconds", "row"), [(89, "settled"), (90, "evicted")])
+    def test_one_that_is_evicted_holds_its_quota_no_longer_than_any_other(self, seconds: int, row: str) -> None:
+        """Its pods may not end: who preempts it does not wait for that."""
+        local = workload(cluster="w1", check="Ready", evicted="Preempted")
+        (since,) = (parse_timestamp(one["lastTransitionTime"]) for one in conditions(local) if one["type"] == "Evicted")
+        assert since is not None
+        ending = worker("w1", None, job_copy_of(local, deleting=True, status={"active": 1}))
+        now = since + timedelta(seconds=seconds)
+        seen = snapshot(local, ending, job=TERMINATED, quiet_for=timedelta(seconds=20))
+        decided = plan(seen, now, SETTINGS, AllAtOnce())
+        assert decided.row == row
+        shown = [one.patch["status"] for one in decided.effects if isinstance(one, PatchJobStatus)]
+        assert [status["active"] for status in shown] == ([] if row == "settled" else [0])
 
     def test_a_worker_out_of_sight_may_run_it(self) -> None:
         lost = worker("w1", reach=Lost(NOW - timedelta(minutes=5), seen=False))
@@ -186,6 +203,20 @@ class TestStoppedHere:
         for minutes, expected in ((14, []), (15, ["copy job status"])):
             lost = worker("w1", reach=Lost(NOW - timedelta(minutes=minutes)))
             assert words(of_kind(KINDS["Job"], lost, gone=True)) == expected
+
+    def test_a_worker_that_cannot_be_read_is_waited_for_as_one_that_is_lost_and_told(self) -> None:
+        """The next Workload waits for the job to show no run, and only the job is left to tell it."""
+        for minutes, expected in ((0, []), (1, ["warn"]), (14, ["warn"]), (15, ["copy job status"])):
+            odd = worker("w1", reach=Opaque())
+            seen = of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=minutes))
+            assert words(seen) == expected
+        told = decide(of_kind(KINDS["Job"], odd, gone=True, quiet_for=timedelta(minutes=14))).effects
+        assert [(one.note, one.about) for one in told if isinstance(one, AnnounceWorkload)] == [
+            (
+                'Waiting for worker cluster "w1": it may still run a job whose Workload is gone',
+                suspended(KINDS["Job"]),
+            )
+        ]
 
     def test_where_another_workload_of_it_runs_it_is_left_alone(self) -> None:
         slice_ = workload(name="another", cluster="w1", check="Ready", elastic=True)

@@ -20,8 +20,8 @@ from multikueue.core.dispatchers.scored.score import Taste, ordered
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
+from multikueue.core.model.placements import placements
 from multikueue.core.model.workloads import cluster_queue, reserved_at
-from multikueue.core.workload.history import placements
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from typing import Any, Final
 import attrs
 import orjson
 
-from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, json_message, new_condition, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
 from multikueue.core.model.workloads import check, has_quota, retry_count
@@ -75,16 +75,12 @@ def earlier_runs_in(workload: Json, name: str | None) -> tuple[EarlierRun, ...]:
     entry = check(workload, name) if name is not None else None
     if name is None or entry is None or told.get("reason") != FOR_EARLIER_RUN:
         return ()
-    try:
-        found: Any = orjson.loads(str(told.get("message") or ""))
-    except orjson.JSONDecodeError:
+    facts = json_message(workload, WAITS)
+    sent_back = not has_quota(workload) and facts.get("tried") == retry_count(workload, name) - 1
+    if not sent_back and facts.get("message") != digest(str(entry.get("message") or "")):
         return ()
-    if not isinstance(found, dict) or not isinstance(runs := found.get("runs"), list):
-        return ()
-    sent_back = not has_quota(workload) and found.get("tried") == retry_count(workload, name) - 1
-    if not sent_back and found.get("message") != digest(str(entry.get("message") or "")):
-        return ()
-    return tuple(_read(one) for one in runs if isinstance(one, dict))
+    runs = facts.get("runs")
+    return tuple(_read(one) for one in runs if isinstance(one, dict)) if isinstance(runs, list) else ()
 
 
 def _read(told: Json) -> EarlierRun:
@@ -99,10 +95,6 @@ def _time(told: Any) -> datetime | None:
 
 
 def _text(runs: Sequence[EarlierRun], message: str, tried: int) -> str:
-    return orjson.dumps({"message": digest(message), "tried": tried, "runs": [*map(_json, runs)]}).decode()
-
-
-def _json(run: EarlierRun) -> Json:
-    times = {field: timestamp(at) for field, at in (("deleted", run.deleted), ("due", run.due)) if at is not None}
-    held = {"finalizers": [*run.finalizers]} if run.finalizers else {}
-    return {"worker": run.worker, "kind": run.kind, "name": run.name, "uid": run.uid, **times, **held}
+    known = [attrs.asdict(run, filter=lambda _, value: value not in (None, ())) for run in runs]
+    facts = {"message": digest(message), "tried": tried, "runs": known}
+    return orjson.dumps(facts, option=orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS).decode()

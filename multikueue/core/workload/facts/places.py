@@ -1,26 +1,44 @@
-"""In which namespace of a worker a Workload's copies are: chosen before the first one is made, and kept.
+"""Where a Workload may go: to which workers, and in which namespace of each.
+
+The namespace of its copies is chosen before the first one is made, and kept.
 
 The Workload itself says it (`multikueue.dev/namespace-on`), so a process that starts knows it, and what a
 MultiKueueCluster says later moves nothing. A creation is sent only once the caches show that its namespace is written.
+
+A cordon is an annotation on a MultiKueueCluster: that worker gets nothing new. It is applied after nomination, so
+whoever nominates: copies that no worker was recorded for are withdrawn there. What runs there stays: a recorded worker
+keeps its job. A job cannot be split, so what belongs to a running one, as another part of a group or another slice of
+an elastic job, goes to its worker all the same: cordoned, or not in the config any more, as at once when a Placement
+does not select it.
+
+Several MultiKueueClusters may lead to one cluster: for each Workload one of them counts. All of them show the same
+objects there, and a mark is made for one worker's name. So each would take the others' copies for some of an earlier
+attempt, and remove what runs.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import Final
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
+from multikueue.core.model import workloads
+from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION, NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Marks, Proof
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, may_run, namespace_on, namespaces_on_workers
-from multikueue.core.model.workloads import attempt, cluster_name, is_live, noted_worker
+from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload.effects import MANAGER, CreateJob, CreateWorkload, PatchWorkload, Plan
+from multikueue.core.workload.facts.possible_runs import assumed_for
 from multikueue.core.workload.facts.snapshot import PlanSettings, Snapshot, Worker
 from multikueue.core.workload.facts.worker_states import Idle, Unanswered
+
+if TYPE_CHECKING:
+    from multikueue.core.workload.facts.situation import Situation
 
 _CREATIONS: Final = (CreateWorkload, CreateJob)
 
@@ -34,7 +52,7 @@ def is_own_copy(snapshot: Snapshot, settings: PlanSettings) -> bool:
     workload = snapshot.workload
     if (
         workload is None
-        or cluster_name(workload) is not None
+        or workloads.cluster_name(workload) is not None
         or not is_copy_elsewhere(workload, snapshot.key.namespace, settings.origin)
     ):
         return False
@@ -53,11 +71,6 @@ def namespace_for(snapshot: Snapshot, worker: Worker) -> str:
     return worker.names.namespace(snapshot.key.namespace) or looked_at
 
 
-def why_nowhere(snapshot: Snapshot, worker: Worker) -> str:
-    """Why there is no namespace on a worker for a Workload; empty: there is one."""
-    return worker.names.why_none(snapshot.key.namespace)
-
-
 def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
     """Whether a copy without quota is where none would be made by now: in another namespace, or LocalQueue."""
     names, own = worker.names, snapshot.key.namespace
@@ -71,7 +84,7 @@ def is_misplaced(snapshot: Snapshot, worker: Worker, copy: Json) -> bool:
 def holders(snapshot: Snapshot) -> set[str]:
     """The workers that have the Workload, or others of its job."""
     sharing = (snapshot.workload or {}, *filter(may_run, snapshot.siblings))
-    return {name for one in sharing if (name := cluster_name(one)) is not None}
+    return {name for one in sharing if (name := workloads.cluster_name(one)) is not None}
 
 
 def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
@@ -88,9 +101,9 @@ def without_foreign(snapshot: Snapshot, mark_key: bytes) -> Snapshot:
         return attrs.evolve(snapshot, workers=tuple(workers))
     if not any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers):
         return snapshot
-    last = (cluster_name(workload), snapshot.last_worker, noted_worker(workload))
+    last = (workloads.cluster_name(workload), snapshot.last_worker, workloads.noted_worker(workload))
     had = {*filter(None, last), *namespaces_on_workers(workload)}
-    of_attempt = attempt(workload)
+    of_attempt = workloads.attempt(workload)
 
     def seen(worker: Worker) -> Worker:
         looked_at = worker.namespace or snapshot.key.namespace
@@ -138,8 +151,8 @@ def _unsaid(snapshot: Snapshot, workload: Json) -> Iterator[tuple[str, str]]:
 
     Once those are gone, nothing but its own note would tell where its copies belong.
     """
-    name = cluster_name(workload)
-    if name is None or not snapshot.siblings or not is_live(workload):
+    name = workloads.cluster_name(workload)
+    if name is None or not snapshot.siblings or not workloads.is_live(workload):
         return
     worker, said = snapshot.worker(name), namespace_on(workload, name, snapshot.siblings)
     if worker is not None and worker.namespace == said != namespace_on(workload, name):
@@ -152,3 +165,144 @@ def _unwritten(workload: Json, decided: Plan) -> Iterator[tuple[str, str]]:
             namespace = namespace_of(effect.object)
             if namespace != namespace_on(workload, effect.cluster):
                 yield effect.cluster, namespace
+
+
+LEAVING = "the job is being moved away from it"
+"""Why a worker is not offered a Workload that shall leave it."""
+
+
+def why_withheld(situation: Situation, worker: Worker) -> str:
+    """Why a worker is not offered the Workload although it was nominated; empty: it may be. `Situation.withheld` keeps
+    it for one decision."""
+    why = LEAVING if situation.facts.leaves == worker.name else worker.cordon
+    nowhere = worker.names.why_none(situation.snapshot.key.namespace)  # there is no namespace for it
+    why = why or nowhere or _why_not_found(situation, worker)
+    return "" if not why or _has_its_job(situation, worker) else why  # its job is recorded first, and may leave it then
+
+
+def _why_not_found(situation: Situation, worker: Worker) -> str:
+    """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
+    if not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
+        return ""
+    if situation.facts.has_members or situation.facts.component_index is not None:
+        return ""
+    return f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+
+
+def _has_its_job(situation: Situation, worker: Worker) -> bool:
+    """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
+    shared = situation.shared_job_on(worker)
+    if situation.has_job(worker) or (shared is not None and situation.is_current(worker, shared)):
+        return True
+    return has_company(situation, worker)
+
+
+def has_company(situation: Situation, worker: Worker) -> bool:
+    """Whether what a Workload belongs to runs on a worker."""
+    if worker.name in situation.group_workers:
+        return True
+    if not situation.facts.is_elastic:
+        return False
+    if not situation.jobs_on(worker) and situation.shared_job_on(worker) is None:
+        return False
+    slices = [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or workloads.is_live(one)]
+    return any(workloads.cluster_name(one) == worker.name for one in slices)
+
+
+def with_company(situation: Situation) -> Situation:
+    """The situation in which a worker that has left the config counts as configured where the rest of the job runs.
+
+    One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
+    """
+    if situation.snapshot.workload is None or not situation.snapshot.siblings:
+        return situation
+    if not situation.facts.is_live or situation.facts.is_evicted:
+        return situation
+    joined = tuple(
+        attrs.evolve(one, configured=True) if _may_join(situation, one) else one for one in situation.workers
+    )
+    if joined == situation.workers:
+        return situation
+    return attrs.evolve(situation, snapshot=attrs.evolve(situation.snapshot, workers=joined))
+
+
+def _may_join(situation: Situation, worker: Worker) -> bool:
+    return not worker.configured and not worker.removed and has_company(situation, worker)
+
+
+SHOWN_BY: Final = timedelta(minutes=2)
+"""After so long without a change all names of a cluster show the same: a watch without events is found out before."""
+
+
+def one_of_each_cluster(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with one of those workers that lead to one namespace of one cluster.
+
+    It is the one that has the Workload, or others of its job, also while it is evicted; else one that it is offered to;
+    else the first of the config that is connected and not cordoned.
+    """
+    if sum(bool(worker.cluster_uid) for worker in snapshot.workers) < 2:
+        return snapshot
+    having, asked = (*_having(snapshot),), workloads.nominated(snapshot.workload or {})
+
+    def rank(worker: Worker) -> tuple[bool, ...]:
+        usable = not worker.configured, bool(worker.cordon), not worker.reachable
+        return worker.name not in having, worker.name not in asked, *usable
+
+    first: dict[tuple[str, str], Worker] = {}
+    kept: dict[str, Worker] = {}
+    for worker in sorted(snapshot.workers, key=rank):
+        counts = first.setdefault((worker.cluster_uid or worker.name, namespace_for(snapshot, worker)), worker)
+        if counts is not worker and _shows_alone(snapshot, worker, counts):
+            kept[worker.name] = attrs.evolve(worker, configured=False)
+    kept.update((worker.name, worker) for worker in first.values())
+    return attrs.evolve(snapshot, workers=tuple(kept[one.name] for one in snapshot.workers if one.name in kept))
+
+
+def _shows_alone(snapshot: Snapshot, worker: Worker, other: Worker) -> bool:
+    """Whether a worker shows a Workload copy that the other one would show by now, if they were one cluster.
+
+    The UID of a cluster may lie: those that were made from one image have the same.
+    """
+    if worker.workload is None or not (worker.reachable and other.reachable) or other.unreadable:
+        return False
+    if snapshot.quiet_for < SHOWN_BY:
+        return False
+    if (worker.namespace or snapshot.key.namespace) != (other.namespace or snapshot.key.namespace):
+        return False
+    return other.workload is None or uid(other.workload) != uid(worker.workload)
+
+
+def _having(snapshot: Snapshot) -> Iterator[str | None]:
+    yield from holders(snapshot)
+    if (workload := snapshot.workload) is None:
+        return
+    facts = WORKLOADS.of(workload)
+    offered = facts.has_quota and not facts.is_evicted
+    if not offered or (
+        snapshot.check and workloads.check_state(workload, snapshot.check) is workloads.CheckState.READY
+    ):
+        yield from (snapshot.last_worker, facts.noted_worker)
+
+
+def may_be_of(situation: Situation, worker: Worker, name: ClusterName | None, copy: Json) -> bool:
+    """Whether a copy is one that we have made for this attempt on another worker, which may be this one's cluster.
+
+    Args:
+        situation: the Workload.
+        worker: where the copy shows.
+        name: of the other worker, if there is one.
+        copy: the Workload's, or its job's.
+    """
+    other = situation.snapshot.worker(name) if name is not None else None
+    if name in (None, worker.name) or (worker.identified and other is not None and other.identified):
+        return False
+    made_for = (situation.workload, *situation.snapshot.siblings)  # slices share their job
+    return any(situation.marks.proof(copy, one, name) is Proof.EXACT for one in made_for)
+
+
+def may_show(situation: Situation, worker: Worker, copy: Json) -> bool:
+    """Whether a worker shows that object, or may: one that is out of sight, for as long as it is waited for."""
+    if not worker.in_sight:
+        return assumed_for(situation, worker) > timedelta(0)
+    shown = (worker.workload, *(one.object for one in worker.all_jobs))
+    return any(one is not None and uid(one) == uid(copy) for one in shown)

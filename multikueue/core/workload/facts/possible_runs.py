@@ -13,30 +13,12 @@ from typing import TYPE_CHECKING, Final
 
 import attrs
 
-from multikueue.core.model import giving_up
+from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.model.workloads import (
-    cluster_name,
-    evictions,
-    is_admitted,
-    is_evicted,
-    is_finished,
-    is_replaced,
-    noted_worker,
-)
+from multikueue.core.workload.facts import worker_states as states
 from multikueue.core.workload.facts.snapshot import Worker
-from multikueue.core.workload.facts.worker_states import (
-    Connected,
-    Connecting,
-    Creating,
-    Lost,
-    Opaque,
-    Syncing,
-    Unanswered,
-    Unserved,
-)
 
 if TYPE_CHECKING:
     from multikueue.core.workload.facts.situation import Situation
@@ -69,7 +51,9 @@ class PossibleRun:
 def possible_runs(situation: Situation) -> tuple[PossibleRun, ...]:
     """Every worker that may run it unseen: `Situation.possible_runs` keeps them for one decision."""
     times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
-    return tuple(PossibleRun(worker.name, left, _why(worker)) for worker, left in times if left > _NO_TIME)
+    why = "it cannot be seen and may still run an earlier attempt"
+    runs = ((worker, left) for worker, left in times if left > _NO_TIME)
+    return tuple(PossibleRun(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
 
 
 def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
@@ -87,15 +71,11 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[PossibleRun]:
             yield PossibleRun(worker.name, LATE_CREATION)  # that slice has to take it away
 
 
-def _why(worker: Worker) -> str:
-    return "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt"
-
-
 def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
-    if isinstance(worker.in_flight, Creating):
+    if isinstance(worker.in_flight, states.Creating):
         return FIRST_ANSWER
     if worker.in_sight:
-        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, Unanswered) else _NO_TIME
+        return LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _NO_TIME
     if unstopped(situation, worker) is not None:
         return left_of_short_loss(situation, worker) or situation.settings.worker_lost_timeout
     if _has_word(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
@@ -143,7 +123,17 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
     For one that answers, but with what cannot be read, no time runs out.
     """
-    return max(_NO_TIME, _left_of_timeout(situation, worker))
+    timeout, left = situation.settings.worker_lost_timeout, _NO_TIME
+    match worker.reach, worker.kind:
+        case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
+            left = timeout
+        case states.Lost(datetime() as since), _:
+            left = timeout - (situation.now - _seen_lost(situation, worker, since))
+        case (states.Connecting(), _) | (_, states.Syncing()):
+            left = FIRST_ANSWER  # that it was lost when we started says nothing about now
+        case _, states.Unserved(failing_for):
+            left = timeout - failing_for
+    return max(_NO_TIME, left)
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
@@ -155,31 +145,15 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
     if not (worker.reachable and worker.copy.has_ended):
         return left
-    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, Opaque) else left)
-
-
-def _left_of_timeout(situation: Situation, worker: Worker) -> timedelta:
-    timeout = situation.settings.worker_lost_timeout
-    match worker.reach, worker.kind:
-        case ((Lost(None) | Opaque()), _):
-            return timeout
-        case Lost(datetime() as since), _:
-            return timeout - (situation.now - _seen_lost(situation, worker, since))
-        case (Connecting(), _) | (_, Syncing()):
-            return FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, Opaque():
-            return timeout
-        case _, Unserved(failing_for):
-            return timeout - failing_for
-    return _NO_TIME
+    return max(_NO_TIME, FIRST_ANSWER - quiet_for, left - quiet_for if isinstance(worker.kind, states.Opaque) else left)
 
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
     match worker.reach, worker.kind:
-        case Lost(datetime() as since), _:
+        case states.Lost(datetime() as since), _:
             return max(_NO_TIME, SHORT_LOSS - (situation.now - since))
-        case Connected(), Unserved(failing_for):
+        case states.Connected(), states.Unserved(failing_for):
             return max(_NO_TIME, SHORT_LOSS - failing_for)
     return _NO_TIME
 
@@ -204,14 +178,14 @@ def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
 def _may_have_one(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     known = situation.jobs_on(worker) if _may_matter(situation, worker) else ()
-    if isinstance(worker.creation, Unanswered):
+    if isinstance(worker.creation, states.Unanswered):
         return True
     if situation.traits.pods_label and worker.name == situation.last_worker and worker.pods != ():
         return True  # its copy does not tell whether its pods have ended
-    if any(may_go_on(situation, worker, job) or may_have_pods(situation, job) for job in known):
+    if any(may_run(situation, worker, job) for job in known):
         return True
     slices = _earlier_slices(situation)
-    if any(worker.name in (cluster_name(one), noted_worker(one)) for one in slices):
+    if any(worker.name in (workloads.cluster_name(one), workloads.noted_worker(one)) for one in slices):
         return True
     if not worker.seen and any(map(_has_lost_its_record, slices)):
         return True
@@ -219,7 +193,9 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
     if last is not None:
         return last == worker.name and not worker.seen
     alone = not situation.snapshot.siblings  # else it may be a sibling that runs
-    before = situation.facts.is_evicted or evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
+    before = (
+        situation.facts.is_evicted or workloads.evictions(situation.workload) > 0 or (alone and _shows_a_run(situation))
+    )
     return not worker.seen and before
 
 
@@ -246,7 +222,7 @@ def _earlier_slices(situation: Situation) -> list[Json]:
     """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it."""
     if not situation.facts.is_elastic:
         return []
-    return [one for one in situation.snapshot.siblings if is_replaced(one) or not is_finished(one)]
+    return [one for one in situation.snapshot.siblings if workloads.is_replaced(one) or not workloads.is_finished(one)]
 
 
 def _has_lost_its_record(one: Json) -> bool:
@@ -254,16 +230,8 @@ def _has_lost_its_record(one: Json) -> bool:
 
     Somebody has erased it, or it was evicted while nobody was there who could have noted it.
     """
-    placed = is_admitted(one) or is_evicted(one) or evictions(one) > 0
-    return placed and cluster_name(one) is None and noted_worker(one) is None
-
-
-def has_stopped(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether the job was seen to have ended or stopped, before the worker went out of sight if it did."""
-    if situation.adapter.outcome(job) is not None:
-        return True
-    showed_it = not situation.traits.keeps_status and situation.adapter.release_patch(job) is None
-    return showed_it and (is_terminating(job) or worker.copy.is_stopping)
+    placed = workloads.is_admitted(one) or workloads.is_evicted(one) or workloads.evictions(one) > 0
+    return placed and workloads.cluster_name(one) is None and workloads.noted_worker(one) is None
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
@@ -273,12 +241,12 @@ def may_have_pods(situation: Situation, job: Json) -> bool:
     return situation.adapter.outcome(job) is None and not situation.adapter.pods_are_gone(job)
 
 
-def may_go_on(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether the job may run there, or be started: a Kueue starts what lies beside a copy that gets quota."""
-    if situation.adapter.outcome(job) is not None:
-        return False
-    may_start = worker.workload is not None and worker.copy.waits_for_quota
-    return may_start or not has_stopped(situation, worker, job)
+def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
+    """Whether a job copy may have pods, or get some: a Kueue starts what lies beside a copy that gets quota."""
+    if may_have_pods(situation, job):
+        return True
+    stopped = is_terminating(job) or (worker.copy.is_stopping and not worker.copy.waits_for_quota)
+    return situation.adapter.outcome(job) is None and not stopped
 
 
 def may_start_unseen(worker: Worker) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 import orjson
 
-from multikueue.core.model.conditions import condition, new_condition
+from multikueue.core.model.conditions import json_message, new_condition
 from multikueue.core.model.dependencies import RESOURCES
 from multikueue.core.model.labels import REFUSAL_ANNOTATION
 from multikueue.core.model.names import Json
@@ -82,13 +82,8 @@ def refusals_in(workload: Json, message: str) -> dict[str, RefusalFacts]:
         workload: the manager's.
         message: of our check on it.
     """
-    try:
-        found: Any = orjson.loads(str((condition(workload, REFUSALS) or {}).get("message") or ""))
-    except orjson.JSONDecodeError:
-        return {}
-    if not isinstance(found, dict) or found.get("message") != digest(message):
-        return {}
-    workers = found.get("workers")
+    facts = json_message(workload, REFUSALS)
+    workers = facts.get("workers") if facts.get("message") == digest(message) else None
     told = workers.items() if isinstance(workers, dict) else ()
     return {name: RefusalFacts.read(one) for name, one in told if isinstance(one, dict)}
 

@@ -19,8 +19,7 @@ from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_message import Message
-from multikueue.core.workload.facts.cordons import why_withheld
-from multikueue.core.workload.facts.places import namespace_for
+from multikueue.core.workload.facts.places import namespace_for, why_withheld
 from multikueue.core.workload.facts.possible_runs import PossibleRun, possible_runs
 from multikueue.core.workload.facts.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
@@ -210,6 +209,11 @@ class Situation:
         present = (one for one in self.snapshot.siblings if not is_terminating(one))
         return tuple(one for one in present if mine & workloads.owner_uids(one))
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether another Workload has its job, or may get it: what the job shows is that one's."""
+        return any(not workloads.is_finished(one) and not is_terminating(one) for one in self.snapshot.siblings)
+
     @cached_property
     def group_workers(self) -> tuple[str, ...]:
         """The names of the workers that have others of its group."""
@@ -230,6 +234,10 @@ class Situation:
     def job_on(self, worker: Worker) -> Json | None:
         """The copy of the job on that worker, any of several."""
         return next(iter(self.jobs_on(worker)), None)
+
+    def any_job_on(self, worker: Worker) -> Json | None:
+        """The copy of the job on that worker, whichever of its Workloads it belongs to."""
+        return self.job_on(worker) or self.shared_job_on(worker)
 
     def shared_job_on(self, worker: Worker) -> Json | None:
         """The copy of the job on that worker, where it belongs to another Workload."""
@@ -264,12 +272,8 @@ class Situation:
 
     def current(self, worker: Worker) -> Json | None:
         """The Workload copy on that worker, if it counts as this attempt's."""
-        return self._current[worker.name]
-
-    @cached_property
-    def _current(self) -> dict[ClusterName, Json | None]:
-        counts = (one.workload is not None and self.is_believed(one, one.workload) for one in self.workers)
-        return {one.name: one.workload if its else None for one, its in zip(self.workers, counts, strict=True)}
+        copy = worker.workload
+        return copy if copy is not None and self.is_believed(worker, copy) else None
 
     def is_current(self, worker: Worker, job: Json) -> bool:
         """Whether a job there counts as this attempt's, or as that of others who share it."""

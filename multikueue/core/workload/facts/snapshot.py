@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
@@ -12,26 +12,13 @@ from multikueue.core.dispatchers.scored.facts import JobFacts, Room
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
+from multikueue.core.model.placements import Placement
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
-from multikueue.core.workload.facts.worker_states import (
-    Connected,
-    Connecting,
-    Creation,
-    Idle,
-    InFlight,
-    Kind,
-    Lost,
-    Opaque,
-    Reach,
-    Refusal,
-    Served,
-    Syncing,
-    Unserved,
-    Untracked,
-    Unusable,
-)
+from multikueue.core.workload.facts import worker_states as states
+
+State = TypeVar("State", bound=states.Reach | states.Kind)
 
 LONGEST_GRACE: Final = timedelta(minutes=5)
 """Quota is kept for pods that end no longer than this and a minute, whatever the grace period and the settings."""
@@ -79,15 +66,6 @@ class JobCopy:
 
 
 @attrs.frozen
-class Placement:
-    """A worker that had a Workload."""
-
-    worker: ClusterName
-    since: str
-    """As Kubernetes writes times; empty if that is not known."""
-
-
-@attrs.frozen
 class Worker:
     """What is known of one worker, and what of this Workload is there.
 
@@ -101,11 +79,11 @@ class Worker:
     """Of its MultiKueueCluster."""
     annotations: Mapping[str, str] = attrs.field(factory=dict)
     """Of its MultiKueueCluster."""
-    reach: Reach = attrs.field(default=Connected())
-    kind: Kind = attrs.field(default=Served())
-    in_flight: InFlight = attrs.field(default=Idle())
-    creation: Creation = attrs.field(default=Untracked())
-    refusal: Refusal | None = None
+    reach: states.Reach = attrs.field(default=states.Connected())
+    kind: states.Kind = attrs.field(default=states.Served())
+    in_flight: states.InFlight = attrs.field(default=states.Idle())
+    creation: states.Creation = attrs.field(default=states.Untracked())
+    refusal: states.Refusal | None = None
     """Its back-off, while it has one."""
     namespace: str = ""
     """Where its copies are looked for; empty: in that of the same name."""
@@ -127,7 +105,7 @@ class Worker:
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
     cluster_uid: str = ""
-    """The UID of the cluster, if another worker is known to lead there, too; see `same_cluster`."""
+    """The UID of the cluster, if another worker is known to lead there, too; see `one_of_each_cluster`."""
     identified: bool = True
     """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
@@ -145,6 +123,11 @@ class Worker:
         return COPIES.of(self.workload) if self.workload is not None else NO_COPY
 
     @property
+    def all_jobs(self) -> tuple[JobCopy, ...]:
+        """The job copies there, whichever of its Workloads each names."""
+        return (*self.jobs, *self.shared)
+
+    @property
     def cordon(self) -> str:
         """See `cordon_of`."""
         return cordon_of(self.annotations)
@@ -157,27 +140,29 @@ class Worker:
     @property
     def reachable(self) -> bool:
         """Whether its Workloads are being watched."""
-        return isinstance(self.reach, Connected)
+        return isinstance(self.reach, states.Connected)
 
     @property
     def in_sight(self) -> bool:
         """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
-        return self.reachable and isinstance(self.kind, Served | Unusable)
+        return self.reachable and isinstance(self.kind, states.Served | states.Unusable)
 
     @property
     def seen(self) -> bool:
         """Whether this process knows, or knew before the worker was lost, what is there."""
         match self.reach, self.kind:
-            case ((Lost(seen=seen) | Opaque(seen=seen)), _):
+            case ((states.Lost(seen=seen) | states.Opaque(seen=seen)), _):
                 return seen
-            case Connected(), (Unserved(seen=seen) | Opaque(seen=seen)):
+            case states.Connected(), (states.Unserved(seen=seen) | states.Opaque(seen=seen)):
                 return seen
         return self.answered
 
     @property
     def answered(self) -> bool:
         """Whether it has answered, or failed to, since this process began to connect: about Workloads and the kind."""
-        return not isinstance(self.reach, Connecting) and not (self.reachable and isinstance(self.kind, Syncing))
+        return not isinstance(self.reach, states.Connecting) and not (
+            self.reachable and isinstance(self.kind, states.Syncing)
+        )
 
     @property
     def is_empty(self) -> bool:
@@ -187,7 +172,43 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
-        return self.reachable and isinstance(self.kind, Served) and self.configured and self.refusal is None
+        return self.reachable and isinstance(self.kind, states.Served) and self.configured and self.refusal is None
+
+
+def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
+    """The worker without what is known of this Workload there, which is neither absent nor lost.
+
+    Whoever may create or change an object there can bring this about. So nothing follows from it: what cannot be read
+    is not changed or deleted, and no Workload is sent back, finished or given to another worker because of it. It
+    concerns this Workload alone: the worker goes on with all others.
+
+    Args:
+        worker: one with an object of this Workload that cannot be read, or of which a decision cannot be made.
+        why: what cannot be read.
+        jobs_only: whether its Workload copy can be read, and its Kueue be told.
+    """
+    stays = jobs_only and isinstance(worker.reach, states.Connected)
+    return attrs.evolve(
+        worker,
+        reach=worker.reach if stays else _unseen(worker.reach),
+        kind=_unseen(worker.kind) if jobs_only else worker.kind,
+        workload=worker.workload if jobs_only else None,
+        jobs=(),
+        shared=(),
+        # That nobody has sent the job does not tell that there is none.
+        creation=states.Untracked() if isinstance(worker.creation, states.NothingSent) else worker.creation,
+        unreadable=why,
+    )
+
+
+def _unseen(state: State) -> State | states.Opaque:
+    """What was seen before tells nothing now. For what does not answer time counts all the same."""
+    match state:
+        case states.Lost() | states.Unserved():
+            return attrs.evolve(state, seen=False)
+        case states.Connected() | states.Served() | states.Unusable() | states.Opaque():
+            return states.Opaque(seen=False)
+    return state
 
 
 @attrs.frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from multikueue.core.effect_words import describe
 from multikueue.core.model.dependencies import Dependency, DependencyMark
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
@@ -24,7 +25,6 @@ from multikueue.core.workload.effects import (
     PatchJob,
     PatchJobStatus,
     PatchWorkload,
-    describe,
 )
 
 W1, KEY = ClusterName("w1"), ObjectKey("team", "train")

@@ -1,0 +1,59 @@
+"""Where a job has run before, as its Workload says it; `core.workload.history` writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import attrs
+
+from multikueue.core.model.conditions import condition
+from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
+from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.outside_text import plain
+from multikueue.core.model.workload_facts import WORKLOADS
+
+KEPT: Final = 5
+"""How many placements stay on the Workload."""
+_FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
+
+
+@attrs.frozen
+class Placement:
+    """A worker that had a Workload."""
+
+    worker: ClusterName
+    since: str
+    """As Kubernetes writes times; empty if that is not known."""
+
+
+def placement_of(workload: Json) -> Placement | None:
+    """The placement that lasts: since the Workload was Admitted, or before that since it got its quota."""
+    facts = WORKLOADS.of(workload)
+    if facts.cluster_name is None:
+        return None
+    kind = "Admitted" if facts.is_admitted else "QuotaReserved"
+    return Placement(facts.cluster_name, str((condition(workload, kind) or {}).get("lastTransitionTime") or ""))
+
+
+def placements(workload: Json) -> list[Json]:
+    """The placements that are over, the last one at the end; none if the annotation cannot be read."""
+    try:
+        noted: Any = json.loads(annotations_of(workload).get(PLACEMENTS_ANNOTATION) or "[]")
+    except (ValueError, RecursionError):  # whoever may change the Workload writes there what they like
+        return []
+    entries = [entry for entry in noted if isinstance(entry, dict)] if isinstance(noted, list) else []
+    return list(map(_shortened, entries[-KEPT:]))
+
+
+def _shortened(entry: Json) -> Json:
+    """The fields of an entry that are texts, in few printable characters: it is written again."""
+    return {name: plain(entry[name]) for name in _FIELDS if isinstance(entry.get(name), str)}
+
+
+def last_place(workload: Json) -> ClusterName | None:
+    """The worker of the placement that ended last."""
+    known = placements(workload)
+    worker = dig(known[-1], "worker") if known else None
+    return ClusterName(worker) if isinstance(worker, str) else None
