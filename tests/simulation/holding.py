@@ -25,10 +25,11 @@ from multikueue.core.model.workloads import (
     is_live,
 )
 from multikueue.core.model.workloads import owner as owner_of
+from multikueue.core.workload.ending import END_SHOWN
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import MARKS, find, is_ours, objects
+from tests.simulation.objects import MARKS, find, has_ended, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.world import World
@@ -107,6 +108,7 @@ class Holding:
         """Jobs that the manager's Kueue has stopped, evicted or not, or somebody has settled, and that run on.
 
         One with quota is not being stopped: it may not have been started yet, as a slice that waits for its worker.
+        Where copies are kept, one whose end shows on the manager alone may be about to end on its worker, too.
         """
         workloads = objects(self.world.manager, WORKLOAD)
         starting = {owner.name for one in workloads if is_live(one) and not is_evicted(one) if (owner := owner_of(one))}
@@ -114,12 +116,13 @@ class Holding:
             job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
             settled = job is not None and job["metadata"]["uid"] in self.promises.settled
             stopped = dig(job or {}, "spec", "suspend") is True and item.key.name not in starting
+            late = END_SHOWN.total_seconds() if self.world.retention and has_ended(job or {}) else 0.0
             for name, place in places.items() if settled or stopped else ():
                 since = self.reach.since(name)
                 if since is not None and name not in self.world.gone:
                     calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
                     text = f"{item} runs on {name}, and is stopped on the manager"
-                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER
+                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER + late
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not."""

@@ -230,7 +230,8 @@ class Promises:
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
         local = find(self.world.manager, KINDS[item.plural].resource, item.key)
-        if local is not None and (item, local["metadata"]["uid"]) in self.ended:
+        by_hand = local is not None and local["metadata"]["uid"] in self.settled and self.world.retention
+        if local is not None and (item, local["metadata"]["uid"]) in self.ended and not by_hand:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
 
     def _ends_on(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:
