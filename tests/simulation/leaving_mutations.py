@@ -89,11 +89,6 @@ def counters_go_back() -> AbstractContextManager[Any]:
     return mock.patch.object(job_status, "_status", status)
 
 
-def announced_ends_are_overwritten() -> AbstractContextManager[Any]:
-    """A status has the conditions of its copy alone, though the manager's job shows already how it can only end."""
-    return mock.patch.object(job_status, "_lasting", lambda known, wanted, now: list(wanted))
-
-
 def refusals_are_final() -> AbstractContextManager[Any]:
     """A status that the manager's API server has refused once is not written again while the job is as it was."""
 
@@ -155,7 +150,6 @@ LEAVING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             only_a_finished_copy_is_kept,
             ends_lose_their_counts,
             counters_go_back,
-            announced_ends_are_overwritten,
             refusals_are_final,
             settled_ends_are_ignored,
             holds_are_evictions,
