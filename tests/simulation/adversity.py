@@ -21,7 +21,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.workloads import cluster_name, has_quota, is_evicted, is_finished, nominated
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.sandbox.apiserver import DirectClient
-from tests.simulation import meddling, population, running_down
+from tests.simulation import meddling, population, refusing, running_down
 from tests.simulation.breaking import Trouble
 from tests.simulation.choosing import Choosing
 from tests.simulation.creating import WAITS, creations
@@ -292,7 +292,7 @@ ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
     {
         **DRAWS,
         shut_a_queue.__name__: Draw(shut_a_queue, _choose),
-        **{trouble.__name__: Draw(trouble, _slow) for trouble in running_down.TROUBLES},
+        **{trouble.__name__: Draw(trouble, _slow) for trouble in (*running_down.TROUBLES, *refusing.TROUBLES)},
     }
 )
 """With what is drawn elsewhere: what `--with` knows."""

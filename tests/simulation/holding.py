@@ -20,15 +20,17 @@ from multikueue.core.model.workloads import (
     cluster_name,
     has_quota,
     is_admitted,
+    is_elastic,
     is_evicted,
     is_finished,
     is_live,
 )
 from multikueue.core.model.workloads import owner as owner_of
+from multikueue.core.workload.ending import END_SHOWN
 from multikueue.core.workload.facts.possible_runs import LEFTOVER_GRACE
 from multikueue.core.workload.facts.snapshot import LONGEST_GRACE
 from multikueue.sandbox.setting_up import CHECK
-from tests.simulation.objects import MARKS, find, is_ours, objects
+from tests.simulation.objects import MARKS, find, has_ended, is_ours, objects
 from tests.simulation.promises import Promises
 from tests.simulation.reach import Reach
 from tests.simulation.world import World
@@ -90,6 +92,7 @@ class Holding:
             if _is_untold(workload):
                 yield (uid, "untold"), f"{key} waits without a word", 0.0, UNTOLD
             yield from self._losers(workload)
+            yield from self._sizes(workload)
             if check_state(workload, CHECK) is CheckState.READY and not is_admitted(workload):
                 yield (uid, "ready"), f"{key} is Ready and is not admitted", 0.0, UNTOLD
 
@@ -107,6 +110,7 @@ class Holding:
         """Jobs that the manager's Kueue has stopped, evicted or not, or somebody has settled, and that run on.
 
         One with quota is not being stopped: it may not have been started yet, as a slice that waits for its worker.
+        Where copies are kept, one whose end shows on the manager alone may be about to end on its worker, too.
         """
         workloads = objects(self.world.manager, WORKLOAD)
         starting = {owner.name for one in workloads if is_live(one) and not is_evicted(one) if (owner := owner_of(one))}
@@ -114,12 +118,13 @@ class Holding:
             job = find(self.world.manager, JOB, item.key) if item.plural == JOB.plural else None
             settled = job is not None and job["metadata"]["uid"] in self.promises.settled
             stopped = dig(job or {}, "spec", "suspend") is True and item.key.name not in starting
+            late = END_SHOWN.total_seconds() if self.world.retention and has_ended(job or {}) else 0.0
             for name, place in places.items() if settled or stopped else ():
                 since = self.reach.since(name)
                 if since is not None and name not in self.world.gone:
                     calm = max(since, *(self.reach.calm_since(one) for one in (name, self.world.manager.name)))
                     text = f"{item} runs on {name}, and is stopped on the manager"
-                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER
+                    yield (place.uid, "suspended"), text, calm + SETTLED, LOSER + late
 
     def _losers(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
         """Copies on workers that have not got it, configured or not."""
@@ -132,6 +137,24 @@ class Holding:
                 text = f"{name} keeps a copy of {key}, which is on {chosen}"
                 yield (name, copy["metadata"]["uid"], chosen), text, calm + SETTLED, LOSER
 
+    def _sizes(self, workload: Json) -> Iterator[tuple[Hashable, str, float, float]]:
+        """Elastic jobs whose copies have not the size that their worker has given them quota for."""
+        name, owner, manager = cluster_name(workload), owner_of(workload), self.world.manager
+        since = self.reach.since(name) if name is not None and name not in self.world.gone else None
+        if name is None or owner is None or owner.gvk != JOB.gvk or since is None or not is_elastic(workload):
+            return
+        key = ObjectKey(workload["metadata"]["namespace"], owner.name)
+        job, copy = find(manager, JOB, key), find(self.world.workers[name], JOB, key)
+        there = find(self.world.workers[name], WORKLOAD, ObjectKey.of(workload)) or {}
+        wanted = dig(job or {}, "spec", "parallelism")
+        admitted = is_admitted(there) and _holds(there) and _count(workload) == _count(there) == wanted
+        if copy is None or not is_ours(copy) or has_ended(copy) or not admitted:
+            return
+        if (pods := dig(copy, "spec", "parallelism")) != wanted:
+            calm = max(since, *(self.reach.calm_since(place) for place in (name, manager.name)))
+            text = f"{key} has {pods} pods at a time on {name}, and {wanted} on the manager"
+            yield (copy["metadata"]["uid"], wanted), text, calm + SETTLED, LOSER
+
     def _is_copy(self, name: str, copy: Json) -> bool:
         """Whether it is a copy: on the manager itself one without a mark is a Workload like any other."""
         return is_ours(copy) and (name != self.world.own or MARKS.are_on(copy))
@@ -139,6 +162,10 @@ class Holding:
 
 def _holds(workload: Json) -> bool:
     return has_quota(workload) and not is_finished(workload) and not is_evicted(workload)
+
+
+def _count(workload: Json) -> int:
+    return sum(pods["count"] for pods in dig(workload, "spec", "podSets") or ())
 
 
 def _is_untold(workload: Json) -> bool:

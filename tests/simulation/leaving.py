@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import attrs
@@ -122,13 +124,14 @@ class Leaving:
         item = Item(row.plural, ObjectKey.of(new))
         if old is not None and KINDS[row.plural].ending(old) is not None:
             return
-        if uid(new) in self.promises.settled:
-            if not is_true(new, "Failed"):
-                self.promises.broken.append(f"{item} has succeeded, and somebody has settled that it fails")
+        if (settled := self.promises.settled.get(uid(new))) is not None:
+            if not is_true(new, settled):
+                self.promises.broken.append(f"{item} ends otherwise than somebody has settled: {settled}")
             return
-        ends = self._ends.get((item, uid(new)))
-        if ends is not None and _told(new) not in map(_told, ends):
-            self.promises.broken.append(f"{item} shows {_told(new)}, and its copies ended as {[*map(_told, ends)]}")
+        by_hand = self.promises.counted.get(uid(new), {})
+        ends = [_told(end, by_hand) for end in self._ends.get((item, uid(new)), ())]
+        if ends and _told(new) not in ends:
+            self.promises.broken.append(f"{item} shows {_told(new)}, and its copies ended as {ends}")
 
     def _pod_changed(self, worker: SimCluster, new: Json | None, obj: Json) -> None:
         key = (worker.name, uid(obj))
@@ -153,8 +156,8 @@ class Leaving:
         return any(self.taking.is_excused(worker, workload) for workload in copy.workloads)
 
 
-def _told(job: Json) -> tuple[Any, ...]:
-    """What of a job's end matters to who reads it."""
+def _told(job: Json, least: Mapping[str, int] = MappingProxyType({})) -> tuple[Any, ...]:
+    """What of a job's end matters to who reads it, where its counters were so far already."""
     ending = KINDS[JOB.plural].ending(job)
-    counts = (dig(job, "status", name) or 0 for name in ("succeeded", "failed"))
+    counts = (max(dig(job, "status", name) or 0, least.get(name, 0)) for name in ("succeeded", "failed"))
     return (None if ending is None else (ending.reason, ending.message), *counts)

@@ -11,6 +11,7 @@ from unittest import mock
 
 import attrs
 
+from multikueue.adapters import job_status
 from multikueue.adapters.kind import JobKind
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -21,6 +22,7 @@ from multikueue.core.workload.effects import DeleteJob
 from multikueue.core.workload.facts.situation import Situation
 from multikueue.core.workload.facts.snapshot import Worker
 from multikueue.runtime import effect_executor as performing
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.target import Target
 from tests.simulation.planted import all_of
 
@@ -76,6 +78,26 @@ def ends_lose_their_counts() -> AbstractContextManager[Any]:
     return mock.patch.object(JobKind, "status_patch", patch)
 
 
+def counters_go_back() -> AbstractContextManager[Any]:
+    """A status has the counters of its copy, whatever the manager's job counts already: its API server refuses that."""
+    original = job_status._status
+
+    def status(local: Json, wanted: Json, now: datetime) -> Json:
+        made = original(local, wanted, now)
+        return {**made, **{counter: wanted.get(counter) for counter in ("succeeded", "failed") if counter in made}}
+
+    return mock.patch.object(job_status, "_status", status)
+
+
+def refusals_are_final() -> AbstractContextManager[Any]:
+    """A status that the manager's API server has refused once is not written again while the job is as it was."""
+
+    def refused(self: MutationCache, key: ObjectKey, patch: Json) -> None:
+        self.patched(patch, {"metadata": {"namespace": key.namespace, "name": key.name, **patch["metadata"]}})
+
+    return mock.patch.object(MutationCache, "refused", refused)
+
+
 def settled_ends_are_ignored() -> AbstractContextManager[Any]:
     """What somebody has settled on the manager does not stop the copy."""
     return never("settled")
@@ -127,6 +149,8 @@ LEAVING_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             copies_are_not_kept,
             only_a_finished_copy_is_kept,
             ends_lose_their_counts,
+            counters_go_back,
+            refusals_are_final,
             settled_ends_are_ignored,
             holds_are_evictions,
             quota_is_held_until_pods_have_ended,

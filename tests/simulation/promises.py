@@ -79,8 +79,10 @@ class Promises:
     """Seconds by which clocks were set while the daemon was restarted: so much less than a loss may be waited for."""
     most_stepped: float = 0.0
     """Seconds by which a clock was off at most: what is told to wait by it may wait for so much longer."""
-    settled: set[str] = attrs.field(factory=set)
-    """UIDs of jobs of the manager of which somebody has settled that they fail."""
+    settled: dict[str, str] = attrs.field(factory=dict)
+    """How jobs of the manager can only end, by UID, as somebody has settled: the condition of that end."""
+    counted: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    """Counters of pods that somebody has written on jobs of the manager, by UID: they do not go back."""
     ended: set[tuple[Item, str]] = attrs.field(factory=set)
     """What has ended on the manager, by UID."""
     starts: int = 0
@@ -228,7 +230,8 @@ class Promises:
         if item in self.run_here:
             self.broken.append(f"{item} starts on {worker.name}, and a controller of the manager runs it there, too")
         local = find(self.world.manager, KINDS[item.plural].resource, item.key)
-        if local is not None and (item, local["metadata"]["uid"]) in self.ended:
+        by_hand = local is not None and local["metadata"]["uid"] in self.settled and self.world.retention
+        if local is not None and (item, local["metadata"]["uid"]) in self.ended and not by_hand:
             self.broken.append(f"{item} starts on {worker.name} after it has ended")
 
     def _ends_on(self, worker: SimCluster, item: Item, workload: ObjectKey | None) -> bool:

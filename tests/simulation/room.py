@@ -37,6 +37,8 @@ from tests.simulation.daemon import Daemon
 from tests.simulation.holding import SETTLED
 from tests.simulation.objects import find, is_ours, objects
 from tests.simulation.reach import Reach
+from tests.simulation.remapping import READ
+from tests.simulation.renaming import THERE
 from tests.simulation.world import SimCluster, World
 
 BEFORE: Final = 20.0
@@ -163,10 +165,16 @@ class Rooms:
             and not wish.together
             and name not in self.world.unfit
             and name not in self.choosing.shut
+            and self._is_called_as_its_queue(name)
             and now - self._taken.get((key, name), -REMEMBERED) >= REMEMBERED
             and all(one.get("worker") != name for one in placements(workload))
             and self.is_steady(name)
         )
+
+    def _is_called_as_its_queue(self, name: str) -> bool:
+        """Whether new jobs go to the namespace of its LocalQueue, and did so when the daemon looked last."""
+        image, since = self.world.images.get(name, (THERE, -READ))
+        return image == THERE and anyio.current_time() - since >= READ
 
     def is_held(self, workload: Json) -> bool:
         """Whether it waits, and is offered to nobody."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import anyio
 
@@ -12,6 +13,7 @@ from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, uid
 from multikueue.core.model.workloads import has_quota, is_evicted, is_finished, retry_count
+from multikueue.errors import ApiError
 from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME
 from tests.simulation.breaking import Trouble
@@ -86,14 +88,27 @@ async def settle(scene: Scene) -> None:
     job = find(manager, JOB, found[1].key) if found is not None else None
     if job is None or has_ended(job):
         return
-    told = new_condition("FailureTarget", True, "Terminated", "by hand", now=wall_clock(manager.skew)())
-    status: Json = {**(job.get("status") or {})}
-    status["conditions"] = [*(status.get("conditions") or ()), told]
-    scene.promises.settled.add(uid(job))
+    target = new_condition("FailureTarget", True, "Terminated", "by hand", now=wall_clock(manager.skew)())
+    await settle_as(scene, job, "Failed", (target,))
+
+
+async def settle_as(scene: Scene, job: Json, end: str, conditions: Sequence[Json], **fields: Any) -> None:
+    """Write conditions on a job of the manager after which it can only end in one way."""
+    status: Json = {**(job.get("status") or {}), **fields}
+    status["conditions"] = [*(status.get("conditions") or ()), *conditions]
+    scene.promises.settled[uid(job)] = end
+    try:
+        await write_status(scene, job, status)
+    except ApiError:
+        del scene.promises.settled[uid(job)]
+        raise
+
+
+async def write_status(scene: Scene, job: Json, status: Json) -> None:
+    """Write the status of a job of the manager, which is as it was read."""
     metadata = {"uid": uid(job), "resourceVersion": job["metadata"]["resourceVersion"]}
-    await manager.api.merge_patch(
-        JOB, ObjectKey.of(job), {"metadata": metadata, "status": status}, subresource="status"
-    )
+    patch = {"metadata": metadata, "status": status}
+    await scene.world.manager.api.merge_patch(JOB, ObjectKey.of(job), patch, subresource="status")
 
 
 async def hold_copy(scene: Scene) -> None:

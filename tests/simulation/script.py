@@ -21,6 +21,7 @@ from tests.simulation import (
     meddling,
     operating,
     placing,
+    refusing,
     remapping,
     resizing,
     rivals,
@@ -43,6 +44,8 @@ UNLISTED: Final = 0.4
 """Share of unusual runs in which deletions are not told by a watch."""
 ADVERSE: Final = 0.5
 """Share of unusual runs with a row of `adversity.DRAWS`."""
+REFUSING: Final = 0.3
+"""Share of the runs with pods that take time to end in which the manager refuses statuses."""
 CALM: Final = 0.05
 """Share of runs without any trouble: what the daemon costs when all is well is counted in these."""
 
@@ -85,6 +88,7 @@ class Script:
                 *self._of_the_mapping(),
                 *self._adverse(),
                 *self._of_ends(),
+                *self._of_statuses(),
             ):
                 if self._happens():
                     tasks.start_soon(self._later, trouble, seconds)
@@ -152,6 +156,14 @@ class Script:
             return []
         dice = random.Random(f"ends script/{self.scene.world.seed}")
         drawn = [dice.choice(ENDS) for _ in range(dice.randint(1, 4))]
+        return [(trouble, dice.uniform(10, TROUBLE_ENDS - 60)) for trouble in drawn]
+
+    def _of_statuses(self) -> list[tuple[Trouble, float]]:
+        """What is drawn of statuses that the manager does not take in some of these, and when."""
+        dice = random.Random(f"statuses script/{self.scene.world.seed}")
+        if self.calm or not self.scene.world.ending or dice.random() >= REFUSING:
+            return []
+        drawn = [dice.choice(refusing.TROUBLES) for _ in range(dice.randint(1, 3))]
         return [(trouble, dice.uniform(10, TROUBLE_ENDS - 60)) for trouble in drawn]
 
     def _of_the_inventory(self) -> list[tuple[Trouble, float]]:
@@ -224,7 +236,7 @@ class Script:
             runner.node_is_dead = False
         for place in world.clusters:
             fine = {"down": False, "silent": False, "deaf": False, "hidden": frozenset(), "hostility": None}
-            place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset())
+            place.link.change(**fine, hung_deletes=False, doubled=0.0, keeps=frozenset(), refusals={})
         if world.inventory is not None:
             await world.inventory.mend()
         await world.configure(sorted(world.workers))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import collections
 import contextlib
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -66,6 +67,8 @@ class Weather:
     """Deletions are never answered."""
     mutates_copies: bool = False
     """A webhook of the cluster adds something to every Workload created through this link."""
+    refusals: Mapping[str, int] = MappingProxyType({})
+    """Plurals of kinds of which a policy refuses the statuses, those of copies apart, and with which code."""
     keeps: frozenset[str] = frozenset()
     """Plurals of kinds of which a webhook of the cluster refuses to have copies deleted."""
     doubled: float = 0.0

@@ -19,13 +19,10 @@ from multikueue.core.model.kinds import (
     SECRET,
     WORKLOAD_PRIORITY_CLASS,
 )
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION, ORIGIN_LABEL
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import labels_of
 from multikueue.runtime.workers.kind_watch import UNUSED_AFTER
-from multikueue.sandbox.apiserver import DirectClient, Registry, StatusError
-from multikueue.sandbox.apiserver.verbs.deleting import DeleteOptions
-from multikueue.sandbox.apiserver.verbs.updating import Target
+from multikueue.sandbox.apiserver import DirectClient, StatusError
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import define
@@ -43,6 +40,7 @@ from tests.simulation.population import JOBS, POPULATIONS, PRIORITIES, Populatio
 from tests.simulation.renaming import SAID, THERE, MovingClient, RenamingClient, say
 from tests.simulation.virtual_time import wall_clock
 from tests.simulation.weather import Link
+from tests.simulation.webhooks import GuardedRegistry
 
 if TYPE_CHECKING:
     from tests.simulation.choosing import Choosing
@@ -75,21 +73,6 @@ OVER_HTTP: Final = 0.25
 """Share of those in which the daemon uses its real HTTP client."""
 ELECTIONS: Final = 0.5
 """Share of those in which two daemons elect a leader."""
-
-
-class GuardedRegistry(Registry):
-    """A cluster's API with a webhook that refuses deletions of copies, whoever asks."""
-
-    link: Link
-    """Whose weather says which kinds are kept."""
-
-    def delete(self, target: Target, options: DeleteOptions) -> tuple[Json, bool]:
-        """See `Registry`."""
-        row = target.row
-        found = self.cluster.store.get((row.group, row.plural), (target.namespace or "", target.name))
-        if row.plural in self.link.weather.keeps and found is not None and ORIGIN_LABEL in labels_of(found.obj):
-            raise StatusError(403, "Forbidden", 'admission webhook "keep.example.com" denied the request')
-        return super().delete(target, options)
 
 
 @attrs.define(eq=False)

@@ -23,8 +23,22 @@ DELETION_GRACE: Final = 30.0
 """Seconds for which a deleted object stays hidden if the watch does not confirm the deletion. Long enough for a slow
 watch; an object that is still there after that is deleted again."""
 
+REFUSALS_COUNT: Final = 30.0
+"""Seconds for which a patch is refused before it counts as in vain: who refuses it may be put right meanwhile."""
+
 REFUSED_FOR: Final = 300.0
-"""Seconds after which a patch that was refused is tried again: somebody may have mended what was in its way."""
+"""Seconds after which a patch that was refused is sent once more: what refuses it may be gone, and no event tells."""
+
+
+@attrs.frozen
+class _Vain:
+    """A patch that changed nothing, or was refused."""
+
+    patch: Json
+    until: float
+    """When it is sent again."""
+    since: float = 0.0
+    """When it was refused first."""
 
 
 @attrs.frozen
@@ -56,8 +70,7 @@ class MutationCache:
     """The Workload keys an object belongs to, for `of`; None: its rules fail for it."""
     _written: dict[ObjectKey, _Write] = attrs.field(factory=dict, init=False)
     _deleted: dict[ObjectKey, _Deletion] = attrs.field(factory=dict, init=False)
-    _in_vain: dict[ObjectKey, tuple[Json, float]] = attrs.field(factory=dict, init=False)
-    """Patches, and until when each counts as one."""
+    _in_vain: dict[ObjectKey, _Vain] = attrs.field(factory=dict, init=False)
     _leaving: dict[ObjectKey, str] = attrs.field(factory=dict, init=False)
     """The UIDs of objects whose deletion was accepted, and that have still to end."""
     _history: int = attrs.field(default=0, init=False)
@@ -171,21 +184,24 @@ class MutationCache:
         self._in_vain.pop(key, None)
         self._look_at_oldest_in_vain()
         if resource_version(patch) == resource_version(answer):
-            self._in_vain[key] = patch, math.inf
+            self._in_vain[key] = _Vain(patch, math.inf)
 
     def refused(self, key: ObjectKey, patch: Json) -> None:
-        """The server refused a patch of this object for what stands there already: for a while the same would be
-        refused again."""
+        """The server refused a patch of this object: for what stands there already, or as a policy of it has it."""
         self._look_at_oldest_in_vain()
-        self._in_vain[key] = patch, loop_time() + REFUSED_FOR
+        known, now = self._in_vain.pop(key, None), loop_time()
+        since = known.since if known is not None and known.patch == patch else now
+        self._in_vain[key] = _Vain(patch, now + REFUSED_FOR if now - since >= REFUSALS_COUNT else now, since)
 
     def in_vain(self, key: ObjectKey) -> Json | None:
-        """The last patch of this object, if it changed nothing, or was refused a while ago at most."""
-        patch, until = self._in_vain.get(key, (None, math.inf))
-        if until <= loop_time():
-            del self._in_vain[key]
-            return None
-        return patch
+        """The last patch of this object, if it changed nothing, or was refused for a while."""
+        known = self._in_vain.get(key)
+        return known.patch if known is not None and loop_time() < known.until else None
+
+    def in_vain_for(self, key: ObjectKey) -> float | None:
+        """For how many more seconds that is so; None: until the object changes."""
+        known = self._in_vain.get(key)
+        return None if known is None or known.until == math.inf else max(0.0, known.until - loop_time())
 
     def inherit(self, earlier: MutationCache) -> None:
         """Know what an earlier cache of the same kind on the same server knows, until the informer has caught up.
@@ -217,9 +233,9 @@ class MutationCache:
         """Forget the oldest two if their objects are gone, else put them last: twice as many as there are objects is
         the most that is kept."""
         for key in [*itertools.islice(self._in_vain, 2)]:
-            patch = self._in_vain.pop(key)
+            known = self._in_vain.pop(key)
             if key in self.informer:
-                self._in_vain[key] = patch
+                self._in_vain[key] = known
 
     def _is_ahead(self, written: _Write, cached: Json | None) -> bool:
         # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.

@@ -111,6 +111,13 @@ class SnapshotReader:
         found = {name: cache.in_vain(ObjectKey.of(job)) for name, job in jobs.items()} if cache is not None else {}
         return {name: patch for name, patch in found.items() if patch is not None}
 
+    def refused_for(self, snapshot: Snapshot) -> Iterator[float | None]:
+        """For how many more seconds each status that was refused is not written: then nothing tells that it may be."""
+        adapter = snapshot.adapter
+        cache = self.manager.cache_of(adapter.resource.gvk) if adapter is not None else None
+        if cache is not None:
+            yield from (cache.in_vain_for(ObjectKey.of(snapshot.jobs[name])) for name in snapshot.in_vain)
+
     def _former_owner(self, key: ObjectKey, stopped: StoppedJob | None = None) -> Owner | None:
         """The owner of a Workload that is gone, from its copies, or from a job that names it."""
         known = (worker.known for worker in self.workers if worker.known is not None)
@@ -270,7 +277,7 @@ class WorkloadReconciler:
         await self.executor.execute(key, snapshot.workload, due.effects)
         if behind_since is not None and snapshot.placement is not None and _syncs(decision):
             self._tell_lag(key, snapshot.placement.worker, due, behind_since)
-        return Action.earliest(due.look_again)
+        return Action.earliest(due.look_again, *self.reader.refused_for(snapshot))
 
     def _tell_lag(self, key: ObjectKey, worker: ClusterName, due: Plan, since: float) -> None:
         """Tell how late the manager shows what has changed on a worker; later, if it is put off."""
