@@ -40,6 +40,7 @@ _WORKER: Final = {
     "cordon": Subcommand("multikueued.workers.command:cordon"),
     "drain": Subcommand("multikueued.workers.command:drain"),
     "grant-logs": Subcommand("multikueued.workers.logs_account:grant_logs_command"),
+    "list": Subcommand("multikueued.commands.get:get_workers"),
     "remove": Subcommand("multikueued.workers.command:remove"),
     "rotate": Subcommand("multikueued.workers.command:rotate"),
     "uncordon": Subcommand("multikueued.workers.command:uncordon"),
@@ -67,7 +68,7 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
     "status": Subcommand("multikueued.commands.status:status"),
     "usage": Subcommand("multikueued.commands.usage:usage"),
     "worker": LazyGroup(
-        "worker", help="Add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
+        "worker", help="List, add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
     ),
 }
 _SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {

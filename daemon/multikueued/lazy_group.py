@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import difflib
 import functools
 import json
 import pkgutil
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import attrs
 import click
+from click.shell_completion import CompletionItem
 
 HELP_FLAGS: Final = ("--help", "-h")
 HELP: Final = Path(__file__).parent / "commands" / "help.json"
@@ -91,7 +93,30 @@ class LazyGroup(click.Group):
             stored = stored_help().get(found.place)
             if stored is not None:
                 return args[0], StoredHelp(args[0], stored), args[1:2]
+        if found is None and not ctx.resilient_parsing and (advice := self._meant(args[0])):
+            ctx.fail(f"No such command '{args[0]}'. {advice}")
         return super().resolve_command(ctx, args)
+
+    def _meant(self, name: str) -> str:
+        """Which commands, here or one level below, a mistyped name may stand for; empty: none."""
+        below = {
+            inner: f"{group} {inner}"
+            for group, one in self.subcommands.items()
+            if isinstance(one, LazyGroup)
+            for inner in one.subcommands
+        }
+        paths = below | {one: one for one in self.subcommands}
+        close = [paths[one] for one in difflib.get_close_matches(name, paths)]
+        return f"Did you mean {' or '.join(close)}?" if close else ""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Its options, and its subcommands without importing one of them."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        items = [
+            CompletionItem(one, help=click.Command(one, help=self.subcommands[one].help).get_short_help_str())
+            for one in names
+        ]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands by section, without importing anything."""

@@ -74,6 +74,11 @@ def test_help_imports_no_command() -> None:
     program = (
         "import sys; from multikueued.cli import main\n"
         f"for words in {HELP!r}: main(words, standalone_mode=False)\n"
+        "from click.shell_completion import ShellComplete\n"
+        "shell = ShellComplete(main, {}, 'multikueue', '_X')\n"
+        "offered = [*shell.get_completions([], 'd'), *shell.get_completions(['worker'], '')]\n"
+        "assert {'demo', 'doctor', 'drain'} <= {one.value for one in offered}\n"
+        "assert all(one.help for one in offered)\n"
         "ours = [name for name in sys.modules if name.startswith(('multikueue.kube', 'multikueued.'))]\n"
         "print(*ours, file=sys.stderr)"
     )
@@ -117,6 +122,10 @@ def test_every_subcommand_has_help(name: str) -> None:
     ("arguments", "told"),
     [
         (["nonsense"], "No such command 'nonsense'"),
+        (["statu"], "No such command 'statu'. Did you mean status?"),
+        (["drian", "oslo"], "Did you mean worker drain?"),
+        (["jobs"], "Did you mean get jobs?"),
+        (["worker", "lst"], "Did you mean list?"),
         (["run", "--nonsense"], "No such option '--nonsense'"),
         (["run", "--config", "/nowhere/config.yaml"], "'/nowhere/config.yaml' does not exist"),
         (["run", "--kubeconfig", "/nowhere/config"], "/nowhere/config: cannot be read: No such file or directory"),

@@ -108,7 +108,8 @@ def blocks() -> dict[str, str]:
 def _frameworks(found: Mapping[str, list[Json]]) -> Iterator[str]:
     """Each built-in framework's rules, where the settings name it; what `auto` stands for, with that."""
     made_of_pods = {kind.framework for kind in AVAILABLE if kind.keeps_check_pending}
-    yield '{{- $frameworks := (.Values.settings.integrations).frameworks | default (list "batch/job") }}\n'
+    yield '{{- $named := (.Values.settings.integrations).frameworks | default (list "batch/job") }}\n'
+    yield '{{- $frameworks := kindIs "string" $named | ternary (list $named) $named }}\n'  # auto alone
     for name, rules in found.items():
         others = [alias for alias, of in ALIASES.items() if of == name]
         named = [name, *others, *([] if name in made_of_pods else [AUTO])]

@@ -39,6 +39,13 @@ def test_both_readmes_have_the_same_code() -> None:
     assert [block for block in theirs if block[0] != "text"] == [block for block in ours if block[0] != "text"]
 
 
+def test_the_readme_is_a_screen_and_a_half() -> None:
+    """A newcomer said that its status was a wall of text: it had a thousand words."""
+    text = (DOCS.parent / "README.md").read_text()
+    assert len(text.split()) < 600
+    assert max(len(paragraph.split()) for paragraph in text.split("\n\n") if "|" not in paragraph) < 90
+
+
 @pytest.mark.parametrize("page", [*PAGES, *(f"zh/{page}" for page in PAGES)])
 def test_the_files_it_names_exist(page: str) -> None:
     text = (DOCS / page).read_text()

@@ -18,7 +18,7 @@ VALUES: Final[dict[str, Json]] = {
     "everything": {
         "settings": {
             "webhook": {"enabled": True},
-            "quotaAutomation": {"enabled": True},
+            "quotaAutomation": True,
             "name": "another",
             "clusterProfile": {"accessProviders": [{"name": "ocm", "builtin": "cp-creds"}]},
             "integrations": {"frameworks": ["batch/job", "ray.io/rayjob"]},

@@ -12,11 +12,14 @@ import pytest_asyncio
 import yaml
 
 from multikueue.core.model.names import Json
+from multikueue.errors import SettingsError
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE, namespace
+from multikueued.settings.file import parse
 from tests.controlplane.binaries import find_helm
 from tests.controlplane.credentials import write_kubeconfig
 from tests.controlplane.errors import BinariesMissing
 from tests.controlplane.interface import Cluster, ClusterFactory, together
+from tests.integration.chart_settings import SETTINGS
 from tests.integration.chart_values import MONITORING_CRDS, VALUES
 
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="session")]
@@ -89,6 +92,28 @@ async def test_values_that_cannot_be_right_are_refused_by_name(values: Json, nam
     assert named in result.stdout + result.stderr
 
 
+async def test_settings_that_are_misspelt_are_refused_each_by_its_place() -> None:
+    misspelt = {"gcIntervall": "2m", "integrations": {"framework": ["batch/job"]}, "webhook": {"enable": True}}
+    result = helm("template", "release", str(_CHART), values={"settings": misspelt})
+    assert result.returncode != 0
+    for place, name in (("", "gcIntervall"), ("/integrations", "framework"), ("/webhook", "enable")):
+        assert f"at '/settings{place}': additional properties '{name}' not allowed" in result.stderr
+
+
+@pytest.mark.parametrize(("text", "taken"), SETTINGS)
+async def test_helm_takes_the_settings_that_the_daemon_takes(text: str, taken: bool) -> None:
+    """Of what a schema can say: names, types, choices."""
+    settings = yaml.safe_load(text)
+    result = helm("template", "release", str(_CHART), values={"settings": settings})
+    try:
+        parse(yaml.safe_dump(settings), source="settings")
+    except SettingsError:
+        assert not taken
+    else:
+        assert taken
+    assert (result.returncode == 0) == taken, result.stderr
+
+
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 async def test_helm_has_nothing_to_say_against_it(values: Json) -> None:
     result = helm("lint", str(_CHART), "--strict", values=values)
@@ -106,10 +131,11 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
         assert result.returncode == 0, result.stderr
         return result.stdout
 
-    assert "WARNING" not in run("install", str(_CHART), values={})
+    assert "WARNING: an image must be given" in run("install", str(_CHART), values={})
+    assert "WARNING" not in run("upgrade", str(_CHART), values={"image": {"repository": "registry.example.com/it"}})
     nobody = run("upgrade", str(_CHART), values={"apiServer": {"enabled": True}})
     assert "WARNING: apiServer.workers names no worker" in nobody
-    unelected = {**VALUES["everything"], "settings": {"leaderElection": {"leaderElect": False}}}
+    unelected = {**VALUES["everything"], "settings": {"leaderElection": {"enabled": False}}}
     assert "WARNING: 2 replicas run without leader election" in run("upgrade", str(_CHART), values=unelected)
     run("uninstall")
     left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")

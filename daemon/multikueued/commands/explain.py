@@ -15,7 +15,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, FINE
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import events_of
-from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options, watch_option
 from multikueued.commands.queue_places import read_waiting
 from multikueued.commands.remote_api import RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
@@ -42,7 +42,7 @@ class Unqueued:
 
 
 @click.command("explain")
-@click.argument("job")
+@JOB_NAME
 @target_options
 @output_option
 @watch_option
@@ -130,7 +130,7 @@ class EventList:
 
 
 @click.command("events")
-@click.argument("job")
+@JOB_NAME
 @target_options
 @output_option
 @watch_option

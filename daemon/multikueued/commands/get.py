@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -24,7 +24,8 @@ from multikueued.commands.manager_lists import (
 from multikueued.commands.options import (
     Format,
     checked_selector,
-    output_option,
+    completed_by,
+    listing_option,
     target_of,
     target_options,
     watch_option,
@@ -43,7 +44,7 @@ _STATES = [str(state) for state in JobState]
 
 @click.command("jobs")
 @target_options
-@output_option
+@listing_option
 @watch_option
 @click.option("-A", "--all-namespaces", "everywhere", is_flag=True, help="Jobs of all namespaces.")
 @click.option(
@@ -54,7 +55,12 @@ _STATES = [str(state) for state in JobState]
     help="Only jobs with these labels, as for kubectl.",
 )
 @click.option("--queue", default="", help="Only jobs of this LocalQueue or ClusterQueue.")
-@click.option("--worker", default="", help="Only jobs that this worker has, or is asked to take.")
+@click.option(
+    "--worker",
+    default="",
+    shell_complete=completed_by("workers"),
+    help="Only jobs that this worker has, or is asked to take.",
+)
 @click.option(
     "--state",
     "states",
@@ -82,7 +88,7 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
     filtered = bool(selector) or attrs.evolve(chosen, namespace="") != JobFilter()
 
     def make(client: ClusterClient, now: datetime) -> Awaitable[JobList]:
-        asked = now if output != "table" else None
+        asked = now if output not in ("table", "name") else None
         return gather_jobs(client, chosen, selector=selector, user_label=user_label, waiting_at=asked)
 
     def lines(found: JobList, now: datetime, width: int | None) -> list[str]:
@@ -93,7 +99,15 @@ def get_jobs(output: Format, watch: bool, everywhere: bool, selector: str, user_
         shown = jobs_table(found.jobs, now, width, **form) if found.jobs else [none]
         return [*shown, *not_checked_lines(found.not_checked, width)]
 
-    raise SystemExit(run(target, Printed(make, lines), output, watch=watch))
+    raise SystemExit(run(target, Printed(make, lines, names=_job_names), output, watch=watch))
+
+
+def _job_names(found: JobList) -> Iterable[str]:
+    return (job.job for job in found.jobs)
+
+
+def _worker_names(workers: tuple[WorkerReport, ...]) -> Iterable[str]:
+    return (worker.name for worker in workers)
 
 
 async def gather_jobs(
@@ -163,7 +177,7 @@ async def _placed(
 
 @click.command("workers")
 @target_options
-@output_option
+@listing_option
 @watch_option
 def get_workers(output: Format, watch: bool, **options: Any) -> None:
     """List the worker clusters, with their connection, jobs, quota in use and last error."""
@@ -176,7 +190,7 @@ def get_workers(output: Format, watch: bool, **options: Any) -> None:
     def lines(workers: tuple[WorkerReport, ...], now: datetime, width: int | None) -> list[str]:
         return workers_table(workers, now, width, wide=output == "wide") if workers else ["No worker clusters."]
 
-    raise SystemExit(run(target, Printed(make, lines, value=WorkerList), output, watch=watch))
+    raise SystemExit(run(target, Printed(make, lines, value=WorkerList, names=_worker_names), output, watch=watch))
 
 
 @attrs.frozen

@@ -18,7 +18,7 @@ from multikueue.kube import ClientOptions, ClusterConfig, load_incluster, load_k
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 
 F = TypeVar("F", bound=Callable[..., Any])
-Format: TypeAlias = Literal["table", "wide", "json", "yaml"]
+Format: TypeAlias = Literal["table", "wide", "json", "yaml", "name"]
 
 CLIENT: Final = ClientOptions(deadline=20.0, connection_wait=10.0, connections=8, limits=LISTS_UNLIMITED)
 """A person waits: shorter deadlines than the daemon's."""
@@ -34,6 +34,25 @@ class ReportTarget:
     namespace: str
     """Of jobs: -n, the context's, or `default`."""
     daemon_namespace: str
+
+
+def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What a shell completes; it is imported when it does.
+
+    Args:
+        names: what of `multikueued.commands.completion` reads them.
+    """
+
+    def complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        from multikueued.commands import completion
+
+        return completion.completions(getattr(completion, names), context, incomplete)
+
+    return complete
+
+
+JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
+WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
 
 
 def kind_option(told: str) -> Callable[[F], F]:
@@ -62,10 +81,15 @@ def target_options(command: F) -> F:
     """Options that name the manager cluster and a namespace."""
     options = (
         *MANAGER_OPTIONS,
-        click.option("-n", "--namespace", help="Of jobs. Without it: that of the context, or default."),
+        click.option(
+            *("-n", "--namespace"),
+            shell_complete=completed_by("namespaces"),
+            help="Of jobs. Without it: that of the context, or default.",
+        ),
         click.option(
             "--daemon-namespace",
             default=DAEMON_NAMESPACE,
+            shell_complete=completed_by("namespaces"),
             show_default=True,
             help="Where the daemon has its Lease and the kubeconfig Secrets.",
         ),
@@ -77,14 +101,18 @@ def target_options(command: F) -> F:
 
 def output_option(command: F) -> F:
     """The option -o."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Choice(["table", "wide", "json", "yaml"]),
-        default="table",
-        show_default=True,
-        help="How to print: wide has more columns; json and yaml have all fields.",
-    )(command)
+    return _output_option("How to print: wide has more columns; json and yaml have all fields.")(command)
+
+
+def listing_option(command: F) -> F:
+    """The option -o of a list whose entries have names."""
+    told = "How to print: wide has more columns; json and yaml have all fields; name has a name a line."
+    return _output_option(told, "name")(command)
+
+
+def _output_option(told: str, *more: Format) -> Callable[[F], F]:
+    choice = click.Choice(["table", "wide", "json", "yaml", *more])
+    return click.option("-o", "--output", type=choice, default="table", show_default=True, help=told)
 
 
 def watch_option(command: F) -> F:

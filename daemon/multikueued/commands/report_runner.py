@@ -6,7 +6,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from typing import Any, Final, Generic, TypeVar
 
@@ -46,6 +46,8 @@ class Printed(Generic[R]):
     """For --watch at a terminal; None: the text."""
     value: Callable[[R], Any] = lambda report: report
     """What -o json and yaml print."""
+    names: Callable[[R], Iterable[str]] = lambda _: ()
+    """What -o name prints, a line each, for commands that have it."""
     wraps: bool = False
     """Whether lines go on in the next one; otherwise tables are cut at a terminal, and nowhere else."""
 
@@ -61,7 +63,9 @@ async def _run(target: ReportTarget, printed: Printed[R], output: Format, watch:
             if watch:
                 await _watch(client, target, printed, output)
             report = await printed.make(client, utc_now())
-    echo(text_of(report, printed, output))
+    text = text_of(report, printed, output)
+    if text or output != "name":  # a loop over no names does nothing
+        echo(text)
     return printed.exit_code(report)
 
 
@@ -71,6 +75,8 @@ def text_of(report: R, printed: Printed[R], output: Format) -> str:
         return as_json(printed.value(report))
     if output == "yaml":
         return as_yaml(printed.value(report))
+    if output == "name":
+        return "\n".join(printed.names(report))
     whole = output == "wide" or not (printed.wraps or sys.stdout.isatty())
     return "\n".join(printed.lines(report, utc_now(), None if whole else terminal_width()))
 

@@ -19,7 +19,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINDING, NOT_FOUND, CommandError
 from multikueued.commands.job_lookup import Found, find_job
 from multikueued.commands.manager_lists import job_resource
-from multikueued.commands.options import Format, output_option, target_of, target_options
+from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
 from multikueued.reports.remedies.remedy import command_for
@@ -40,7 +40,7 @@ class Retried:
 
 
 @click.command("retry")
-@click.argument("job")
+@JOB_NAME
 @target_options
 @output_option
 def retry_command(job: str, output: Format, **options: Any) -> None:

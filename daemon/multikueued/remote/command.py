@@ -18,7 +18,15 @@ from multikueue.errors import NotFound
 from multikueue.kube import KubeClient
 from multikueued.clusters import ClusterClient
 from multikueued.commands.exits import FINE, NOT_FOUND, NOT_REACHABLE, CommandError, for_people
-from multikueued.commands.options import CLIENT, Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.options import (
+    CLIENT,
+    JOB_NAME,
+    Format,
+    output_option,
+    target_of,
+    target_options,
+    watch_option,
+)
 from multikueued.commands.remote_api import ELSEWHERE, RemoteApi, api_first
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.structured import read_as
@@ -52,7 +60,7 @@ def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -
 
 
 @click.command("pods")
-@click.argument("job")
+@JOB_NAME
 @target_options
 @origin_option
 @output_option
@@ -101,7 +109,7 @@ async def _read_pods(manager: ClusterClient, asked: Asked) -> PodList:
 
 
 @click.command("logs")
-@click.argument("job")
+@JOB_NAME
 @target_options
 @origin_option
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until JOB has ended, also when it moves.")

@@ -21,7 +21,7 @@ from multikueue.errors import Forbidden, Invalid
 from multikueue.kube import KubeClient
 from multikueue.kube.pod_exec import ExecRequest, Execution
 from multikueued.commands.exits import FINDING, NOT_FOUND, NOT_REACHABLE, USAGE, CommandError, for_people
-from multikueued.commands.options import CLIENT, target_of, target_options
+from multikueued.commands.options import CLIENT, JOB_NAME, target_of, target_options
 from multikueued.remote.command import origin_option
 from multikueued.remote.owned import Owned
 from multikueued.remote.pod_lookup import Asked, WorkerPods, sought_job, why_no_pods
@@ -75,7 +75,7 @@ GRANT: Final = "multikueue rbac worker --exec"
 
 
 @click.command("exec")
-@click.argument("job")
+@JOB_NAME
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @target_options
 @origin_option

@@ -17,7 +17,7 @@ API_GROUP: Final = "config.kueue.x-k8s.io"
 KIND: Final = "Configuration"
 _OWN: Final = "Kueue's own setting: passed over"
 
-_PASSED_OVER: Final[Mapping[str, str]] = {
+PASSED_OVER: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             *("apiVersion", "kind", "health", "metrics", "controller", "clientConnection", "pprofBindAddress", "tls"),
@@ -34,10 +34,11 @@ _PASSED_OVER: Final[Mapping[str, str]] = {
         f"{_OWN}; ours is the Lease that has the daemon's name, in the namespace",
     ),
 }
+"""What only Kueue has, and what is told of it."""
 SECTION: Final = "multiKueue"
 PROFILES: Final = "clusterProfile"
 """In the section: how workers are reached that ClusterProfiles describe."""
-_SPELLINGS: Final[Mapping[str, str]] = {
+SPELLINGS: Final[Mapping[str, str]] = {
     "multiKueue.clusterProfile.credentialsProviders": "multiKueue.clusterProfile.accessProviders",
     "multiKueue.origin": "origin",
     "multiKueue.gcInterval": "gcInterval",
@@ -97,9 +98,9 @@ def translated(document: Mapping[Any, Any]) -> Translated:
 
 def _kueues_settings(document: Mapping[Any, Any]) -> Iterator[str]:
     """What only Kueue's Configuration has, in a file that does not say that it is one."""
-    for path in (*_SPELLINGS, *_PASSED_OVER):
+    for path in (*SPELLINGS, *PASSED_OVER):
         if _at(document, path) is not None:
-            instead = f"write {_SPELLINGS[path]}" if path in _SPELLINGS else "leave it out"
+            instead = f"write {SPELLINGS[path]}" if path in SPELLINGS else "leave it out"
             yield f"{path}: it is of Kueue's {KIND}: {instead}, or give the file the apiVersion and kind of one"
 
 
@@ -107,7 +108,7 @@ def _respelt(document: dict[Any, Any]) -> Translated:
     """The document with each setting in our place, and what it says in two places."""
     spellings: dict[str, str] = {}
     complaints: list[str] = []
-    for theirs, ours in _SPELLINGS.items():
+    for theirs, ours in SPELLINGS.items():
         value, there = _at(document, theirs), _at(document, ours)
         document = without(document, [tuple(theirs.split("."))])
         if value is None or not isinstance(_at(document, ours.rpartition(".")[0]) or {}, dict):
@@ -143,7 +144,7 @@ def _at(document: Mapping[Any, Any], path: str) -> Any:
 def _without_kueues(document: Mapping[Any, Any]) -> tuple[dict[Any, Any], list[Remark]]:
     """The settings without what only Kueue has, and a remark on each thing that was left out."""
     left, remarks = dict(document), list[Remark]()
-    for path, told in _PASSED_OVER.items():
+    for path, told in PASSED_OVER.items():
         group, _, name = path.rpartition(".")
         section = left.get(group) if group else left
         if not isinstance(section, dict) or name not in section:

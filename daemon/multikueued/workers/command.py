@@ -13,7 +13,7 @@ import click
 
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import MANAGER_CONTEXT, Duration, confirmed, named_cluster
+from multikueued.commands.options import MANAGER_CONTEXT, WORKER_NAME, Duration, completed_by, confirmed, named_cluster
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
 from multikueued.workers.objects import WorkerSide
@@ -78,7 +78,11 @@ def manager_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--config", "--config-file", "config_file", type=FILE, help="The daemon's settings: kinds, namespace."
         ),
-        click.option("-n", "--namespace", help="Of the kubeconfig Secrets, if the settings do not say it."),
+        click.option(
+            *("-n", "--namespace"),
+            shell_complete=completed_by("namespaces"),
+            help="Of the kubeconfig Secrets, if the settings do not say it.",
+        ),
     )
     for option in options:
         called = option(called)
@@ -103,6 +107,7 @@ def side_options(command: Callable[..., None], account: str = WorkerSide().accou
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
 NAME = click.argument("name")
+"""Of a worker that need not be there yet."""
 worker_context = click.option("--worker-context", required=True, help="The worker's context in the kubeconfig.")
 """The option that names the worker's context, as an argument `context`."""
 
@@ -167,7 +172,7 @@ def add(
 
 
 @click.command()
-@NAME
+@WORKER_NAME
 @click.option("--worker-context", help="The worker's context: remove its account there, too.")
 @manager_options
 @side_options
@@ -189,7 +194,7 @@ def remove(
 
 
 @click.command()
-@NAME
+@WORKER_NAME
 @worker_context
 @manager_options
 @side_options
@@ -211,7 +216,7 @@ _REASON = click.option("--reason", default="", help="Told to users whose jobs wa
 
 
 @click.command()
-@NAME
+@WORKER_NAME
 @manager_options
 @_REASON
 def cordon(name: str, clusters: Clusters, reason: str) -> None:
@@ -222,7 +227,7 @@ def cordon(name: str, clusters: Clusters, reason: str) -> None:
 
 
 @click.command()
-@NAME
+@WORKER_NAME
 @manager_options
 def uncordon(name: str, clusters: Clusters) -> None:
     """Offer jobs to the worker cluster NAME again."""
@@ -232,7 +237,7 @@ def uncordon(name: str, clusters: Clusters) -> None:
 
 
 @click.command()
-@NAME
+@WORKER_NAME
 @manager_options
 @_REASON
 @click.option("--timeout", type=Duration(), help="For all jobs to be gone. Without it: as long as it takes.")

@@ -17,11 +17,12 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
 from multikueued.commands.exits import WorkerError
+from multikueued.commands.options import WORKER_NAME
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.workers import objects
 from multikueued.workers.add import Joining
 from multikueued.workers.addresses import authority_of
-from multikueued.workers.command import FILE, NAME, Clusters, manager_options, side_options, worker_context
+from multikueued.workers.command import FILE, Clusters, manager_options, side_options, worker_context
 from multikueued.workers.objects import WorkerSide
 from multikueued.workers.places import FIELD_MANAGER, ManagerAccess, apply_all, decoded, make_namespace
 from multikueued.workers.tokens import filled
@@ -80,7 +81,7 @@ def _secret(granting: Granting, kubeconfig: bytes) -> Json:
 
 
 @click.command("grant-logs")
-@NAME
+@WORKER_NAME
 @worker_context
 @manager_options
 @partial(side_options, account="multikueue-logs")
