@@ -185,7 +185,8 @@ def test_lines_without_a_time_are_shown() -> None:
 async def test_a_gap_in_a_log_is_told() -> None:
     """The node rotates its files: what was written while nobody read may be gone, with the last line that was shown."""
     broken = Unreachable("worker1: the connection broke")
-    scripts = [["01Z one", "02Z two", broken], ["02Z two", "03Z three", broken], ["09Z nine", "10Z ten"], []]
+    before: list[list[str | ApiError]] = [["01Z one", "02Z two", broken], ["02Z two", "03Z three", broken]]
+    scripts: list[list[str | ApiError]] = [*before, ["09Z nine", "10Z ten"], []]
     screen = await followed(Worker({"a": scripts}, [pod("a", COPY)]))
     assert screen.lines == ["one", "two", "three", "nine", "ten"]
     gaps = [told for told in screen.told if "lines may be missing" in told]
